@@ -1,0 +1,44 @@
+"""Run an async body without an event loop: the blocking colour of every behaviour.
+
+A body that waits only through a blocking `IO` never suspends, so sending it one `None` runs it to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from typing import Any, TypeVar, cast
+
+from weft.exceptions import BlockingCallError
+
+T = TypeVar("T")
+
+ADVICE = "it waits for an event loop: use the `a…` twin of this call (ainvoke, astream, …)"
+
+
+def drive(body: Coroutine[Any, Any, T]) -> T:
+    """Run to its end a coroutine that never suspends."""
+    try:
+        body.send(None)
+    except StopIteration as done:
+        return cast("T", done.value)
+    else:
+        raise BlockingCallError(f"{body.__qualname__} cannot run in a blocking call: {ADVICE}")
+    finally:
+        body.close()
+
+
+def drive_each(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+    """Iterate an async generator that never suspends; closing this closes it, `finally` blocks included."""
+    try:
+        while True:
+            step = stream.__anext__()
+            try:
+                step.send(None)
+            except StopIteration as item:
+                yield cast("T", item.value)
+            except StopAsyncIteration:
+                return
+            else:
+                raise BlockingCallError(f"{stream!r} cannot run in a blocking call: {ADVICE}")
+    finally:
+        drive(stream.aclose())

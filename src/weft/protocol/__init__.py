@@ -1,0 +1,1 @@
+"""What a model says while it speaks: blocks, events, the fold of events into a message. No I/O."""

@@ -1,0 +1,261 @@
+"""Content blocks as typed dicts: the nouns of what a model says.
+
+Field names are those of the published `langchain-protocol`; every block may also carry `extras`, and `text-plain`
+is ours (a test lists each difference with its reason). This file knows shapes only; how blocks grow is in `merge`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypeAlias
+
+from typing_extensions import TypedDict
+
+Json: TypeAlias = Any
+"""JSON passed through untouched."""
+
+BlockIndex: TypeAlias = int | str
+
+
+class Citation(TypedDict):
+    """Where a piece of text comes from."""
+
+    type: Literal["citation"]
+    id: NotRequired[str]
+    url: NotRequired[str]
+    title: NotRequired[str]
+    start_index: NotRequired[int]
+    end_index: NotRequired[int]
+    cited_text: NotRequired[str]
+    extras: NotRequired[dict[str, Json]]
+
+
+class NonStandardAnnotation(TypedDict):
+    """An annotation in the provider's own words."""
+
+    type: Literal["non_standard_annotation"]
+    value: dict[str, Json]
+    id: NotRequired[str]
+
+
+Annotation: TypeAlias = Citation | NonStandardAnnotation
+
+
+class TextContentBlock(TypedDict):
+    """Text the model says to the user."""
+
+    type: Literal["text"]
+    text: str
+    id: NotRequired[str]
+    index: NotRequired[BlockIndex]
+    annotations: NotRequired[list[Annotation]]
+    extras: NotRequired[dict[str, Json]]
+
+
+class ReasoningContentBlock(TypedDict):
+    """What the model thinks; `reasoning` is absent where the provider hides it."""
+
+    type: Literal["reasoning"]
+    reasoning: NotRequired[str]
+    id: NotRequired[str]
+    index: NotRequired[BlockIndex]
+    extras: NotRequired[dict[str, Json]]
+
+
+class ToolCall(TypedDict):
+    """A complete call of one of the client's tools; args are a JSON object."""
+
+    type: NotRequired[Literal["tool_call"]]
+    id: str | None
+    name: str
+    args: dict[str, Json]
+    index: NotRequired[BlockIndex]
+    extras: NotRequired[dict[str, Json]]
+
+
+class ToolCallChunk(TypedDict):
+    """A growing tool call; args are a slice of JSON text."""
+
+    type: NotRequired[Literal["tool_call_chunk"]]
+    id: str | None
+    name: str | None
+    args: str | None
+    index: NotRequired[BlockIndex | None]
+    extras: NotRequired[dict[str, Json]]
+
+
+class InvalidToolCall(TypedDict):
+    """A call that did not parse; the raw text and the reason are kept."""
+
+    type: NotRequired[Literal["invalid_tool_call"]]
+    id: str | None
+    name: str | None
+    args: str | None
+    error: str | None
+    index: NotRequired[BlockIndex]
+    extras: NotRequired[dict[str, Json]]
+
+
+class ServerToolCall(TypedDict):
+    """A call of a tool that the provider runs itself."""
+
+    type: Literal["server_tool_call"]
+    id: str
+    name: str
+    args: dict[str, Json]
+    index: NotRequired[BlockIndex]
+    extras: NotRequired[dict[str, Json]]
+
+
+class ServerToolCallChunk(TypedDict):
+    """A growing server tool call."""
+
+    type: Literal["server_tool_call_chunk"]
+    id: NotRequired[str]
+    name: NotRequired[str]
+    args: NotRequired[str]
+    index: NotRequired[BlockIndex]
+    extras: NotRequired[dict[str, Json]]
+
+
+class ServerToolResult(TypedDict):
+    """What the provider's own tool returned."""
+
+    type: Literal["server_tool_result"]
+    tool_call_id: str
+    status: Literal["success", "error"]
+    id: NotRequired[str]
+    output: NotRequired[Json]
+    index: NotRequired[BlockIndex]
+    extras: NotRequired[dict[str, Json]]
+
+
+class _DataBlock(TypedDict):
+    """What image, audio, video and file share: one of url, base64 or file_id."""
+
+    id: NotRequired[str]
+    file_id: NotRequired[str]
+    url: NotRequired[str]
+    base64: NotRequired[str]
+    mime_type: NotRequired[str]
+    index: NotRequired[BlockIndex]
+    extras: NotRequired[dict[str, Json]]
+
+
+class ImageContentBlock(_DataBlock):
+    """A picture."""
+
+    type: Literal["image"]
+
+
+class AudioContentBlock(_DataBlock):
+    """A sound."""
+
+    type: Literal["audio"]
+
+
+class VideoContentBlock(_DataBlock):
+    """A film."""
+
+    type: Literal["video"]
+
+
+class FileContentBlock(_DataBlock):
+    """Any other file, a PDF for one."""
+
+    type: Literal["file"]
+
+
+class PlainTextContentBlock(TypedDict):
+    """A text document (.txt, .md) as opposed to spoken text."""
+
+    type: Literal["text-plain"]
+    mime_type: NotRequired[str]
+    text: NotRequired[str]
+    title: NotRequired[str]
+    context: NotRequired[str]
+    id: NotRequired[str]
+    file_id: NotRequired[str]
+    url: NotRequired[str]
+    base64: NotRequired[str]
+    index: NotRequired[BlockIndex]
+    extras: NotRequired[dict[str, Json]]
+
+
+class NonStandardContentBlock(TypedDict):
+    """Anything the standard has no word for, in the provider's own shape."""
+
+    type: Literal["non_standard"]
+    value: dict[str, Json]
+    id: NotRequired[str]
+    index: NotRequired[BlockIndex]
+    extras: NotRequired[dict[str, Json]]
+
+
+DataContentBlock: TypeAlias = (
+    ImageContentBlock | VideoContentBlock | AudioContentBlock | FileContentBlock | PlainTextContentBlock
+)
+ToolContentBlock: TypeAlias = (
+    ToolCall | ToolCallChunk | ServerToolCall | ServerToolCallChunk | ServerToolResult
+)
+ContentBlock: TypeAlias = (
+    TextContentBlock
+    | ReasoningContentBlock
+    | InvalidToolCall
+    | NonStandardContentBlock
+    | DataContentBlock
+    | ToolContentBlock
+)
+FinalizedContentBlock: TypeAlias = (
+    TextContentBlock
+    | ReasoningContentBlock
+    | ToolCall
+    | InvalidToolCall
+    | ServerToolCall
+    | ServerToolResult
+    | DataContentBlock
+    | NonStandardContentBlock
+)
+
+MEDIA_TYPES = frozenset({"image", "audio", "video", "file"})
+BLOCK_TYPES = frozenset(
+    {
+        "text",
+        "reasoning",
+        "tool_call",
+        "tool_call_chunk",
+        "invalid_tool_call",
+        "server_tool_call",
+        "server_tool_call_chunk",
+        "server_tool_result",
+        "text-plain",
+        "non_standard",
+    }
+    | MEDIA_TYPES
+)
+HEAVY_FIELDS = frozenset({"args", "base64", "output", "value"})
+"""Payloads that travel once: never in a `content-block-start` of a whole block."""
+
+
+class InputTokenDetails(TypedDict, total=False):
+    """How the input tokens split; unknown keys of a provider are kept beside these."""
+
+    audio: int
+    cache_creation: int
+    cache_read: int
+
+
+class OutputTokenDetails(TypedDict, total=False):
+    """How the output tokens split; unknown keys of a provider are kept beside these."""
+
+    audio: int
+    reasoning: int
+
+
+class UsageInfo(TypedDict):
+    """Tokens of one message; `input_tokens` includes the cached ones."""
+
+    input_tokens: NotRequired[int]
+    output_tokens: NotRequired[int]
+    total_tokens: NotRequired[int]
+    input_token_details: NotRequired[InputTokenDetails]
+    output_token_details: NotRequired[OutputTokenDetails]

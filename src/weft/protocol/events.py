@@ -1,0 +1,120 @@
+"""The events a model speaks in, as typed dicts (discriminator `event`), and their deltas (discriminator `type`).
+
+Order: one `message-start`; each block starts, grows by deltas and finishes once; one `message-finish`. An `error`
+ends the stream in place of `message-finish`. Indexes count 0, 1, 2, … in order of first start.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypeAlias
+
+from typing_extensions import TypedDict
+
+from weft.protocol.blocks import ContentBlock, FinalizedContentBlock, Json, UsageInfo
+
+Role: TypeAlias = Literal["ai", "human", "system", "tool"]
+FinishReason: TypeAlias = Literal[
+    "stop", "length", "tool_use", "content_filter", "refusal", "pause", "error", "unknown"
+]
+MetadataScalar: TypeAlias = str | int | float | bool | None
+
+
+class TextDelta(TypedDict):
+    """Appends to the block's `text`."""
+
+    type: Literal["text-delta"]
+    text: str
+
+
+class ReasoningDelta(TypedDict):
+    """Appends to the block's `reasoning`."""
+
+    type: Literal["reasoning-delta"]
+    reasoning: str
+
+
+class DataDelta(TypedDict):
+    """Appends to the block's `base64`."""
+
+    type: Literal["data-delta"]
+    data: str
+    encoding: NotRequired[Literal["base64"]]
+
+
+class ToolCallDelta(TypedDict):
+    """Appends a slice of JSON text to the block's `args`."""
+
+    type: Literal["tool-call-delta"]
+    args: str
+
+
+class BlockDelta(TypedDict):
+    """Replaces the given fields of the block: signatures, late ids, citations."""
+
+    type: Literal["block-delta"]
+    fields: dict[str, Json]
+
+
+ContentBlockDelta: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta | BlockDelta
+
+
+class MessageStart(TypedDict):
+    """A message begins."""
+
+    event: Literal["message-start"]
+    role: Role
+    id: str
+    metadata: NotRequired[dict[str, MetadataScalar]]
+
+
+class ContentBlockStart(TypedDict):
+    """A block begins; `content` is its skeleton."""
+
+    event: Literal["content-block-start"]
+    index: int
+    content: ContentBlock
+
+
+class ContentBlockDeltaEvent(TypedDict):
+    """A block grows."""
+
+    event: Literal["content-block-delta"]
+    index: int
+    delta: ContentBlockDelta
+
+
+class ContentBlockFinish(TypedDict):
+    """A block is complete; `content` is authoritative and never a chunk."""
+
+    event: Literal["content-block-finish"]
+    index: int
+    content: FinalizedContentBlock
+
+
+class MessageFinish(TypedDict):
+    """The message is complete."""
+
+    event: Literal["message-finish"]
+    finish_reason: NotRequired[FinishReason]
+    usage: NotRequired[UsageInfo]
+    metadata: NotRequired[dict[str, Json]]
+    additional_kwargs: NotRequired[dict[str, Json]]
+
+
+class StreamError(TypedDict):
+    """The stream failed; what was said before stands."""
+
+    event: Literal["error"]
+    message: str
+    code: NotRequired[str]
+    retryable: NotRequired[bool]
+
+
+Event: TypeAlias = (
+    MessageStart
+    | ContentBlockStart
+    | ContentBlockDeltaEvent
+    | ContentBlockFinish
+    | MessageFinish
+    | StreamError
+)
