@@ -22,7 +22,7 @@ def drive(body: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         return cast("T", done.value)
     else:
-        raise BlockingCallError(f"{body.__qualname__} cannot run in a blocking call: {ADVICE}")
+        raise BlockingCallError(f"{body!r} cannot run in a blocking call: {ADVICE}")
     finally:
         body.close()
 
