@@ -1,0 +1,212 @@
+"""`Serializable`: a Pydantic model that can say how to build itself again, and the shapes it says it in.
+
+The rule of the file: describing an object opens nothing, reads nothing outside it, and never shows a
+secret. Nothing here costs a model that is only built and read; the work is in `to_json`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Any, Literal, NotRequired, TypedDict
+
+from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
+from pydantic.fields import FieldInfo
+
+__all__ = [
+    "BaseSerialized",
+    "Serializable",
+    "SerializedConstructor",
+    "SerializedNotImplemented",
+    "SerializedSecret",
+    "secret_reference",
+    "to_json_not_implemented",
+]
+
+FORMAT_VERSION = 1
+
+
+class BaseSerialized(TypedDict):
+    """What the three shapes below share."""
+
+    lc: int
+    id: list[str]
+    name: NotRequired[str]
+    graph: NotRequired[dict[str, Any]]
+
+
+class SerializedConstructor(BaseSerialized):
+    """An object that can be built again from `kwargs`."""
+
+    type: Literal["constructor"]
+    kwargs: dict[str, Any]
+
+
+class SerializedSecret(BaseSerialized):
+    """The place of a secret: its name, never its value."""
+
+    type: Literal["secret"]
+
+
+class SerializedNotImplemented(BaseSerialized):
+    """An object that cannot be built again; `repr` is for people."""
+
+    type: Literal["not_implemented"]
+    repr: NotRequired[str | None]
+
+
+class Serializable(BaseModel):
+    """A value that `weft.load.dumps` can write and `weft.load.loads` can read back.
+
+    A subclass opts in by `is_lc_serializable`, and is made loadable by `weft.load.register_loadable`.
+
+    ```python
+    from weft.load import Serializable, dumpd
+
+    class Point(Serializable):
+        x: int
+        y: int = 0
+
+        @classmethod
+        def is_lc_serializable(cls) -> bool:
+            return True
+
+        @classmethod
+        def get_lc_namespace(cls) -> list[str]:
+            return ["geometry"]
+
+    print(dumpd(Point(x=1)))
+    #> {'lc': 1, 'type': 'constructor', 'id': ['geometry', 'Point'], 'kwargs': {'x': 1}}
+    ```
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Say whether objects of this class may be written as constructors (by default not)."""
+        return False
+
+    @classmethod
+    def get_lc_namespace(cls) -> list[str]:
+        """Give the public path of the class: `weft.messages`, not the file `weft.messages.human`."""
+        parts = cls.__module__.split(".")
+        return parts[:-1] if parts[0] == "weft" and len(parts) > 2 else parts
+
+    @classmethod
+    def lc_id(cls) -> list[str]:
+        """Give the name under which the registry knows this class."""
+        # A parametrised generic (`Foo[int]`) is written under the name of its origin.
+        origin = cls.__pydantic_generic_metadata__["origin"] or cls
+        return [*cls.get_lc_namespace(), origin.__name__]
+
+    @property
+    def lc_secrets(self) -> dict[str, str]:
+        """Map constructor arguments that are secret to the names of their secrets."""
+        return {}
+
+    @property
+    def lc_attributes(self) -> dict[str, Any]:
+        """Give attributes to write besides the fields; the constructor must accept them."""
+        return {}
+
+    def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
+        """Describe this object: its id and the arguments that differ from the defaults."""
+        if not self.is_lc_serializable():
+            return self.to_json_not_implemented()
+        kwargs = {name: value for name, value in _useful_fields(self)}
+        kwargs.update(self.lc_attributes)
+        _hide_secrets(kwargs, self.lc_secrets, type(self).model_fields)
+        return {
+            "lc": FORMAT_VERSION,
+            "type": "constructor",
+            "id": self.lc_id(),
+            "kwargs": kwargs,
+        }
+
+    def to_json_not_implemented(self) -> SerializedNotImplemented:
+        """Describe this object as one that cannot be built again."""
+        return to_json_not_implemented(self)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Show what was said: fields equal to their plain default stay out of `repr`."""
+        fields = type(self).model_fields
+        for name, value in super().__repr_args__():
+            field = fields.get(name) if name else None
+            if field is None or not _equals_default(value, field.default):
+                yield name, value
+
+
+def to_json_not_implemented(obj: object) -> SerializedNotImplemented:
+    """Describe any object as one that cannot be built again.
+
+    The text is the class name alone, because an arbitrary `repr` may show a secret.
+    """
+    named = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
+    name = str(getattr(named, "__name__", type(obj).__name__))
+    module = str(getattr(named, "__module__", None) or type(obj).__module__)
+    return {
+        "lc": FORMAT_VERSION,
+        "type": "not_implemented",
+        "id": [*module.split("."), name],
+        "repr": f"<{module}.{name}>",
+    }
+
+
+def secret_reference(name: str) -> SerializedSecret:
+    """Give the shape that stands in a dump where the secret `name` was."""
+    return {"lc": FORMAT_VERSION, "type": "secret", "id": [name]}
+
+
+def _useful_fields(model: Serializable) -> Iterator[tuple[str, Any]]:
+    cls = type(model)
+    by_name = bool(cls.model_config.get("populate_by_name") or cls.model_config.get("validate_by_name"))
+    for name, field in cls.model_fields.items():
+        value = getattr(model, name)
+        if field.exclude or _is_default(field, value):
+            continue
+        yield name if by_name else _argument_name(name, field), value
+    yield from (model.__pydantic_extra__ or {}).items()
+
+
+def _argument_name(name: str, field: FieldInfo) -> str:
+    alias = field.validation_alias or field.alias
+    return alias if isinstance(alias, str) else name
+
+
+def _is_default(field: FieldInfo, value: object) -> bool:
+    if field.is_required():
+        return False
+    if field.default_factory is None:
+        return _equals_default(value, field.default)
+    # Only empty containers: calling any other factory (a clock, a uuid, a client) would prove nothing.
+    return field.default_factory in (list, dict, set, tuple) and (
+        type(value) is field.default_factory and not value
+    )
+
+
+def _equals_default(value: object, default: object) -> bool:
+    if value is default:
+        return True
+    if type(value) is not type(default):
+        return False  # True is not 1 here
+    if isinstance(value, str | int | bytes | enum.Enum):
+        return value == default
+    if isinstance(value, float):
+        return repr(value) == repr(default)  # 0.0 is not -0.0
+    return isinstance(value, list | dict | tuple | set) and not value and not default
+
+
+def _hide_secrets(
+    kwargs: dict[str, Any], secrets: dict[str, str], fields: dict[str, FieldInfo]
+) -> None:
+    names = dict(secrets)
+    for name, field in fields.items():
+        if name in secrets:  # a secret named by its field may be written under its alias
+            names[_argument_name(name, field)] = secrets[name]
+    for argument, value in kwargs.items():
+        if argument in names:
+            if value is not None:
+                kwargs[argument] = secret_reference(names[argument])
+        elif isinstance(value, SecretStr | SecretBytes):
+            kwargs[argument] = secret_reference(argument.upper())
