@@ -1,0 +1,226 @@
+"""What every test can ask for: `call` (both colours), `no_leaks`, `no_blocking`; and the network, shut for all.
+
+A behaviour test takes `call` and so runs twice, once blocking and once on an event loop, without saying so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ipaddress
+import os
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+T = TypeVar("T")
+
+PATIENCE = 2.0
+"""Seconds that threads and file descriptors get to go away before they count as leaked."""
+
+
+class Blocking:
+    """Calls a runnable's blocking methods."""
+
+    colour = "blocking"
+
+    def invoke(self, runnable: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        return runnable.invoke(input, config, **kwargs)
+
+    def stream(self, runnable: Any, input: Any, config: Any = None, **kwargs: Any) -> list[Any]:
+        return list(runnable.stream(input, config, **kwargs))
+
+    def batch(
+        self, runnable: Any, inputs: list[Any], config: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        return runnable.batch(inputs, config, **kwargs)
+
+    def batch_as_completed(
+        self, runnable: Any, inputs: list[Any], config: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        return list(runnable.batch_as_completed(inputs, config, **kwargs))
+
+    def transform(
+        self, runnable: Any, items: Iterable[Any], config: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        return list(runnable.transform(iter(items), config, **kwargs))
+
+    def generate(self, model: Any, prompts: list[Any], **kwargs: Any) -> Any:
+        return model.generate(prompts, **kwargs)
+
+    def stream_v2(self, model: Any, input: Any, config: Any = None, **kwargs: Any) -> list[Any]:
+        """The events of one answer."""
+        return list(model.stream_v2(input, config, **kwargs))
+
+    def run(self, target: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Any other method that has a twin: `call.run(store, "mget", keys)`; an iterator gives a list."""
+        result = getattr(target, method)(*args, **kwargs)
+        return list(result) if isinstance(result, Iterator) else result
+
+
+class Async:
+    """Calls the `a…` twins, each call in an event loop of its own."""
+
+    colour = "async"
+
+    def __init__(self) -> None:
+        self.left_behind: list[str] = []
+
+    def invoke(self, runnable: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        return self._finish(lambda: runnable.ainvoke(input, config, **kwargs))
+
+    def stream(self, runnable: Any, input: Any, config: Any = None, **kwargs: Any) -> list[Any]:
+        return self._finish(lambda: collect(runnable.astream(input, config, **kwargs)))
+
+    def batch(
+        self, runnable: Any, inputs: list[Any], config: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        return self._finish(lambda: runnable.abatch(inputs, config, **kwargs))
+
+    def batch_as_completed(
+        self, runnable: Any, inputs: list[Any], config: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        return self._finish(lambda: collect(runnable.abatch_as_completed(inputs, config, **kwargs)))
+
+    def transform(
+        self, runnable: Any, items: Iterable[Any], config: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        return self._finish(
+            lambda: collect(runnable.atransform(supply(items), config, **kwargs))
+        )
+
+    def generate(self, model: Any, prompts: list[Any], **kwargs: Any) -> Any:
+        return self._finish(lambda: model.agenerate(prompts, **kwargs))
+
+    def stream_v2(self, model: Any, input: Any, config: Any = None, **kwargs: Any) -> list[Any]:
+        """The events of one answer."""
+
+        async def events() -> list[Any]:
+            return await collect(await model.astream_v2(input, config, **kwargs))
+
+        return self._finish(events)
+
+    def run(self, target: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Any other method that has a twin: `call.run(store, "mget", keys)`; an iterator gives a list."""
+
+        async def body() -> Any:
+            result = getattr(target, f"a{method}")(*args, **kwargs)
+            return await collect(result) if isinstance(result, AsyncIterator) else await result
+
+        return self._finish(body)
+
+    def _finish(self, start: Callable[[], Awaitable[T]]) -> T:
+        """Run to the end in a new loop, and remember the tasks that somebody forgot to wait for."""
+
+        async def body() -> T:
+            try:
+                return await start()
+            finally:
+                await asyncio.sleep(0)  # let tasks that were cancelled just now go
+                others = asyncio.all_tasks() - {asyncio.current_task()}
+                self.left_behind += [repr(task) for task in others]
+
+        return asyncio.run(body())
+
+
+async def collect(stream: Any) -> list[Any]:
+    return [item async for item in stream]
+
+
+async def supply(items: Iterable[Any]) -> AsyncIterator[Any]:
+    for item in items:
+        yield item
+
+
+@pytest.fixture(params=[Blocking, Async], ids=["blocking", "async"])
+def call(request: pytest.FixtureRequest) -> Blocking | Async:
+    return request.param()
+
+
+class Baseline:
+    """How many threads and file descriptors there were; `mark()` counts afresh, after a warm-up."""
+
+    def __init__(self) -> None:
+        self.mark()
+
+    def mark(self) -> None:
+        gc.collect()
+        self.threads = set(threading.enumerate())
+        self.files = open_files()
+
+    def check(self) -> None:
+        """Wait until everything that came since has gone, or say what has not."""
+        deadline = time.monotonic() + PATIENCE
+        while (grown := self._grown()) and time.monotonic() < deadline:
+            gc.collect()
+            time.sleep(0.02)
+        assert not grown, f"left behind: {grown}"
+
+    def _grown(self) -> list[str]:
+        threads = [repr(thread) for thread in set(threading.enumerate()) - self.threads]
+        files = open_files()
+        opened = [f"{fd} -> {files[fd]}" for fd in files if fd not in self.files]
+        return threads + (opened if len(files) > len(self.files) else [])
+
+
+def open_files() -> dict[str, str]:
+    """Descriptor -> what it is, where the system tells."""
+    folder = Path("/proc/self/fd")
+    found = {}
+    for entry in os.listdir(folder) if folder.exists() else []:
+        try:
+            found[entry] = os.readlink(folder / entry)
+        except OSError:  # the descriptor of the listing itself
+            continue
+    return found
+
+
+@pytest.fixture
+def no_leaks(request: pytest.FixtureRequest) -> Iterator[Baseline]:
+    """Threads, file descriptors and tasks are back where they were when the test ends."""
+    baseline = Baseline()
+    yield baseline
+    baseline.check()
+    if "call" in request.fixturenames:
+        caller = request.getfixturevalue("call")
+        assert not getattr(caller, "left_behind", []), "tasks were left behind"
+
+
+@pytest.fixture
+def no_blocking() -> Iterator[None]:
+    """A call that blocks the thread of a running event loop fails the test."""
+    with blockbuster_ctx():
+        yield
+
+
+class NetworkRefusedError(BaseException):
+    """A test tried to leave this machine. Not an `Exception`, so that no retry swallows it."""
+
+
+def is_loopback(address: object) -> bool:
+    """Whether an address of `socket.connect` stays on this machine; a path (Unix socket) always does."""
+    if not isinstance(address, tuple):
+        return True
+    host = str(address[0]).split("%")[0]
+    if host in ("", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in ("socket.connect", "socket.sendto") and not is_loopback(arguments[1]):
+        raise NetworkRefusedError(f"tests may only connect to this machine, not to {arguments[1]}")
+
+
+def pytest_configure() -> None:
+    """Shut the network for this process. Programs that a test starts (pip, a server) are not affected."""
+    sys.addaudithook(refuse_network)
