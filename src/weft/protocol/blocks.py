@@ -192,7 +192,11 @@ class NonStandardContentBlock(TypedDict):
 
 
 DataContentBlock: TypeAlias = (
-    ImageContentBlock | VideoContentBlock | AudioContentBlock | FileContentBlock | PlainTextContentBlock
+    ImageContentBlock
+    | VideoContentBlock
+    | AudioContentBlock
+    | FileContentBlock
+    | PlainTextContentBlock
 )
 ToolContentBlock: TypeAlias = (
     ToolCall | ToolCallChunk | ServerToolCall | ServerToolCallChunk | ServerToolResult

@@ -6,7 +6,7 @@ ends the stream in place of `message-finish`. Indexes count 0, 1, 2, … in orde
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypeAlias
+from typing import Final, Literal, NotRequired, TypeAlias, get_args
 
 from typing_extensions import TypedDict
 
@@ -17,6 +17,9 @@ FinishReason: TypeAlias = Literal[
     "stop", "length", "tool_use", "content_filter", "refusal", "pause", "error", "unknown"
 ]
 MetadataScalar: TypeAlias = str | int | float | bool | None
+
+ROLES: Final[frozenset[str]] = frozenset(get_args(Role))
+FINISH_REASONS: Final[frozenset[str]] = frozenset(get_args(FinishReason))
 
 
 class TextDelta(TypedDict):
@@ -54,6 +57,14 @@ class BlockDelta(TypedDict):
     type: Literal["block-delta"]
     fields: dict[str, Json]
 
+
+DELTA_FIELDS: Final[dict[str, tuple[str, str]]] = {
+    "text-delta": ("text", "text"),
+    "reasoning-delta": ("reasoning", "reasoning"),
+    "data-delta": ("data", "base64"),
+    "tool-call-delta": ("args", "args"),
+}
+"""The deltas that append: delta type -> (its own field, the field of the block that grows)."""
 
 ContentBlockDelta: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta | BlockDelta
 

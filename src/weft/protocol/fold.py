@@ -1,0 +1,418 @@
+"""The fold: events in, the message so far out. One state machine, no I/O, O(1) per delta.
+
+Slices of text are kept in lists and joined when somebody reads. What a `content-block-finish` says is authoritative; a
+block that nobody finished counts with what it said. Unknown events and deltas are ignored; an event in an impossible
+place (after the end, for a block that is not open) raises `MalformedStreamError`, and what was folded before it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias, cast
+
+from weft.exceptions import LimitExceededError, MalformedStreamError
+from weft.protocol.blocks import MEDIA_TYPES, FinalizedContentBlock, Json, UsageInfo
+from weft.protocol.events import DELTA_FIELDS, Event, FinishReason, Role, StreamError
+from weft.protocol.merge import copy_json
+from weft.protocol.promote import promote
+from weft.utils.json import mend_surrogates
+
+Block: TypeAlias = dict[str, Json]
+Status: TypeAlias = Literal["complete", "incomplete"]
+
+UNFINISHED: Final = "the stream ended before the call was complete"
+RESPONSE_KEYS: Final = {"provider": "model_provider", "model": "model_name"}
+"""Start metadata that is known by another name in response metadata."""
+MESSAGE_KEYS: Final = frozenset({"name", "tool_call_id", "status"})
+"""Start metadata that is a field of the message itself."""
+
+GROWS: Final[dict[str, str]] = {
+    "text": "text-delta",
+    "reasoning": "reasoning-delta",
+    "tool_call_chunk": "tool-call-delta",
+    "server_tool_call_chunk": "tool-call-delta",
+    "tool_call": "tool-call-delta",
+    "server_tool_call": "tool-call-delta",
+    "text-plain": "text-delta",
+    **dict.fromkeys(MEDIA_TYPES, "data-delta"),
+}
+"""The delta by which a block of each type grows; other types grow by whichever delta comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldLimits:
+    """Bounds of one message, in characters; passing one raises `LimitExceededError`."""
+
+    blocks: int = 4096
+    tool_args: int = 4 * 1024 * 1024
+    message: int = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldedMessage:
+    """What a stream of events said, as one value."""
+
+    role: Role = "ai"
+    id: str | None = None
+    blocks: list[FinalizedContentBlock] = field(default_factory=list)
+    usage: UsageInfo | None = None
+    finish_reason: FinishReason | None = None
+    metadata: dict[str, Json] = field(default_factory=dict)
+    """Start metadata merged with finish metadata; `provider` and `model` appear as `model_provider`, `model_name`."""
+    additional_kwargs: dict[str, Json] = field(default_factory=dict)
+    status: Status = "complete"
+    fields: dict[str, Json] = field(default_factory=dict)
+    """The message's own fields that travelled with its start: `name`, `tool_call_id`, `status` (of a tool)."""
+
+
+class _Open:
+    """A block that still grows: its fields, and its slices apart."""
+
+    __slots__ = ("content", "delta", "field", "parts", "room")
+
+    def __init__(self, content: Block, limits: FoldLimits) -> None:
+        kind = content["type"]
+        self.content = content
+        self.delta = GROWS.get(kind, "")
+        self.field, target = DELTA_FIELDS.get(self.delta, ("", ""))
+        self.parts: list[str] = []
+        # Only arguments have a bound of their own; other text is bounded by the message.
+        self.room = limits.tool_args if target == "args" else limits.message
+        if isinstance(said := content.get(target), str):
+            if said:
+                self.parts.append(said)
+            elif target in ("reasoning", "base64"):
+                content.pop(target)  # absent stays absent (T18)
+
+    def so_far(self) -> Block:
+        """Give the block with what it has said, copied."""
+        block: Block = copy_json(self.content)
+        if self.parts:
+            if len(self.parts) > 1:
+                self.parts[:] = ["".join(self.parts)]
+            block[DELTA_FIELDS[self.delta][1]] = mend_surrogates(_without_half(self.parts[0]))
+        return block
+
+    def text(self) -> str:
+        return "".join(self.parts)
+
+
+class MessageBuilder:
+    """Folds events into a message.
+
+    ```python
+    builder = MessageBuilder()
+    for event in events:
+        builder.feed(event)
+    builder.result().blocks
+    ```
+    """
+
+    __slots__ = (
+        "_blocks",
+        "_finish_metadata",
+        "_limits",
+        "_open",
+        "_room",
+        "_start_metadata",
+        "_started",
+        "additional_kwargs",
+        "error",
+        "finish_reason",
+        "id",
+        "is_finished",
+        "role",
+        "usage",
+    )
+
+    def __init__(self, limits: FoldLimits | None = None) -> None:
+        self._limits = limits or FoldLimits()
+        self._room = self._limits.message
+        self._open: dict[int, _Open] = {}
+        self._blocks: dict[int, Block | _Open] = {}
+        self._started = False
+        self._start_metadata: dict[str, Json] = {}
+        self._finish_metadata: dict[str, Json] = {}
+        self.role: Role = "ai"
+        self.id: str | None = None
+        self.usage: UsageInfo | None = None
+        self.finish_reason: FinishReason | None = None
+        self.additional_kwargs: dict[str, Json] = {}
+        self.is_finished = False
+        """Whether `message-finish` was seen."""
+        self.error: StreamError | None = None
+        """The `error` event that ended the stream, if one did."""
+
+    def feed(self, event: Mapping[str, Json]) -> None:
+        """Take one event."""
+        # The hot path: a slice for a block that grows by such slices. All else goes the long way.
+        try:
+            if event["event"] == "content-block-delta":
+                delta = event["delta"]
+                block = self._open[event["index"]]
+                if delta["type"] == block.delta:
+                    piece = delta[block.field]
+                    size = len(piece)
+                    if piece.__class__ is str and size <= block.room and size <= self._room:
+                        block.room -= size
+                        self._room -= size
+                        block.parts.append(piece)
+                        return
+        except (KeyError, TypeError):
+            pass
+        self._feed_slowly(event)
+
+    def _feed_slowly(self, event: Mapping[str, Json]) -> None:
+        if not isinstance(event, Mapping):
+            raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
+        kind = event.get("event")
+        handler = HANDLERS.get(kind) if isinstance(kind, str) else None
+        if handler is None:
+            return
+        if self.is_finished or self.error is not None:
+            end = "message-finish" if self.is_finished else "error"
+            raise MalformedStreamError(f"{kind} after {end}: the message was over")
+        handler(self, event)
+
+    def _on_message_start(self, event: Mapping[str, Json]) -> None:
+        if self._started or self._blocks:
+            raise MalformedStreamError("message-start in the middle of a message")
+        self._started = True
+        self.role = event.get("role") or "ai"
+        self.id = event.get("id") or None
+        self._start_metadata = _dict_of(event, "metadata")
+
+    def _on_start(self, event: Mapping[str, Json]) -> None:
+        index = _index_of(event)
+        if index in self._blocks:
+            raise MalformedStreamError(f"content-block-start: block {index} was started before")
+        if len(self._blocks) >= self._limits.blocks:
+            raise LimitExceededError(f"the message has more than {self._limits.blocks} blocks")
+        content = _content_of(event)
+        self._spend(_weight(content))
+        self._open[index] = self._blocks[index] = _Open(content, self._limits)
+
+    def _on_delta(self, event: Mapping[str, Json]) -> None:
+        index = _index_of(event)
+        block = self._open.get(index)
+        if block is None:
+            where = "is finished" if index in self._blocks else "was never started"
+            raise MalformedStreamError(f"content-block-delta: block {index} {where}")
+        delta = event.get("delta")
+        if not isinstance(delta, Mapping) or not isinstance(delta.get("type"), str):
+            raise MalformedStreamError(
+                f"content-block-delta: no delta for block {index}: {delta!r:.80}"
+            )
+        if delta["type"] == "block-delta":
+            self._replace(block, delta, index)
+        elif delta["type"] in DELTA_FIELDS:
+            self._append(block, delta, index)
+
+    def _append(self, block: _Open, delta: Mapping[str, Json], index: int) -> None:
+        kind = delta["type"]
+        if not block.delta:
+            block.delta = kind
+            block.field = DELTA_FIELDS[kind][0]
+        if kind != block.delta:
+            raise MalformedStreamError(
+                f"{kind}: block {index} is a {block.content['type']!r} block, which grows by {block.delta}"
+            )
+        piece = delta.get(block.field)
+        if not isinstance(piece, str):
+            raise MalformedStreamError(
+                f"{kind}: block {index}: {block.field!r} is {piece!r:.80}, not text"
+            )
+        if len(piece) > block.room:
+            raise LimitExceededError(
+                f"block {index}: arguments are longer than {self._limits.tool_args} characters"
+            )
+        self._spend(len(piece))
+        block.room -= len(piece)
+        block.parts.append(piece)
+
+    def _replace(self, block: _Open, delta: Mapping[str, Json], index: int) -> None:
+        fields = delta.get("fields")
+        if not isinstance(fields, dict):
+            raise MalformedStreamError(
+                f"block-delta: block {index}: `fields` is {fields!r:.80}, not a dict"
+            )
+        fields = copy_json(fields)
+        self._spend(_weight(fields))
+        target = DELTA_FIELDS[block.delta][1] if block.delta else ""
+        for key, value in fields.items():
+            if key == "type":
+                continue
+            if key == target and isinstance(value, str):
+                block.parts[:] = [value] if value else []
+            else:
+                block.content[key] = value
+
+    def _on_finish(self, event: Mapping[str, Json]) -> None:
+        index = _index_of(event)
+        block = self._open.get(index)
+        if block is None:
+            where = "was finished before" if index in self._blocks else "was never started"
+            raise MalformedStreamError(f"content-block-finish: block {index} {where}")
+        content = _content_of(event)
+        said = block.text()
+        target = DELTA_FIELDS[block.delta][1] if block.delta else ""
+        self._spend(max(0, _weight(content) - len(said)))
+        if said and target in ("text", "reasoning", "base64") and content.get(target) is None:
+            content[target] = mend_surrogates(said)
+        if content["type"] in ("tool_call_chunk", "server_tool_call_chunk"):
+            content = promote(content)
+        del self._open[index]
+        self._blocks[index] = content
+
+    def _on_message_finish(self, event: Mapping[str, Json]) -> None:
+        self._finish_metadata = _dict_of(event, "metadata")
+        self.additional_kwargs = _dict_of(event, "additional_kwargs")
+        if isinstance(usage := event.get("usage"), dict):
+            self.usage = copy_json(usage)
+        if isinstance(reason := event.get("finish_reason"), str):
+            self.finish_reason = cast("FinishReason", reason)
+        self.is_finished = True
+
+    def _on_error(self, event: Mapping[str, Json]) -> None:
+        self.error = copy_json(dict(event))
+
+    def _spend(self, size: int) -> None:
+        if size > self._room:
+            raise LimitExceededError(
+                f"the message is longer than {self._limits.message} characters"
+            )
+        self._room -= size
+
+    def note(
+        self, *, usage: UsageInfo | None = None, metadata: dict[str, Json] | None = None
+    ) -> None:
+        """Keep what is known of a message that ended too early to say it in `message-finish`."""
+        if usage and self.usage is None:
+            self.usage = copy_json(usage)
+        for key, value in (metadata or {}).items():
+            self._finish_metadata.setdefault(key, copy_json(value))
+
+    def tail(self, event: Mapping[str, Json]) -> str:
+        """Give what a `content-block-finish` says beyond the deltas (T15); ask before feeding it.
+
+        Empty where the finish adds nothing or contradicts, in which case nothing can be appended to make it right.
+        """
+        index, content = event.get("index"), event.get("content")
+        block = self._open.get(index) if isinstance(index, int) else None
+        if block is None or not block.delta or not isinstance(content, Mapping):
+            return ""
+        final, said = content.get(DELTA_FIELDS[block.delta][1]), block.text()
+        if not isinstance(final, str) or not final.startswith(said):
+            return ""
+        return final[len(said) :]
+
+    @property
+    def metadata(self) -> dict[str, Json]:
+        """Start metadata merged with finish metadata, in the names of response metadata; a copy."""
+        start = {
+            RESPONSE_KEYS.get(key, key): value
+            for key, value in self._start_metadata.items()
+            if key not in MESSAGE_KEYS
+        }
+        return cast("dict[str, Json]", copy_json({**start, **self._finish_metadata}))
+
+    @property
+    def start_metadata(self) -> dict[str, Json]:
+        """The metadata of `message-start` as it came; a copy."""
+        return cast("dict[str, Json]", copy_json(self._start_metadata))
+
+    def block(self, index: int, *, partial: bool = False) -> Block | None:
+        """Give one block, finalized or so far, as a copy; None if there is no such block."""
+        block = self._blocks.get(index)
+        if block is None:
+            return None
+        if not isinstance(block, _Open):
+            return cast("Block", copy_json(block))
+        if partial:
+            return promote(block.so_far(), unfinished=UNFINISHED)
+        return promote(block.so_far()) if self.is_finished else block.so_far()
+
+    def blocks(self, *, partial: bool = False) -> list[FinalizedContentBlock]:
+        """Give the blocks in order, finalized or so far, as copies.
+
+        With `partial=True` the stream is taken to be over: calls that were not finished are invalid calls.
+        """
+        found = (self.block(index, partial=partial) for index in sorted(self._blocks))
+        return cast("list[FinalizedContentBlock]", list(found))
+
+    def result(self, *, partial: bool = False) -> FoldedMessage:
+        """Give the message; before its end only with `partial=True`, and then marked incomplete."""
+        if not self.is_finished and not partial:
+            why = f"it failed: {self.error['message']}" if self.error else "no message-finish came"
+            raise MalformedStreamError(f"the message is not complete: {why}")
+        fields = {key: value for key, value in self._start_metadata.items() if key in MESSAGE_KEYS}
+        incomplete = not self.is_finished or fields.get("status") == "incomplete"
+        return FoldedMessage(
+            role=self.role,
+            id=self.id,
+            blocks=self.blocks(partial=partial and not self.is_finished),
+            usage=copy_json(self.usage),
+            finish_reason=self.finish_reason,
+            metadata=self.metadata,
+            additional_kwargs=copy_json(self.additional_kwargs),
+            status="incomplete" if incomplete else "complete",
+            fields=fields,
+        )
+
+
+HANDLERS: Final[dict[str, Callable[[MessageBuilder, Mapping[str, Json]], None]]] = {
+    "message-start": MessageBuilder._on_message_start,
+    "content-block-start": MessageBuilder._on_start,
+    "content-block-delta": MessageBuilder._on_delta,
+    "content-block-finish": MessageBuilder._on_finish,
+    "message-finish": MessageBuilder._on_message_finish,
+    "error": MessageBuilder._on_error,
+}
+
+
+def fold(
+    events: Iterable[Event], *, partial: bool = False, limits: FoldLimits | None = None
+) -> FoldedMessage:
+    """Fold a whole stream of events into a message."""
+    builder = MessageBuilder(limits)
+    for event in events:
+        builder.feed(event)
+    return builder.result(partial=partial)
+
+
+def _index_of(event: Mapping[str, Json]) -> int:
+    index = event.get("index")
+    if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+        raise MalformedStreamError(
+            f"{event['event']}: index is {index!r:.80}, not a whole number from 0"
+        )
+    return index
+
+
+def _content_of(event: Mapping[str, Json]) -> Block:
+    content = event.get("content")
+    if not isinstance(content, dict) or not isinstance(content.get("type"), str):
+        raise MalformedStreamError(f"{event['event']}: content is no block: {content!r:.80}")
+    return cast("Block", copy_json(content))
+
+
+def _dict_of(event: Mapping[str, Json], key: str) -> dict[str, Json]:
+    value = event.get(key)
+    return copy_json(value) if isinstance(value, dict) else {}
+
+
+def _weight(value: Json) -> int:
+    """Count the characters of the text in a value."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(len(str(key)) + _weight(item) for key, item in value.items() if key != "type")
+    if isinstance(value, list):
+        return sum(map(_weight, value))
+    return 0
+
+
+def _without_half(text: str) -> str:
+    """Leave out the first half of a character whose second half has not come yet."""
+    return text[:-1] if text and "\ud800" <= text[-1] <= "\udbff" else text
