@@ -1,5 +1,17 @@
 """Writing values as JSON and reading them back: `dumps`, `dumpd`, `loads`, `load`, and the registry."""
 
+from weft.load.dump import dumpd, dumps
+from weft.load.load import InitValidator, default_init_validator, load, loads
+from weft.load.registry import register_loadable
 from weft.load.serializable import Serializable
 
-__all__ = ["Serializable"]
+__all__ = [
+    "InitValidator",
+    "Serializable",
+    "default_init_validator",
+    "dumpd",
+    "dumps",
+    "load",
+    "loads",
+    "register_loadable",
+]

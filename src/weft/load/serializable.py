@@ -15,12 +15,15 @@ from pydantic.fields import FieldInfo
 
 __all__ = [
     "BaseSerialized",
+    "SecretReference",
     "Serializable",
     "SerializedConstructor",
     "SerializedNotImplemented",
     "SerializedSecret",
+    "class_id",
     "secret_reference",
     "to_json_not_implemented",
+    "useful_fields",
 ]
 
 FORMAT_VERSION = 1
@@ -90,15 +93,12 @@ class Serializable(BaseModel):
     @classmethod
     def get_lc_namespace(cls) -> list[str]:
         """Give the public path of the class: `weft.messages`, not the file `weft.messages.human`."""
-        parts = cls.__module__.split(".")
-        return parts[:-1] if parts[0] == "weft" and len(parts) > 2 else parts
+        return _public_path(cls)
 
     @classmethod
     def lc_id(cls) -> list[str]:
         """Give the name under which the registry knows this class."""
-        # A parametrised generic (`Foo[int]`) is written under the name of its origin.
-        origin = cls.__pydantic_generic_metadata__["origin"] or cls
-        return [*cls.get_lc_namespace(), origin.__name__]
+        return [*cls.get_lc_namespace(), _plain_name(cls)]
 
     @property
     def lc_secrets(self) -> dict[str, str]:
@@ -114,7 +114,7 @@ class Serializable(BaseModel):
         """Describe this object: its id and the arguments that differ from the defaults."""
         if not self.is_lc_serializable():
             return self.to_json_not_implemented()
-        kwargs = {name: value for name, value in _useful_fields(self)}
+        kwargs = useful_fields(self)
         kwargs.update(self.lc_attributes)
         _hide_secrets(kwargs, self.lc_secrets, type(self).model_fields)
         return {
@@ -153,25 +153,55 @@ def to_json_not_implemented(obj: object) -> SerializedNotImplemented:
     }
 
 
-def secret_reference(name: str) -> SerializedSecret:
+class SecretReference(dict[str, Any]):
+    """A `SerializedSecret` made by us.
+
+    Its type tells it from user data of the same shape, which must stay data (CVE-2025-68664).
+    """
+
+
+def secret_reference(name: str) -> SecretReference:
     """Give the shape that stands in a dump where the secret `name` was."""
-    return {"lc": FORMAT_VERSION, "type": "secret", "id": [name]}
+    return SecretReference(lc=FORMAT_VERSION, type="secret", id=[name])
 
 
-def _useful_fields(model: Serializable) -> Iterator[tuple[str, Any]]:
+def class_id(cls: type[BaseModel]) -> list[str]:
+    """Give the id of any Pydantic class; `Serializable` ones say it themselves."""
+    if issubclass(cls, Serializable):
+        return cls.lc_id()
+    return [*_public_path(cls), _plain_name(cls)]
+
+
+def useful_fields(model: BaseModel) -> dict[str, Any]:
+    """Give the constructor arguments of `model` that differ from their defaults, extras included."""
     cls = type(model)
-    by_name = bool(cls.model_config.get("populate_by_name") or cls.model_config.get("validate_by_name"))
+    by_name = bool(
+        cls.model_config.get("populate_by_name") or cls.model_config.get("validate_by_name")
+    )
+    arguments = {}
     for name, field in cls.model_fields.items():
         value = getattr(model, name)
-        if field.exclude or _is_default(field, value):
-            continue
-        yield name if by_name else _argument_name(name, field), value
-    yield from (model.__pydantic_extra__ or {}).items()
+        if not field.exclude and not _is_default(field, value):
+            arguments[name if by_name else argument_name(name, field)] = value
+    arguments.update(model.__pydantic_extra__ or {})
+    return arguments
 
 
-def _argument_name(name: str, field: FieldInfo) -> str:
+def argument_name(name: str, field: FieldInfo) -> str:
+    """Give the name under which the constructor takes a field."""
     alias = field.validation_alias or field.alias
     return alias if isinstance(alias, str) else name
+
+
+def _public_path(cls: type[BaseModel]) -> list[str]:
+    parts = cls.__module__.split(".")
+    return parts[:-1] if parts[0] == "weft" and len(parts) > 2 else parts
+
+
+def _plain_name(cls: type[BaseModel]) -> str:
+    # A parametrised generic (`Foo[int]`) is written under the name of its origin.
+    origin: type[BaseModel] = cls.__pydantic_generic_metadata__["origin"] or cls
+    return origin.__name__
 
 
 def _is_default(field: FieldInfo, value: object) -> bool:
@@ -203,7 +233,7 @@ def _hide_secrets(
     names = dict(secrets)
     for name, field in fields.items():
         if name in secrets:  # a secret named by its field may be written under its alias
-            names[_argument_name(name, field)] = secrets[name]
+            names[argument_name(name, field)] = secrets[name]
     for argument, value in kwargs.items():
         if argument in names:
             if value is not None:

@@ -1,0 +1,99 @@
+"""Plain Python values that JSON cannot say, each with one exact spelling: a closed table of codecs.
+
+A codec turns a value into JSON-able parts and back; it opens nothing and builds nothing but that value.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import uuid
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["CODECS", "codec_of"]
+
+
+class Codec(NamedTuple):
+    """How one Python type is spelt; `nested` parts hold values that are encoded in turn."""
+
+    name: str
+    kind: type
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+    nested: bool = False
+
+
+def _decode_bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def _decode_timedelta(parts: list[int]) -> datetime.timedelta:
+    days, seconds, microseconds = parts
+    return datetime.timedelta(days, seconds, microseconds)
+
+
+def _decode_text(text: str) -> str:
+    return _decode_bytes(text).decode("utf-8", "surrogatepass")
+
+
+def _encode_text(text: str) -> str:
+    # Two lone surrogates side by side would come back from JSON text as one character.
+    return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
+
+
+def _decode_float(text: str) -> float:
+    return {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}[text]
+
+
+def _decode_integer(text: str) -> int:
+    return int(text, 16)
+
+
+CODECS: dict[str, Codec] = {
+    codec.name: codec
+    for codec in (
+        Codec("tuple", tuple, list, tuple, nested=True),
+        Codec("set", set, list, set, nested=True),
+        Codec("frozenset", frozenset, list, frozenset, nested=True),
+        Codec("bytes", bytes, lambda value: base64.b64encode(value).decode(), _decode_bytes),
+        Codec(
+            "bytearray",
+            bytearray,
+            lambda value: base64.b64encode(value).decode(),
+            lambda text: bytearray(_decode_bytes(text)),
+        ),
+        # A datetime is also a date: it must come first.
+        Codec(
+            "datetime",
+            datetime.datetime,
+            datetime.datetime.isoformat,
+            datetime.datetime.fromisoformat,
+        ),
+        Codec("date", datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+        Codec("time", datetime.time, datetime.time.isoformat, datetime.time.fromisoformat),
+        Codec(
+            "timedelta",
+            datetime.timedelta,
+            lambda value: [value.days, value.seconds, value.microseconds],
+            _decode_timedelta,
+        ),
+        Codec("uuid", uuid.UUID, str, uuid.UUID),
+        Codec("decimal", decimal.Decimal, str, decimal.Decimal),
+        # The last three are JSON types; the writer sends here only what JSON text would change.
+        Codec("str", str, _encode_text, _decode_text),
+        Codec("float", float, repr, _decode_float),
+        Codec("int", int, hex, _decode_integer),
+    )
+}
+
+_BY_KIND = {codec.kind: codec for codec in CODECS.values()}
+
+
+def codec_of(value: object) -> Codec | None:
+    """Give the codec for `value`, a subclass included (it comes back equal, as the plain type)."""
+    exact = _BY_KIND.get(type(value))
+    if exact is not None:
+        return exact
+    return next((codec for codec in CODECS.values() if isinstance(value, codec.kind)), None)

@@ -1,0 +1,89 @@
+"""The table of what may be loaded: public names of weft, and LangChain's names for the same things.
+
+Data only. A row is a promise that building that class has no side effect (groups `messages` and `core`),
+or that only its owner may ask for it (group `provider`). Nothing is imported until a dump names a row.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = ["LANGCHAIN_NAMES", "LANGCHAIN_ROOTS", "LOADABLE", "Group"]
+
+Group = Literal["messages", "core", "provider"]
+
+LOADABLE: dict[Group, dict[str, str]] = {
+    "messages": {
+        "weft.messages": "AIMessage AIMessageChunk ChatMessage ChatMessageChunk FunctionMessage"
+        " FunctionMessageChunk HumanMessage HumanMessageChunk RemoveMessage SystemMessage"
+        " SystemMessageChunk ToolMessage ToolMessageChunk",
+    },
+    "core": {
+        "weft.agents": "AgentAction AgentActionMessageLog AgentFinish AgentStep",
+        "weft.documents": "Document",
+        "weft.outputs": "ChatGeneration ChatGenerationChunk ChatResult Generation GenerationChunk"
+        " LLMResult RunInfo",
+        "weft.prompt_values": "ChatPromptValue ChatPromptValueConcrete ImagePromptValue"
+        " StringPromptValue",
+        "weft.structured_query": "Comparison Operation StructuredQuery",
+        "weft.prompts": "AIMessagePromptTemplate ChatMessagePromptTemplate ChatPromptTemplate"
+        " DictPromptTemplate FewShotChatMessagePromptTemplate FewShotPromptTemplate"
+        " FewShotPromptWithTemplates HumanMessagePromptTemplate ImagePromptTemplate"
+        " MessagesPlaceholder PipelinePromptTemplate PromptTemplate StructuredPrompt"
+        " SystemMessagePromptTemplate",
+        "weft.output_parsers": "CommaSeparatedListOutputParser JsonOutputParser"
+        " MarkdownListOutputParser NumberedListOutputParser StrOutputParser XMLOutputParser",
+        "weft.runnables": "RouterRunnable RunnableAssign RunnableBinding RunnableBindingBase"
+        " RunnableBranch RunnableConfigurableAlternatives RunnableConfigurableFields RunnableEach"
+        " RunnableEachBase RunnableParallel RunnablePassthrough RunnablePick RunnableRetry"
+        " RunnableSequence RunnableWithFallbacks RunnableWithMessageHistory",
+    },
+    "provider": {
+        "weft.providers.openai": "AzureChatOpenAI AzureOpenAI AzureOpenAIEmbeddings ChatOpenAI"
+        " OpenAI OpenAIEmbeddings",
+        "weft.providers.anthropic": "ChatAnthropic",
+        "weft.providers.google": "ChatGoogleGenerativeAI ChatVertexAI",
+        "weft.providers.mistral": "ChatMistralAI",
+        "weft.providers.ollama": "ChatOllama",
+        "weft.providers.bedrock": "ChatBedrock ChatBedrockConverse",
+    },
+}
+"""Group -> public module -> the class names in it."""
+
+HOMES = {"weft.agents": "weft.outputs.agent"}
+"""Public modules of a higher layer whose loadable classes live lower down (the straddlers)."""
+
+LANGCHAIN_ROOTS = frozenset(
+    {
+        "langchain",
+        "langchain_anthropic",
+        "langchain_aws",
+        "langchain_core",
+        "langchain_google_genai",
+        "langchain_google_vertexai",
+        "langchain_mistralai",
+        "langchain_ollama",
+        "langchain_openai",
+    }
+)
+"""First words of the ids in LangChain's own dumps; the last word is looked up in `LANGCHAIN_NAMES`."""
+
+RENAMED = {
+    "BedrockChat": "ChatBedrock",
+    "_DictMessagePromptTemplate": "DictPromptTemplate",
+}
+
+
+def _by_class_name() -> dict[str, tuple[str, ...]]:
+    names = {
+        name: (*module.split("."), name)
+        for modules in LOADABLE.values()
+        for module, row in modules.items()
+        for name in row.split()
+    }
+    names.update({old: names[new] for old, new in RENAMED.items()})
+    return names
+
+
+LANGCHAIN_NAMES: dict[str, tuple[str, ...]] = _by_class_name()
+"""Class name -> our id. LangChain moved its classes between modules; their names stayed."""
