@@ -1,0 +1,54 @@
+"""Every Python example in README.md, docs/ and the docstrings runs, and prints what its `#>` lines say.
+
+An example that cannot run is marked ```` ```python {test="skip: the reason"} ````, and the reason is demanded.
+`scripts/docs --update` writes what the examples print into the pages.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pytest_examples import CodeExample, EvalExample, find_examples
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SKIP = "skip:"
+LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:|#)([^)#\s]+)")
+
+
+def name(example: CodeExample) -> str:
+    return f"{example.path.relative_to(ROOT)}:{example.start_line}"
+
+
+EXAMPLES = list(find_examples(*(str(page) for page in PAGES), str(ROOT / "src")))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name)
+def test_example_runs_and_prints_what_it_says(example: CodeExample, eval_example: EvalExample):
+    mark = example.prefix_settings().get("test", "")
+    if mark:
+        assert mark.startswith(SKIP), f'{name(example)}: the only mark is test="skip: reason"'
+        assert len(mark.removeprefix(SKIP).split()) >= 2, f"{name(example)}: say why it cannot run"
+        return
+    eval_example.set_config(line_length=100, target_version="py311")
+    if eval_example.update_examples:
+        eval_example.run_print_update(example)
+    else:
+        eval_example.run_print_check(example)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path):
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
+
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_readme_has_two_set_up_commands():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^scripts/\w+$", readme, flags=re.MULTILINE)
+
+    assert commands == ["scripts/demo", "scripts/test"]
+    assert "scripts/test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
