@@ -1,0 +1,471 @@
+"""The ways to wait, in two colours: the only file of weft that may block a thread or suspend a task.
+
+A behaviour is one `async def` body that waits through an `IO` and nothing else. `BLOCKING` waits in the calling
+thread and never suspends, so `drive()` can run the body without a loop; `ASYNC` suspends on the running loop.
+
+Threads come from one elastic pool of daemon threads of our own, because `concurrent.futures` keeps a fixed number
+of threads for ever and joins them at exit: eight slow tools would queue on six threads, and a user's function that
+hangs would hang the interpreter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import queue
+import threading
+import time
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import AbstractAsyncContextManager, aclosing
+from contextvars import Context, copy_context
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from weft._drive import drive, drive_each
+from weft.exceptions import BlockingCallError
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+LINGER = 0.5
+"""Seconds an idle thread waits for the next job before it leaves."""
+LOOK_AHEAD = 16
+"""Items a merged stream may be ahead of its reader."""
+DEFAULT_THREADS = min(32, (os.cpu_count() or 1) + 4)
+"""Parallel calls of a blocking batch that sets no `max_concurrency`."""
+
+
+class Outcome(NamedTuple):
+    """How one of several bodies ended: its place among the items, and a `value` or an `error`."""
+
+    place: int
+    value: Any
+    error: BaseException | None
+
+
+class Started(Protocol):
+    """A body under way; `result()` waits for it, `cancel()` asks it to stop."""
+
+    async def result(self) -> Any: ...  # noqa: ANN401, D102
+    def cancel(self) -> None: ...  # noqa: D102
+
+
+class IO(Protocol):
+    """What a body may ask of the world."""
+
+    blocking: bool
+
+    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Call a user's function, whichever colour it has."""
+
+    async def settle(self, value: Awaitable[T]) -> T:
+        """Wait for an awaitable that somebody else made (an async callback handler)."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for some time."""
+
+    def as_completed(
+        self, body: Callable[[T], Coroutine[Any, Any, Any]], items: Iterable[T], *, limit: int | None
+    ) -> AsyncGenerator[Outcome, None]:
+        """Run a body for each item, at most `limit` at once; outcomes as they come."""
+
+    def merge(self, streams: Mapping[K, AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[K, T], None]:
+        """Read several streams at once; items as they come."""
+
+    def each(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
+        """Iterate what a user gave, whichever colour it has."""
+
+    def start(self, body: Coroutine[Any, Any, Any]) -> Started:
+        """Run a body beside this one."""
+
+    def lock(self) -> AbstractAsyncContextManager[Any]:
+        """Make a lock for the bodies of one call."""
+
+
+class Threads:
+    """Daemon threads that appear when needed and leave after `LINGER` seconds without work."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._idle = 0
+        self._lock = threading.Lock()
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Run a job that never raises in some thread, soon."""
+        with self._lock:
+            self._jobs.put(job)
+            if self._idle > 0:
+                self._idle -= 1
+                return
+        threading.Thread(target=self._work, name="weft", daemon=True).start()
+
+    def _work(self) -> None:
+        job = self._jobs.get()
+        while True:
+            job()
+            del job
+            with self._lock:
+                self._idle += 1
+            while True:
+                try:
+                    job = self._jobs.get(timeout=LINGER)
+                    break
+                except queue.Empty:
+                    with self._lock:
+                        # No idle count left means a submit has reserved this thread: its job is on the way.
+                        if self._idle > 0:
+                            self._idle -= 1
+                            return
+
+
+THREADS = Threads()
+
+
+def _forget_threads() -> None:
+    global THREADS  # noqa: PLW0603  a forked child has none of its parent's threads
+    THREADS = Threads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+def _run_in_copy(context: Context, body: Callable[[Any], Coroutine[Any, Any, Any]], item: object) -> Any:  # noqa: ANN401
+    return context.copy().run(lambda: drive(body(item)))
+
+
+class _Job:
+    """A function running in another thread: `wait()` blocks for its outcome."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._done = threading.Event()
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._function: Callable[[], Any] | None = function
+        THREADS.submit(self._run)
+
+    def _run(self) -> None:
+        function, self._function = self._function, None
+        try:
+            self._value = function() if function else None
+        except BaseException as error:
+            self._error = error
+        self._done.set()
+
+    def wait(self) -> Any:  # noqa: ANN401
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    async def result(self) -> Any:  # noqa: ANN401
+        return self.wait()
+
+    def cancel(self) -> None:
+        """A thread cannot be stopped from outside; its outcome is dropped."""
+
+
+class _ThreadLock:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def __aenter__(self) -> None:
+        self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class Blocking:
+    """Waits in the calling thread; a body on it never suspends."""
+
+    blocking = True
+
+    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        result = function(*args, **kwargs)
+        if hasattr(type(result), "__await__"):
+            if inspect.iscoroutine(result):
+                result.close()
+            name = getattr(function, "__qualname__", repr(function))
+            raise BlockingCallError(
+                f"{name} is async and was reached by a blocking call: use ainvoke, astream or abatch, "
+                "or give a blocking function too"
+            )
+        return result
+
+    async def settle(self, value: Awaitable[T]) -> T:
+        async def wait() -> T:
+            return await value
+
+        context = copy_context()
+        settled: T = _Job(lambda: context.run(asyncio.run, wait())).wait()
+        return settled
+
+    async def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    async def as_completed(
+        self, body: Callable[[T], Coroutine[Any, Any, Any]], items: Iterable[T], *, limit: int | None
+    ) -> AsyncGenerator[Outcome, None]:
+        items = items if isinstance(items, list | tuple) else list(items)
+        source, lock, context = iter(enumerate(items)), threading.Lock(), copy_context()
+        outcomes: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
+        stopped = False
+
+        def work() -> None:
+            while not stopped:
+                with lock:
+                    index, item = next(source, (-1, None))
+                if index < 0:
+                    break
+                try:
+                    outcomes.put(Outcome(index, _run_in_copy(context, body, item), None))
+                except BaseException as error:
+                    outcomes.put(Outcome(index, None, error))
+            outcomes.put(None)
+
+        workers = min(limit or DEFAULT_THREADS, len(items))
+        if workers <= 1:
+            for index, item in source:
+                try:
+                    outcome = Outcome(index, _run_in_copy(context, body, item), None)
+                except Exception as error:
+                    outcome = Outcome(index, None, error)
+                yield outcome
+            return
+        for _ in range(workers):
+            THREADS.submit(work)
+        try:
+            while workers:
+                got = outcomes.get()
+                if got is None:
+                    workers -= 1
+                else:
+                    yield got
+        finally:
+            stopped = True
+            while workers:
+                workers -= outcomes.get() is None
+
+    async def merge(
+        self, streams: Mapping[K, AsyncGenerator[T, None]]
+    ) -> AsyncGenerator[tuple[K, T], None]:
+        ready: queue.SimpleQueue[tuple[K, T] | BaseException | None] = queue.SimpleQueue()
+        room, context, stopped = threading.Semaphore(LOOK_AHEAD), copy_context(), False
+
+        def read(key: K, stream: AsyncGenerator[T, None]) -> None:
+            try:
+                for item in drive_each(stream):
+                    room.acquire()
+                    if stopped:
+                        break
+                    ready.put((key, item))
+            except BaseException as error:
+                ready.put(error)
+            ready.put(None)
+
+        for key, stream in streams.items():
+            copied = context.copy()
+            THREADS.submit(lambda copied=copied, key=key, stream=stream: copied.run(read, key, stream))  # type: ignore[misc]
+        open_streams = len(streams)
+        try:
+            while open_streams:
+                got = ready.get()
+                if got is None:
+                    open_streams -= 1
+                elif isinstance(got, BaseException):
+                    raise got
+                else:
+                    room.release()
+                    yield got
+        finally:
+            stopped = True
+            room.release(len(streams))
+            while open_streams:
+                open_streams -= ready.get() is None
+
+    async def each(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
+        if isinstance(items, AsyncIterator):
+            raise BlockingCallError(
+                f"{items!r} is async and was reached by a blocking call: use astream or atransform"
+            )
+        iterator = iter(items)
+        try:
+            for item in iterator:
+                yield item
+        finally:
+            if inspect.isgenerator(iterator):
+                iterator.close()
+
+    def start(self, body: Coroutine[Any, Any, Any]) -> Started:
+        context = copy_context()
+        return _Job(lambda: context.run(drive, body))
+
+    def lock(self) -> AbstractAsyncContextManager[Any]:
+        return _ThreadLock()
+
+
+async def _in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = copy_context()
+
+    def settle(value: Any, error: BaseException | None) -> None:  # noqa: ANN401
+        if future.done():
+            return
+        if isinstance(error, StopIteration):
+            # A future refuses StopIteration: it would end the coroutine that awaits it.
+            future.set_exception(RuntimeError("StopIteration raised by a user's function"))
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(value)
+
+    def run() -> None:
+        value, failure = None, None
+        try:
+            value = context.run(function, *args, **kwargs)
+        except BaseException as error:
+            failure = error
+        try:
+            loop.call_soon_threadsafe(settle, value, failure)
+        except RuntimeError:
+            pass  # the loop was closed meanwhile: nobody waits any more
+
+    THREADS.submit(run)
+    return await future
+
+
+class _Task:
+    def __init__(self, body: Coroutine[Any, Any, Any]) -> None:
+        self._task = asyncio.ensure_future(body)
+
+    async def result(self) -> Any:  # noqa: ANN401
+        return await self._task
+
+    def cancel(self) -> None:
+        self._task.cancel()
+
+
+_END = object()
+
+
+class Async:
+    """Suspends on the running loop; blocking functions run in threads."""
+
+    blocking = False
+
+    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        if inspect.iscoroutinefunction(function):
+            return await function(*args, **kwargs)
+        result = await _in_thread(function, *args, **kwargs)
+        return await result if hasattr(type(result), "__await__") else result
+
+    async def settle(self, value: Awaitable[T]) -> T:
+        return await value
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def as_completed(
+        self, body: Callable[[T], Coroutine[Any, Any, Any]], items: Iterable[T], *, limit: int | None
+    ) -> AsyncGenerator[Outcome, None]:
+        done: asyncio.Queue[Outcome] = asyncio.Queue()
+        running: set[asyncio.Task[Any]] = set()
+
+        def ended(task: asyncio.Task[Any], index: int) -> None:
+            running.discard(task)
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            done.put_nowait(Outcome(index, None if error else task.result(), error))
+
+        source, pending = enumerate(items), 0
+        try:
+            while True:
+                while limit is None or pending < limit:
+                    index, item = next(source, (-1, None))
+                    if index < 0:
+                        break
+                    task = asyncio.ensure_future(body(item))  # type: ignore[arg-type]
+                    running.add(task)
+                    pending += 1
+                    task.add_done_callback(lambda task, index=index: ended(task, index))  # type: ignore[misc]
+                if not pending:
+                    return
+                outcome = await done.get()
+                pending -= 1
+                yield outcome
+        finally:
+            await _cancel_all(running)
+
+    async def merge(
+        self, streams: Mapping[K, AsyncGenerator[T, None]]
+    ) -> AsyncGenerator[tuple[K, T], None]:
+        ready: asyncio.Queue[tuple[K, T] | BaseException | None] = asyncio.Queue(LOOK_AHEAD)
+
+        async def read(key: K, stream: AsyncGenerator[T, None]) -> None:
+            try:
+                async with aclosing(stream):
+                    async for item in stream:
+                        await ready.put((key, item))
+            except Exception as error:
+                await ready.put(error)
+            await ready.put(None)
+
+        tasks = {asyncio.ensure_future(read(key, stream)) for key, stream in streams.items()}
+        open_streams = len(tasks)
+        try:
+            while open_streams:
+                got = await ready.get()
+                if got is None:
+                    open_streams -= 1
+                elif isinstance(got, BaseException):
+                    raise got
+                else:
+                    yield got
+        finally:
+            await _cancel_all(tasks)
+
+    async def each(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
+        if isinstance(items, AsyncIterator):
+            try:
+                async for item in items:
+                    yield item
+            finally:
+                if inspect.isasyncgen(items):
+                    await items.aclose()
+            return
+        iterator: Iterator[T] = await _in_thread(iter, items)
+        context = copy_context()  # one for all steps: what the user's generator sets, it sees again
+        try:
+            while (item := await _in_thread(context.run, next, iterator, _END)) is not _END:
+                yield item
+        finally:
+            if inspect.isgenerator(iterator):
+                await _in_thread(context.run, iterator.close)
+
+    def start(self, body: Coroutine[Any, Any, Any]) -> Started:
+        return _Task(body)
+
+    def lock(self) -> AbstractAsyncContextManager[Any]:
+        return asyncio.Lock()
+
+
+async def _cancel_all(tasks: set[asyncio.Task[Any]]) -> None:
+    waiting = [task for task in tasks if not task.done()]
+    for task in waiting:
+        task.cancel()
+    if waiting:
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+BLOCKING: IO = Blocking()
+ASYNC: IO = Async()

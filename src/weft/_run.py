@@ -1,0 +1,265 @@
+"""`Run`: what one call carries through every body: its config, its listeners, its way to wait.
+
+A body gets a `Run` and nothing else of the caller's world. Steps get `run.child(tag)`. With no listener attached a
+run is a few attributes: no uuid is made, no dict is copied, and `child()` is the run itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from weft._config import (
+    CONFIG_KEYS,
+    DEFAULT_RECURSION_LIMIT,
+    RunnableConfig,
+    check_config,
+    ensure_config,
+    merge_configs,
+    var_child_runnable_config,
+)
+from weft._io import ASYNC, BLOCKING, IO
+from weft.callbacks.base import BaseCallbackHandler, Callbacks, Metadata
+from weft.callbacks.dispatch import tell
+from weft.callbacks.manager import (
+    RUN_MANAGERS,
+    AsyncCallbackManager,
+    BaseRunManager,
+    CallbackManager,
+    child_manager,
+    hooked_handlers,
+)
+from weft.utils.uuid import uuid7
+
+Kind = Literal["chain", "tool", "retriever", "llm"]
+Manager = CallbackManager | AsyncCallbackManager
+
+NO_CONFIG: RunnableConfig = {}
+NO_KWARGS: dict[str, Any] = {}
+OWN_KEYS = frozenset({"run_name", "run_id", "callbacks"})
+"""What belongs to one run and not to its children."""
+
+
+class Run:
+    """Config, listeners and io of one call."""
+
+    __slots__ = ("given", "id", "io", "kwargs", "manager", "started")
+
+    def __init__(
+        self, io: IO, given: RunnableConfig, manager: Manager | None, kwargs: dict[str, Any]
+    ) -> None:
+        self.io = io
+        self.given = given
+        """The config as the caller gave it, defaults not filled in."""
+        self.manager = manager
+        """The listeners; None when nobody listens."""
+        self.kwargs = kwargs
+        """Keyword arguments of this call, for this runnable and not for its children."""
+        self.id: UUID | None = None
+        self.started = False
+
+    @classmethod
+    def blocking(cls, config: RunnableConfig | None = None, kwargs: dict[str, Any] = NO_KWARGS) -> Run:
+        """Make the run of a blocking call."""
+        return cls.root(BLOCKING, config, kwargs)
+
+    @classmethod
+    def asynchronous(
+        cls, config: RunnableConfig | None = None, kwargs: dict[str, Any] = NO_KWARGS
+    ) -> Run:
+        """Make the run of an awaited call."""
+        return cls.root(ASYNC, config, kwargs)
+
+    @classmethod
+    def root(cls, io: IO, config: RunnableConfig | None, kwargs: dict[str, Any]) -> Run:
+        """Make the run of a public call: its config over the one of an enclosing call."""
+        inherited = var_child_runnable_config.get()
+        if config is None and inherited is None:
+            given = NO_CONFIG
+        else:
+            given = _overlay(inherited, config)
+        return cls(io, given, _listeners(io, given), kwargs)
+
+    # -- what the config says
+
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401
+        """Give a value of the config."""
+        value = self.given.get(key)
+        return default if value is None else value
+
+    @property
+    def max_concurrency(self) -> int | None:
+        """How many nested calls may run at once."""
+        return self.given.get("max_concurrency")
+
+    @property
+    def recursion_limit(self) -> int:
+        """How deep runnables may still return runnables."""
+        return cast("int", self.get("recursion_limit", DEFAULT_RECURSION_LIMIT))
+
+    @property
+    def configurable(self) -> dict[str, Any]:
+        """Values for configurable fields."""
+        return cast("dict[str, Any]", self.get("configurable", {}))
+
+    # -- other runs
+
+    def child(self, tag: str | None = None) -> Run:
+        """Make the run of a step: inherits what children inherit, under this run as parent."""
+        if self.manager is None:
+            if not self.kwargs and OWN_KEYS.isdisjoint(self.given):
+                return self
+            return Run(self.io, _without_own(self.given), None, NO_KWARGS)
+        manager = self.manager
+        if self.id is not None:
+            manager = child_manager(type(manager), manager, self.id, tag)
+        elif tag:
+            manager = manager.copy()
+            manager.add_tags([tag], inherit=False)
+        return Run(self.io, _without_own(self.given), manager, NO_KWARGS)
+
+    def patched(
+        self, config: RunnableConfig | None = None, kwargs: dict[str, Any] | None = None, *, io: IO | None = None
+    ) -> Run:
+        """Copy this run with more config merged in, other kwargs, or another colour; not yet started."""
+        if not config:
+            manager = self.manager
+            if io is not None and manager is not None and io.blocking is not self.io.blocking:
+                manager = _recolour(manager, io)
+            return Run(io or self.io, self.given, manager, self.kwargs if kwargs is None else kwargs)
+        base = {**self.given, "callbacks": self.manager} if self.manager else self.given
+        given = merge_configs(base, config)
+        colour = io or self.io
+        return Run(colour, given, _listeners(colour, given), self.kwargs if kwargs is None else kwargs)
+
+    def with_local(
+        self,
+        callbacks: Callbacks = None,
+        tags: list[str] | None = None,
+        metadata: Metadata | None = None,
+        *,
+        verbose: bool = False,
+    ) -> Run:
+        """Copy this run with what a runnable's constructor adds for its own runs only."""
+        if self.manager is None and not callbacks and not verbose:
+            return self
+        cls = type(self.manager) if self.manager else _manager_class(self.io)
+        manager = cls.configure(
+            self.manager, callbacks, verbose, local_tags=tags, local_metadata=metadata
+        )
+        return Run(self.io, self.given, manager if manager.handlers else None, self.kwargs)
+
+    # -- what user code sees
+
+    def config(self, tag: str | None = None) -> RunnableConfig:
+        """Give the full config for calls nested in this run."""
+        given = cast("RunnableConfig", {key: value for key, value in self.given.items() if key not in OWN_KEYS})
+        config = ensure_config(given)
+        nested = self.child(tag).manager
+        config["callbacks"] = nested
+        return config
+
+    def own_config(self) -> RunnableConfig:
+        """Give the config as this runnable's own call has it: its name and id included."""
+        config = ensure_config(self.given)
+        if self.manager is not None:
+            config["callbacks"] = self.manager
+        return config
+
+    @contextmanager
+    def current(self) -> Generator[None, None, None]:
+        """Let runnables that user code calls inside the block be children of this run."""
+        if self.manager is None and not self.given:
+            yield
+            return
+        token = var_child_runnable_config.set(self.config())
+        try:
+            yield
+        finally:
+            var_child_runnable_config.reset(token)
+
+    def run_manager(self, kind: Kind = "chain") -> BaseRunManager:
+        """Give the object through which user code speaks to this run's handlers."""
+        cls = RUN_MANAGERS[kind][not self.io.blocking]
+        if self.manager is None:
+            return cls.get_noop_manager()
+        return cls.of(self.manager, self.id or uuid7())
+
+    # -- telling
+
+    @property
+    def handlers(self) -> list[BaseCallbackHandler]:
+        """The handlers that listen to this run."""
+        return self.manager.handlers if self.manager else []
+
+    async def begin(self, kind: Kind, event: str, *args: Any, **kwargs: Any) -> None:
+        """Start this run: give it an id and tell its handlers."""
+        if self.manager is None or self.started:
+            return
+        self.id = self.given.get("run_id") or uuid7()
+        self.started = True
+        await tell(
+            self.io,
+            self.manager.handlers,
+            event,
+            *args,
+            run_id=self.id,
+            parent_run_id=self.manager.parent_run_id,
+            tags=self.manager.tags,
+            metadata=self.manager.metadata,
+            **kwargs,
+        )
+
+    async def tell(self, event: str, *args: Any, **kwargs: Any) -> None:
+        """Tell this run's handlers of an event."""
+        if self.manager is None or self.id is None:
+            return
+        await tell(
+            self.io,
+            self.manager.handlers,
+            event,
+            *args,
+            run_id=self.id,
+            parent_run_id=self.manager.parent_run_id,
+            tags=self.manager.tags,
+            **kwargs,
+        )
+
+
+def _overlay(inherited: RunnableConfig | None, config: RunnableConfig | None) -> RunnableConfig:
+    given: dict[str, Any] = dict(inherited or {})
+    for key, value in (config or {}).items():
+        if value is None:
+            continue
+        if key in CONFIG_KEYS:
+            given[key] = value
+        else:
+            given["configurable"] = {**(given.get("configurable") or {}), key: value}
+    check_config(given)
+    return cast("RunnableConfig", given)
+
+
+def _without_own(given: RunnableConfig) -> RunnableConfig:
+    if OWN_KEYS.isdisjoint(given):
+        return given
+    return cast("RunnableConfig", {key: value for key, value in given.items() if key not in OWN_KEYS})
+
+
+def _manager_class(io: IO) -> type[Manager]:
+    return CallbackManager if io.blocking else AsyncCallbackManager
+
+
+def _listeners(io: IO, given: RunnableConfig) -> Manager | None:
+    callbacks = given.get("callbacks")
+    if not callbacks and not hooked_handlers():
+        return None
+    manager = _manager_class(io).configure(
+        callbacks, inheritable_tags=given.get("tags"), inheritable_metadata=given.get("metadata")
+    )
+    return manager if manager.handlers else None
+
+
+def _recolour(manager: Manager, io: IO) -> Manager:
+    return _manager_class(io).configure(manager)

@@ -1,0 +1,141 @@
+"""Tell listeners of a runnable's start and end, around its behaviour: once, for every runnable and both colours.
+
+Every started run gets exactly one end or one error. A stream that its reader closes early ends with what it had
+given so far, as in LangChain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from weft._config import Configs, get_config_list
+from weft._io import IO
+from weft._run import Run
+from weft.callbacks.base import BaseCallbackHandler
+
+if TYPE_CHECKING:
+    from weft.runnables.base import Runnable
+
+
+class _Nothing:
+    """No value yet: a stream that gave no item."""
+
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+NOTHING = _Nothing()
+
+
+class StreamObserver:
+    """A handler that also sees every piece of a streamed output (`astream_log`, `astream_events`)."""
+
+    def on_chunk(self, run_id: Any, chunk: Any) -> None:  # noqa: ANN401
+        """A piece of a run's output passed by."""
+
+
+def plus(first: Any, second: Any) -> Any:  # noqa: ANN401
+    """Add a piece to what came before; where the type has no `+` (or not this one), the newer piece stands."""
+    if first is NOTHING:
+        return second
+    try:
+        return first + second
+    except TypeError:
+        return second
+
+
+async def add_up(stream: AsyncGenerator[Any, None]) -> Any:  # noqa: ANN401
+    """Read a stream to its end and add up its pieces; NOTHING where there were none."""
+    whole: Any = NOTHING
+    async with aclosing(stream):
+        async for piece in stream:
+            whole = plus(whole, piece)
+    return whole
+
+
+def runs_of(
+    inputs: Sequence[Any], config: Configs, io: IO, kwargs: dict[str, Any]
+) -> tuple[Sequence[Run], int | None]:
+    """Make the run of each input of a batch, and say how many may run at once."""
+    if config is None:
+        first = Run.root(io, None, kwargs)
+        if first.manager is None:
+            return [first] * len(inputs), first.max_concurrency
+    configs = get_config_list(config, len(inputs))
+    runs = [Run.root(io, one, kwargs) for one in configs]
+    return runs, runs[0].max_concurrency if runs else None
+
+
+async def _begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:  # noqa: ANN401
+    extra = {} if runnable._run_type is None else {"run_type": runnable._run_type}
+    name = run.get("run_name") or runnable.get_name()
+    await run.begin("chain", "on_chain_start", runnable._serialized(), value, name=name, **extra)
+
+
+async def call(runnable: Runnable[Any, Any], value: Any, run: Run) -> Any:  # noqa: ANN401
+    """Run once, told."""
+    run = run.patched()
+    await _begin(runnable, value, run)
+    try:
+        output = await runnable._run(value, run)
+    except BaseException as error:
+        await run.tell("on_chain_error", error)
+        raise
+    await run.tell("on_chain_end", output)
+    return output
+
+
+def observers(handlers: Sequence[BaseCallbackHandler]) -> list[Any]:
+    """Give the handlers that want to see every piece."""
+    return [handler for handler in handlers if isinstance(handler, StreamObserver)]
+
+
+async def _watch(
+    outputs: AsyncGenerator[Any, None], run: Run, ending: dict[str, Any]
+) -> AsyncGenerator[Any, None]:
+    whole: Any = NOTHING
+    watching = observers(run.handlers)
+    try:
+        async with aclosing(outputs):
+            async for output in outputs:
+                whole = plus(whole, output)
+                for observer in watching:
+                    observer.on_chunk(run.id, output)
+                yield output
+    except GeneratorExit:
+        await run.tell("on_chain_end", None if whole is NOTHING else whole, **ending)
+        raise
+    except BaseException as error:
+        await run.tell("on_chain_error", error, **ending)
+        raise
+    await run.tell("on_chain_end", None if whole is NOTHING else whole, **ending)
+
+
+async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401
+    """Stream, told."""
+    run = run.patched()
+    await _begin(runnable, value, run)
+    async with aclosing(_watch(runnable._stream(value, run), run, {})) as outputs:
+        async for output in outputs:
+            yield output
+
+
+async def transform(
+    runnable: Runnable[Any, Any], inputs: AsyncGenerator[Any, None], run: Run
+) -> AsyncGenerator[Any, None]:
+    """Transform, told: the input is known only when it has been read, so the end says it."""
+    run = run.patched()
+    ending: dict[str, Any] = {}
+
+    async def heard() -> AsyncGenerator[Any, None]:
+        async with aclosing(inputs):
+            async for piece in inputs:
+                ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
+                yield piece
+
+    await _begin(runnable, {"input": ""}, run)
+    async with aclosing(_watch(runnable._transform(heard(), run), run, ending)) as outputs:
+        async for output in outputs:
+            yield output

@@ -1,0 +1,212 @@
+"""`Runnable`: a unit of work that can be invoked, batched, streamed and composed. Nothing else is in this file.
+
+Three kinds of method, so that each behaviour is written once:
+
+- *behaviours*, which a subclass overrides: `_run` (once), `_stream` (piece by piece), `_transform` (stream to stream).
+  Each is an async body that waits only through `run.io`.
+- *traced* behaviours (`_traced…`), which tell listeners of start and end around them. A runnable that only passes
+  a call on (a binding) overrides these instead.
+- *steps* (`_step…`), what a parent calls on its children: the traced behaviour, or the hand-written `invoke` of a
+  class made for LangChain (see `_legacy`).
+
+The public twins hold no logic.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
+
+from weft._config import Configs, RunnableConfig
+from weft._drive import drive, drive_each
+from weft._io import ASYNC, BLOCKING, IO
+from weft._run import Kind, Run
+from weft.runnables import _trace
+from weft.runnables._forward import Forward
+from weft.runnables._legacy import adopt
+from weft.runnables._types import Types
+
+Input = TypeVar("Input", contravariant=True)
+Output = TypeVar("Output", covariant=True)
+
+
+class Runnable(Types, Forward, ABC, Generic[Input, Output]):
+    """A unit of work that can be invoked, batched, streamed, transformed and composed.
+
+    ```python
+    from weft.runnables import RunnableLambda
+
+    add = RunnableLambda(lambda x: x + 1)
+    double = RunnableLambda(lambda x: x * 2)
+    print((add | double).invoke(1))
+    #> 4
+    ```
+    """
+
+    name: str | None
+    """The name of this runnable in traces; a subclass that has none leaves it unset."""
+
+    _kind: ClassVar[Kind] = "chain"
+    _run_type: ClassVar[str | None] = None
+    """What traces call this run where it is no plain chain: `prompt`, `parser`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        adopt(cls)
+
+    # -- behaviours: a subclass overrides one or more of these
+
+    async def _run(self, input: Any, run: Run) -> Any:  # noqa: A002, ANN401
+        raise NotImplementedError(
+            f"{type(self).__name__} implements neither `_run` nor `invoke`: write one of them"
+        )
+
+    async def _stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: A002, ANN401
+        yield await self._run(input, run)
+
+    async def _transform(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+        whole = await _trace.add_up(inputs)
+        if whole is _trace.NOTHING:
+            return
+        async with aclosing(self._stream(whole, run)) as outputs:
+            async for output in outputs:
+                yield output
+
+    # -- the same, with listeners told
+
+    async def _traced(self, input: Any, run: Run) -> Any:  # noqa: A002, ANN401
+        if run.manager is None:
+            return await self._run(input, run)
+        return await _trace.call(self, input, run)
+
+    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: A002, ANN401
+        if run.manager is None:
+            return self._stream(input, run)
+        return _trace.stream(self, input, run)
+
+    def _traced_transform(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+        if run.manager is None:
+            return self._transform(inputs, run)
+        return _trace.transform(self, inputs, run)
+
+    # -- what a parent calls; `adopt` replaces these in classes that hand-write the public twins
+
+    _step = _traced
+    _step_stream = _traced_stream
+    _step_transform = _traced_transform
+
+    # -- once
+
+    def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:  # noqa: A002
+        """Run once."""
+        return cast("Output", drive(self._traced(input, Run.blocking(config, kwargs))))
+
+    async def ainvoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:  # noqa: A002
+        """Run once."""
+        return cast("Output", await self._traced(input, Run.asynchronous(config, kwargs)))
+
+    # -- many at once
+
+    async def _run_each(
+        self, inputs: Sequence[Any], config: Configs, io: IO, kwargs: dict[str, Any], *, keep_errors: bool
+    ) -> list[Any]:
+        results: list[Any] = [None] * len(inputs)
+        async with aclosing(self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)) as done:
+            async for place, result in done:
+                results[place] = result
+        return results
+
+    async def _as_completed(
+        self, inputs: Sequence[Any], config: Configs, io: IO, kwargs: dict[str, Any], *, keep_errors: bool
+    ) -> AsyncGenerator[tuple[int, Any], None]:
+        runs, limit = _trace.runs_of(inputs, config, io, kwargs)
+        outcomes = io.as_completed(lambda pair: self._step(pair[0], pair[1]), zip(inputs, runs), limit=limit)
+        async with aclosing(outcomes):
+            async for place, value, error in outcomes:
+                if error is not None and not (keep_errors and isinstance(error, Exception)):
+                    raise error
+                yield place, value if error is None else error
+
+    @overload
+    def batch(
+        self, inputs: list[Input], config: Configs = None, *, return_exceptions: Literal[False] = False, **kwargs: Any
+    ) -> list[Output]: ...
+    @overload
+    def batch(
+        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool, **kwargs: Any
+    ) -> list[Output | Exception]: ...
+    def batch(
+        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> list[Any]:
+        """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order."""
+        return drive(self._run_each(inputs, config, BLOCKING, kwargs, keep_errors=return_exceptions))
+
+    async def abatch(
+        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> list[Any]:
+        """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order."""
+        return await self._run_each(inputs, config, ASYNC, kwargs, keep_errors=return_exceptions)
+
+    def batch_as_completed(
+        self, inputs: Sequence[Input], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> Iterator[tuple[int, Any]]:
+        """Run for each input; give (place, result) pairs as they come."""
+        return drive_each(
+            self._as_completed(inputs, config, BLOCKING, kwargs, keep_errors=return_exceptions)
+        )
+
+    def abatch_as_completed(
+        self, inputs: Sequence[Input], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> AsyncIterator[tuple[int, Any]]:
+        """Run for each input; give (place, result) pairs as they come."""
+        return self._as_completed(inputs, config, ASYNC, kwargs, keep_errors=return_exceptions)
+
+    # -- piece by piece
+
+    def stream(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Output]:  # noqa: A002
+        """Run once; give the output piece by piece."""
+        return drive_each(self._traced_stream(input, Run.blocking(config, kwargs)))
+
+    def astream(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+    ) -> AsyncGenerator[Output, None]:
+        """Run once; give the output piece by piece."""
+        return self._traced_stream(input, Run.asynchronous(config, kwargs))
+
+    def transform(
+        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+    ) -> Iterator[Output]:
+        """Turn a stream of inputs into a stream of outputs."""
+        run = Run.blocking(config, kwargs)
+        return drive_each(self._traced_transform(run.io.each(input), run))
+
+    def atransform(
+        self, input: AsyncIterator[Input] | Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+    ) -> AsyncGenerator[Output, None]:
+        """Turn a stream of inputs into a stream of outputs."""
+        run = Run.asynchronous(config, kwargs)
+        return self._traced_transform(run.io.each(input), run)
+
+    # -- names
+
+    def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
+        """Give the name shown in traces and schemas."""
+        if name is None:
+            name = getattr(self, "name", None) or type(self).__name__.split("[")[0]
+        if not suffix:
+            return name
+        return f"{name}_{suffix}" if name[:1].islower() else f"{name}{suffix.title().replace('_', '')}"
+
+    def _serialized(self) -> dict[str, Any] | None:
+        """What `on_*_start` says of this runnable."""
+        return None
+
+
+def is_async_callable(function: Any) -> bool:  # noqa: ANN401
+    """Whether calling this gives a coroutine, also for objects with an async `__call__`."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(type(function), "__call__", None)  # noqa: B004
+    )

@@ -1,0 +1,105 @@
+"""`RunnableSequence`: one step's output is the next one's input; streams flow through piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from pydantic import Field
+
+from weft._run import Run
+from weft.exceptions import UsageError
+from weft.runnables.base import Runnable
+from weft.runnables.coerce import coerce_to_runnable
+from weft.runnables.serializable import RunnableSerializable
+
+Input = TypeVar("Input", contravariant=True)
+Output = TypeVar("Output", covariant=True)
+
+
+class RunnableSequence(RunnableSerializable[Input, Output]):
+    """Steps in a row, most often written with `|`.
+
+    ```python
+    from weft.runnables import RunnableLambda
+
+    sequence = RunnableLambda(lambda x: x + 1) | RunnableLambda(lambda x: x * 2)
+    print(sequence.batch([1, 2, 3]))
+    #> [4, 6, 8]
+    ```
+    """
+
+    first: Runnable[Any, Any]
+    """The step that gets the input."""
+    middle: list[Runnable[Any, Any]] = Field(default_factory=list)
+    """The steps between."""
+    last: Runnable[Any, Any]
+    """The step that gives the output."""
+
+    def __init__(
+        self,
+        *steps: Any,  # a runnable or what coerce_to_runnable takes
+        name: str | None = None,
+        first: Any = None,
+        middle: list[Any] | None = None,
+        last: Any = None,
+    ) -> None:
+        """Make a sequence of at least two steps, flattening sequences without a name of their own."""
+        given = list(steps) or [step for step in (first, *(middle or []), last) if step is not None]
+        flat: list[Runnable[Any, Any]] = []
+        for step in given:
+            runnable = coerce_to_runnable(step)
+            flat.extend(runnable.steps if isinstance(runnable, RunnableSequence) and not runnable.name else [runnable])
+        if len(flat) < 2:
+            raise UsageError(f"a sequence needs at least 2 steps, got {len(flat)}")
+        super().__init__(first=flat[0], middle=flat[1:-1], last=flat[-1], name=name)
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Whether this can be dumped: yes, if its steps can."""
+        return True
+
+    @property
+    def steps(self) -> list[Runnable[Any, Any]]:
+        """All the steps, in order."""
+        return [self.first, *self.middle, self.last]
+
+    async def _run(self, input: Any, run: Run) -> Any:
+        value = input
+        if run.manager is None:
+            child = run.child()
+            value = await self.first._step(value, run if run.kwargs else child)
+            for step in self.middle:
+                value = await step._step(value, child)
+            return await self.last._step(value, child)
+        for place, step in enumerate(self.steps, start=1):
+            value = await step._step(value, self._child(run, place))
+        return value
+
+    def _child(self, run: Run, place: int) -> Run:
+        child = run.child(f"seq:step:{place}")
+        # Keyword arguments of the call are for the first step, as in LangChain.
+        return child.patched(kwargs=run.kwargs) if place == 1 and run.kwargs else child
+
+    async def _stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+        async def once() -> AsyncGenerator[Any, None]:
+            yield input
+
+        async with aclosing(self._transform(once(), run)) as outputs:
+            async for output in outputs:
+                yield output
+
+    def _transform(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+        flow = inputs
+        for place, step in enumerate(self.steps, start=1):
+            flow = step._step_transform(flow, self._child(run, place))
+        return flow
+
+    def __repr__(self) -> str:
+        return "\n".join(("| " if place else "") + repr(step) for place, step in enumerate(self.steps))
+
+
+def sequence_of(steps: Sequence[Any], name: str | None = None) -> RunnableSequence[Any, Any]:
+    """Make a sequence of anything that can be a step."""
+    return RunnableSequence(*steps, name=name)
