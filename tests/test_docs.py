@@ -6,7 +6,9 @@ An example that cannot run is marked ```` ```python {test="skip: the reason"} ``
 
 from __future__ import annotations
 
+import importlib
 import re
+import traceback
 from pathlib import Path
 
 import pytest
@@ -33,10 +35,28 @@ def test_example_runs_and_prints_what_it_says(example: CodeExample, eval_example
         assert len(mark.removeprefix(SKIP).split()) >= 2, f"{name(example)}: say why it cannot run"
         return
     eval_example.set_config(line_length=100, target_version="py311")
+    run = eval_example.run_print_check
     if eval_example.update_examples:
-        eval_example.run_print_update(example)
-    else:
-        eval_example.run_print_check(example)
+        run = eval_example.run_print_update
+    complaint = ""
+    try:
+        run(example, module_globals=surroundings(example))
+    except Exception as error:  # noqa: BLE001  whatever the example raised
+        places = list(traceback.walk_tb(error.__traceback__))
+        line = places[-1][1] if places else example.start_line
+        complaint = f"{line}: {''.join(traceback.format_exception_only(error))}"
+    # Outside the `except`: pytest trips over the traceback that pytest-examples has rewritten.
+    if complaint:
+        pytest.fail(f"{example.path.relative_to(ROOT)}:{complaint}", pytrace=False)
+
+
+def surroundings(example: CodeExample) -> dict[str, object]:
+    """What an example may use without an import: in a docstring the names of its module, on a page nothing."""
+    if not example.in_py_file():
+        return {}
+    parts = example.path.relative_to(ROOT / "src").with_suffix("").parts
+    module = importlib.import_module(".".join(parts).removesuffix(".__init__"))
+    return {name: value for name, value in vars(module).items() if not name.startswith("__")}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
