@@ -1,4 +1,4 @@
-"""Classes written for LangChain: they override `invoke`, `stream` and friends instead of `_run` and `_stream`.
+"""Classes written for LangChain: they override `invoke`, `stream` and friends instead of `_once` and `_pieces`.
 
 `adopt` looks once, when a class is made, at who is nearer in its ancestry: a hand-written public method or one of our
 behaviours. Where the public method is nearer, a parent's step calls it. The public methods of `Runnable` itself never
@@ -15,9 +15,9 @@ from typing import Any
 from weft._run import Run
 from weft.exceptions import BlockingCallError
 
-ONCE = ("_run", "_traced", "invoke", "ainvoke")
-PIECES = ("_stream", "_traced_stream", "_run", "_traced", "stream", "astream", "invoke", "ainvoke")
-FLOW = ("_transform", "_traced_transform", "_stream", "_traced_stream", "_run", "_traced", "transform", "atransform")
+ONCE = ("_once", "_traced", "invoke", "ainvoke")
+PIECES = ("_pieces", "_traced_stream", "_once", "_traced", "stream", "astream", "invoke", "ainvoke")
+FLOW = ("_flow", "_traced_transform", "_pieces", "_traced_stream", "_once", "_traced", "transform", "atransform")
 
 
 def adopt(cls: type[Any]) -> None:
@@ -41,7 +41,7 @@ def adopt(cls: type[Any]) -> None:
         cls._step_transform = _transform_by_stream
     else:
         cls._step_transform = cls._traced_transform
-    if once in ("invoke", "ainvoke") and "_run" not in _own_names(cls):
+    if once in ("invoke", "ainvoke") and "_once" not in _own_names(cls):
         # Only the public methods were written: the twin that was not is derived from the one that was.
         cls._traced = _twin
 
@@ -89,7 +89,7 @@ async def _twin(self: Any, input: Any, run: Run) -> Any:  # noqa: A002, ANN401
         return await run.io.call(self.invoke, input, run.own_config(), **run.kwargs)
     if "ainvoke" in names and run.io.blocking and "invoke" not in names:
         raise BlockingCallError(f"{type(self).__name__} implements only `ainvoke`: use ainvoke or astream")
-    return await self._run(input, run)
+    return await self._once(input, run)
 
 
 @_adopted

@@ -79,7 +79,7 @@ async def call(runnable: Runnable[Any, Any], value: Any, run: Run) -> Any:  # no
     run = run.patched()
     await _begin(runnable, value, run)
     try:
-        output = await runnable._run(value, run)
+        output = await runnable._once(value, run)
     except BaseException as error:
         await run.tell("on_chain_error", error)
         raise
@@ -117,7 +117,7 @@ async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGen
     """Stream, told."""
     run = run.patched()
     await _begin(runnable, value, run)
-    async with aclosing(_watch(runnable._stream(value, run), run, {})) as outputs:
+    async with aclosing(_watch(runnable._pieces(value, run), run, {})) as outputs:
         async for output in outputs:
             yield output
 
@@ -136,6 +136,6 @@ async def transform(
                 yield piece
 
     await _begin(runnable, {"input": ""}, run)
-    async with aclosing(_watch(runnable._transform(heard(), run), run, ending)) as outputs:
+    async with aclosing(_watch(runnable._flow(heard(), run), run, ending)) as outputs:
         async for output in outputs:
             yield output

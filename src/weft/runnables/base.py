@@ -2,7 +2,7 @@
 
 Three kinds of method, so that each behaviour is written once:
 
-- *behaviours*, which a subclass overrides: `_run` (once), `_stream` (piece by piece), `_transform` (stream to stream).
+- *behaviours*, which a subclass overrides: `_once` (once), `_pieces` (piece by piece), `_flow` (stream to stream).
   Each is an async body that waits only through `run.io`.
 - *traced* behaviours (`_traced…`), which tell listeners of start and end around them. A runnable that only passes
   a call on (a binding) overrides these instead.
@@ -59,19 +59,19 @@ class Runnable(Types, Forward, ABC, Generic[Input, Output]):
 
     # -- behaviours: a subclass overrides one or more of these
 
-    async def _run(self, input: Any, run: Run) -> Any:  # noqa: A002, ANN401
+    async def _once(self, input: Any, run: Run) -> Any:  # noqa: A002, ANN401
         raise NotImplementedError(
-            f"{type(self).__name__} implements neither `_run` nor `invoke`: write one of them"
+            f"{type(self).__name__} implements neither `_once` nor `invoke`: write one of them"
         )
 
-    async def _stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: A002, ANN401
-        yield await self._run(input, run)
+    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: A002, ANN401
+        yield await self._once(input, run)
 
-    async def _transform(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    async def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
         whole = await _trace.add_up(inputs)
         if whole is _trace.NOTHING:
             return
-        async with aclosing(self._stream(whole, run)) as outputs:
+        async with aclosing(self._pieces(whole, run)) as outputs:
             async for output in outputs:
                 yield output
 
@@ -79,17 +79,17 @@ class Runnable(Types, Forward, ABC, Generic[Input, Output]):
 
     async def _traced(self, input: Any, run: Run) -> Any:  # noqa: A002, ANN401
         if run.manager is None:
-            return await self._run(input, run)
+            return await self._once(input, run)
         return await _trace.call(self, input, run)
 
     def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: A002, ANN401
         if run.manager is None:
-            return self._stream(input, run)
+            return self._pieces(input, run)
         return _trace.stream(self, input, run)
 
     def _traced_transform(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
         if run.manager is None:
-            return self._transform(inputs, run)
+            return self._flow(inputs, run)
         return _trace.transform(self, inputs, run)
 
     # -- what a parent calls; `adopt` replaces these in classes that hand-write the public twins

@@ -79,7 +79,7 @@ class RunnableLambda(Runnable[Input, Output]):
         with run.current():
             return await run.io.call(function, input, **self._extras(function, run))
 
-    async def _run(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> Any:
         result = await self._call(input, run)
         if isinstance(result, Runnable):
             return await result._step(input, self._deeper(run))
@@ -101,7 +101,7 @@ class RunnableLambda(Runnable[Input, Output]):
         child = run.child()
         return Run(child.io, {**child.given, "recursion_limit": left}, child.manager, child.kwargs)
 
-    async def _stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         result = await self._call(input, run)
         if isinstance(result, Runnable):
             stream = result._step_stream(input, self._deeper(run))

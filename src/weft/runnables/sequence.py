@@ -65,7 +65,7 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         """All the steps, in order."""
         return [self.first, *self.middle, self.last]
 
-    async def _run(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> Any:
         value = input
         if run.manager is None:
             child = run.child()
@@ -82,15 +82,15 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         # Keyword arguments of the call are for the first step, as in LangChain.
         return child.patched(kwargs=run.kwargs) if place == 1 and run.kwargs else child
 
-    async def _stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         async def once() -> AsyncGenerator[Any, None]:
             yield input
 
-        async with aclosing(self._transform(once(), run)) as outputs:
+        async with aclosing(self._flow(once(), run)) as outputs:
             async for output in outputs:
                 yield output
 
-    def _transform(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
         flow = inputs
         for place, step in enumerate(self.steps, start=1):
             flow = step._step_transform(flow, self._child(run, place))
