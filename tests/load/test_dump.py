@@ -1,0 +1,200 @@
+"""Writing: exact, or a typed error that says where (F-D01, F-D04)."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+
+import pytest
+from hypothesis import given
+from pydantic import SecretBytes, SecretStr
+
+from tests.load.values import json_values, python_values, same
+from weft.documents import Document
+from weft.exceptions import SchemaError, UsageError, WeftError
+from weft.load import Serializable, dumpd, dumps, load, loads
+from weft.load.dump import MAX_DEPTH
+
+
+@given(json_values)
+def test_F_D01_any_json_value_comes_back_as_it_was(value):
+    assert same(load(dumpd(value)), value)
+    assert same(loads(dumps(value)), value)
+
+
+@given(json_values)
+def test_F_D01_any_json_value_in_a_free_field_comes_back_as_it_was(value):
+    document = Document("text", metadata={"free": value, "lc": value})
+
+    again = loads(dumps(document))
+
+    assert type(again) is Document
+    assert same(again.metadata, document.metadata)
+
+
+@given(python_values)
+def test_F_D04_plain_python_values_come_back_as_they_were(value):
+    assert same(loads(dumps(value)), value)
+
+
+@given(json_values)
+def test_the_text_and_the_values_say_the_same(value):
+    assert same(json.loads(dumps(value)), dumpd(value))
+
+
+def test_CVE_2025_68664_user_data_that_looks_like_an_object_stays_data():
+    planted = {"lc": 1, "type": "secret", "id": ["OPENAI_API_KEY"]}
+    document = Document("x", metadata={"a": planted, "b": [{"deep": planted}]})
+
+    again = loads(dumps(document), secrets_map={"OPENAI_API_KEY": "sk-canary"})
+
+    assert again == document
+    assert "sk-canary" not in repr(again)
+
+
+def nested(depth: int) -> list[object]:
+    value: list[object] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+def test_F_D04_nesting_is_exact_up_to_the_limit_and_typed_beyond():
+    assert loads(dumps(nested(MAX_DEPTH))) == nested(MAX_DEPTH)
+    with pytest.raises(SchemaError, match="nested deeper than 256"):
+        dumps(nested(MAX_DEPTH + 1))
+    with pytest.raises(SchemaError, match="nested deeper"):
+        dumps(Document("x", metadata={"deep": nested(10_000)}))
+
+
+def test_F_D04_a_dict_of_tool_arguments_two_hundred_deep_is_written():
+    value: dict[str, object] = {}
+    for _ in range(200):
+        value = {"lc": value}
+
+    assert loads(dumps(Document("x", metadata=value))).metadata == value
+
+
+def test_F_D04_a_cycle_is_an_error_at_once():
+    wide: list[object] = []
+    wide.extend([wide] * 10)
+    with pytest.raises(SchemaError, match="contains itself"):
+        dumps({"a": wide})
+
+
+def test_F_D04_shared_values_are_not_cycles():
+    shared = {"a": 1}
+    assert loads(dumps([shared, shared])) == [shared, shared]
+
+
+def test_F_D04_a_small_structure_that_means_an_endless_tree_is_an_error(monkeypatch):
+    monkeypatch.setattr("weft.load.dump.MAX_VALUES", 1000)
+    value: list[object] = []
+    for _ in range(60):
+        value = [value, value]
+    with pytest.raises(SchemaError, match="more than 1,000 values"):
+        dumps(value)
+
+
+def test_F_D04_two_lone_surrogates_do_not_become_one_character():
+    text = "\ud83d" + "\ude00"
+    assert loads(dumps(["\ud83d\ude00", text])) == ["\ud83d\ude00", text]
+    assert loads(dumps({text: 1})) == {text: 1}
+
+
+def test_F_D04_an_integer_too_long_for_decimal_text_is_exact():
+    assert loads(dumps([-(10**5000)])) == [-(10**5000)]
+
+
+def test_a_ten_megabyte_string_is_written():
+    text = "é" * 10_000_000
+    assert loads(dumps(text)) == text
+
+
+class Colour(Enum):
+    RED = 1
+
+
+@pytest.mark.parametrize("value", [object(), Colour.RED, len, range(3), Document])
+def test_an_object_inside_data_is_an_error_that_says_where(value):
+    with pytest.raises(SchemaError, match=r"cannot dump metadata\.a\[1\]: "):
+        dumps(Document("x", metadata={"a": [0, value]}))
+    with pytest.raises(SchemaError, match=r"cannot dump a: "):
+        dumps({"a": value})
+
+
+def test_an_object_can_be_left_as_a_mark():
+    written = dumpd({"a": object()}, unserializable="mark")
+
+    assert written["a"]["type"] == "not_implemented"
+    with pytest.raises(SchemaError, match="was not serialisable"):
+        load(written)
+    assert load(written, ignore_unserializable_fields=True) == {}
+
+
+def test_a_behaviour_at_the_top_is_a_mark_unless_told_otherwise():
+    assert dumpd(len)["id"] == ["builtins", "len"]
+    with pytest.raises(SchemaError, match="cannot dump the value"):
+        dumpd(len, unserializable="raise")
+
+
+class Holder(Serializable):
+    key: str = ""
+    token: SecretStr | None = None
+    raw: SecretBytes | None = None
+    headers: dict[str, object] = {}
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @property
+    def lc_secrets(self) -> dict[str, str]:
+        return {"key": "HOLDER_KEY"}
+
+
+CANARY = "sk-canary-0123456789"
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        Holder(key=CANARY),
+        Holder(token=CANARY),
+        Holder(raw=CANARY),
+        Holder(token=CANARY, headers={"copy": CANARY}),
+        Holder(key=CANARY, headers={"Authorization": f"Bearer {CANARY}"}),
+        Holder(headers={"deep": [SecretStr(CANARY)]}),
+    ],
+)
+def test_secrets_never_leave_in_a_dump(holder):
+    for value in (holder, [holder], {"a": (holder,)}):
+        assert CANARY not in dumps(value)
+    assert CANARY not in dumps(Document("x", metadata={"a": SecretStr(CANARY)}))
+
+
+def test_a_secret_in_the_key_of_a_dict_is_an_error():
+    with pytest.raises(SchemaError, match="key of this dict holds a secret") as caught:
+        dumps(Holder(key=CANARY, headers={CANARY: 1}))
+    assert CANARY not in str(caught.value)
+
+
+def test_a_class_that_borrows_the_name_of_another_is_an_error():
+    class Impostor(Document):
+        @classmethod
+        def lc_id(cls) -> list[str]:
+            return ["weft", "documents", "Document"]
+
+    with pytest.raises(SchemaError, match="which is another class"):
+        dumps(Impostor("x"))
+
+
+def test_pretty_indents_and_other_options_go_to_json():
+    assert dumps({"a": 1}, pretty=True) == '{\n  "a": 1\n}'
+    assert dumps("é", ensure_ascii=False) == '"é"'
+    with pytest.raises(UsageError, match="default"):
+        dumps({}, default=str)
+
+
+def test_every_error_is_one_of_ours():
+    assert issubclass(SchemaError, WeftError)

@@ -1,0 +1,312 @@
+"""Reading: hostile data meets a closed registry (F-D02, F-D03)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from hypothesis import given
+from pydantic import SecretStr
+
+from tests.load.values import json_values
+from weft.documents import Document
+from weft.exceptions import SchemaError, UsageError
+from weft.load import Serializable, dumpd, dumps, load, loads, register_loadable
+from weft.load.registry import REGISTRY
+
+
+def constructor(*path: str, **kwargs: object) -> dict[str, object]:
+    return {"lc": 1, "type": "constructor", "id": list(path), "kwargs": kwargs}
+
+
+DOCUMENT = ("weft", "documents", "Document")
+
+
+class Client(Serializable):
+    """Stands for a provider's class: it has a key and an address."""
+
+    key: SecretStr | None = None
+    plain_key: str = ""
+    base_url: str = "https://api.example"
+    notes: dict[str, object] = {}
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        return True
+
+    @classmethod
+    def get_lc_namespace(cls) -> list[str]:
+        return ["acme"]
+
+    @property
+    def lc_secrets(self) -> dict[str, str]:
+        return {"key": "ACME_KEY", "plain_key": "ACME_PLAIN"}
+
+
+@pytest.fixture
+def registered():
+    before = dict(REGISTRY)
+    register_loadable(Client, group="provider")
+    yield
+    REGISTRY.clear()
+    REGISTRY.update(before)
+
+
+@given(json_values)
+def test_F_D02_hostile_data_gives_a_value_or_a_schema_error(data):
+    try:
+        load(data)
+    except SchemaError as error:
+        assert str(error).startswith("cannot load")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (constructor("os", "system", command="ls"), "os.system is not a class that may be loaded"),
+        (constructor("weft", "load", "Serializable"), "not a class"),
+        (constructor("weft", "messages", "__builtins__"), "not a class"),
+        (constructor(*DOCUMENT), "does not fit Document"),
+        (constructor(*DOCUMENT, page_content=5), "does not fit Document: page_content"),
+        (constructor(*DOCUMENT, page_content="x", more=1), "Document has no argument 'more'"),
+        (constructor(*DOCUMENT, page_content="x", self=1), "Document has no argument 'self'"),
+        ({**constructor(*DOCUMENT, page_content="x"), "lc": 2}, "unknown format version 2"),
+        ({**constructor(*DOCUMENT, page_content="x"), "lc": True}, "unknown format version True"),
+        ({**constructor(*DOCUMENT, page_content="x"), "more": 2}, "no key 'more'"),
+        ({"lc": 1, "type": "constructor", "id": list(DOCUMENT), "kwargs": []}, "are an object"),
+        ({"lc": 1, "type": "constructor", "id": "Document", "kwargs": {}}, "list of names"),
+        ({"lc": 1, "type": "call", "id": ["os", "system"]}, "unknown type"),
+        ({"lc": 1, "type": "value", "id": ["code"], "value": "1"}, "not a 'code' value"),
+        ({"lc": 1, "type": "value", "id": ["bytes"], "value": "%"}, "not a 'bytes' value"),
+        ({"lc": 1, "type": "value", "id": ["map"], "value": [[[], 1]]}, "not a 'map' value"),
+        ({"lc": 1, "type": "value", "id": ["set"], "value": 5}, "not a 'set' value"),
+        ({"lc": 1, "type": "secret", "id": ["HOME"]}, "the secret 'HOME' is not given"),
+        ({"lc": 1, "type": "not_implemented", "id": ["x"]}, "was not serialisable"),
+    ],
+)
+def test_F_D02_what_does_not_fit_is_a_schema_error_that_says_where(data, says):
+    with pytest.raises(SchemaError) as caught:
+        load({"a": [data]})
+    assert str(caught.value).startswith("cannot load a[0]")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "NaN", "[1e999]", '{"a": 1, "a": 2}', "1" * 5000, "[" * 100_000, b"\xff", "\ud800"],
+)
+def test_F_D02_text_that_is_not_strict_json_is_a_schema_error(text):
+    with pytest.raises(SchemaError, match="cannot load the text"):
+        loads(text)
+
+
+def test_F_D02_deep_and_cyclic_values_are_schema_errors():
+    deep: list[object] = []
+    for _ in range(10_000):
+        deep = [deep]
+    cycle: list[object] = []
+    cycle.append(cycle)
+    for value in (deep, cycle):
+        with pytest.raises(SchemaError, match="nested deeper"):
+            load(value)
+
+
+def test_load_leaves_its_input_alone():
+    data = {"a": [dumpd(Document("x"))], "b": 1}
+    copy = {"a": [dumpd(Document("x"))], "b": 1}
+
+    load(data)
+
+    assert data == copy
+
+
+def test_allowed_objects_narrows_what_is_built():
+    data = dumpd(Document("x"))
+
+    assert load(data, allowed_objects=[Document]) == Document("x")
+    assert load(data, allowed_objects="core") == Document("x")
+    for allowed in ("messages", []):
+        with pytest.raises(SchemaError, match="may not be loaded here"):
+            load(data, allowed_objects=allowed)
+    with pytest.raises(UsageError, match="'messages', 'core', 'all'"):
+        load(data, allowed_objects="everything")
+
+
+def test_a_class_named_in_code_needs_no_registration():
+    assert load(dumpd(Client(base_url="x")), allowed_objects=[Client]) == Client(base_url="x")
+    with pytest.raises(SchemaError, match="acme.Client is not a class"):
+        load(dumpd(Client()), allowed_objects="all")
+
+
+def test_namespaces_and_mappings_open_only_what_code_named(registered):
+    data = dumpd(Client())
+
+    with pytest.raises(SchemaError, match="may not be loaded here"):
+        load(data)
+    assert load(data, valid_namespaces=["acme"]) == Client()
+    assert load(data, allowed_objects="all") == Client()
+    with pytest.raises(SchemaError, match="not a class"):
+        load(constructor("acme", "Other"), valid_namespaces=["acme"])
+    with pytest.raises(SchemaError, match="not a class"):
+        load(constructor("subprocess", "Popen", args=["ls"]), valid_namespaces=["subprocess"])
+    mapping = {("old", "Doc"): ("weft", "documents", "Document")}
+    old = constructor("old", "Doc", page_content="x")
+    assert load(old, additional_import_mappings=mapping) == Document("x")
+
+
+def test_registering_twice_is_fine_and_stealing_a_name_is_not(registered):
+    register_loadable(Client, group="provider")
+
+    @register_loadable
+    class Mine(Client):
+        @classmethod
+        def lc_id(cls) -> list[str]:
+            return ["acme", "Mine"]
+
+    assert load(dumpd(Mine())) == Mine()
+    with pytest.raises(UsageError, match="already registered"):
+
+        @register_loadable
+        class Thief(Client):
+            @classmethod
+            def lc_id(cls) -> list[str]:
+                return ["acme", "Client"]
+
+
+def test_F_D03_data_does_not_choose_where_keys_are_sent(registered):
+    data = dumpd(Client(base_url="https://evil.example"))
+
+    with pytest.raises(SchemaError, match="data may not set 'base_url'"):
+        load(data, allowed_objects="all")
+    trusted = load(data, allowed_objects="all", init_validator=None)
+    assert trusted.base_url == "https://evil.example"
+
+
+def test_an_init_validator_of_the_caller_sees_every_object():
+    seen = []
+
+    load([dumpd(Document("x"))], init_validator=lambda path, kwargs: seen.append((path, kwargs)))
+
+    assert seen == [(DOCUMENT, {"page_content": "x"})]
+
+
+def test_a_jinja2_template_is_refused_by_default():
+    from weft.load import default_init_validator
+
+    with pytest.raises(SchemaError, match="jinja2"):
+        default_init_validator(("weft", "prompts", "PromptTemplate"), {"template_format": "jinja2"})
+
+
+def test_secrets_come_back_from_the_map_and_only_from_there(registered, monkeypatch):
+    monkeypatch.setenv("ACME_KEY", "from-the-environment")
+    data = dumpd(Client(key="one", plain_key="two"))
+
+    client = load(data, allowed_objects="all", secrets_map={"ACME_KEY": "1", "ACME_PLAIN": "2"})
+    assert client.key == SecretStr("1")
+    assert client.plain_key == "2"
+    with pytest.raises(SchemaError, match="the secret 'ACME_KEY' is not given"):
+        load(data, allowed_objects="all", secrets_map={"ACME_PLAIN": "2"})
+    without = load(data, allowed_objects="all", secrets_map={"ACME_KEY": None, "ACME_PLAIN": "2"})
+    assert without.key is None
+
+
+def test_the_environment_is_read_for_the_names_the_caller_gives(registered, monkeypatch):
+    monkeypatch.setenv("ACME_KEY", "from-the-environment")
+    data = dumpd(Client(key="one"))
+
+    client = load(data, allowed_objects="all", secrets_from_env=["ACME_KEY"])
+    assert client.key == SecretStr("from-the-environment")
+    with pytest.raises(UsageError, match="name them"):
+        load(data, allowed_objects="all", secrets_from_env=True)
+    with pytest.raises(SchemaError, match="'HOME' is not given"):
+        load({"lc": 1, "type": "secret", "id": ["HOME"]}, secrets_from_env=["ACME_KEY"])
+
+
+def test_GHSA_pjwx_r37v_7724_a_secret_planted_in_free_data_is_not_shown(registered):
+    planted = {"lc": 1, "type": "secret", "id": ["ACME_KEY"]}
+    secrets = {"ACME_KEY": "sk-canary"}
+
+    document = load(
+        constructor(*DOCUMENT, page_content="x", metadata={"a": planted}), secrets_map=secrets
+    )
+    assert "sk-canary" not in repr(document)
+    with pytest.raises(SchemaError) as caught:
+        load(constructor(*DOCUMENT, page_content=planted), secrets_map=secrets)
+    assert "sk-canary" not in str(caught.value)
+
+
+HOSTILE = """
+    import os, sys
+    import weft.load, weft.documents, weft.outputs, weft.messages, weft.prompt_values, encodings.idna
+    from weft.load import load, loads, dumps
+    from weft.documents import Document
+
+    seen = []
+    class Watched(dict):
+        def __getitem__(self, key): seen.append(("env", key)); return super().__getitem__(key)
+        def get(self, key, default=None): seen.append(("env", key)); return super().get(key, default)
+        def __contains__(self, key): seen.append(("env", key)); return super().__contains__(key)
+
+    text = dumps([Document("x", metadata={"lc": 1}), weft.messages.AIMessage("hi")])
+    names = [["os", "system"], ["subprocess", "Popen"], ["antigravity", "X"], ["weft", "cli", "main"],
+             ["langchain_openai", "chat_models", "base", "ChatOpenAI"],
+             ["weft", "providers", "openai", "ChatOpenAI"]]
+    hostile = [{"lc": 1, "type": "constructor", "id": name, "kwargs": {"base_url": "http://127.0.0.1:9"}}
+               for name in names]
+    hostile += [{"lc": 1, "type": "secret", "id": ["OPENAI_API_KEY"]}]
+    load(weft.load.dumpd([Document("x")]))  # the registry's own lazy look-ups are done once
+
+    watching = False
+    def hook(event, args):
+        if watching and event.split(".")[0] in {"open", "import", "socket", "subprocess", "os", "exec", "compile"}:
+            seen.append((event, str(args)[:100]))
+    sys.addaudithook(hook)
+    os.environ = Watched(os.environ)
+    watching = True
+    loads(text)
+    for data in hostile:
+        try:
+            load(data)
+        except weft.exceptions.SchemaError:
+            pass
+        else:
+            seen.append(("loaded", str(data)))
+    watching = False
+    assert not seen, seen
+    print("clean")
+"""
+
+
+def test_F_D03_loading_opens_imports_connects_and_reads_nothing():
+    environment = {**os.environ, "OPENAI_API_KEY": "sk-canary"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(HOSTILE)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.stdout == "clean\n", done.stderr
+
+
+def test_an_object_is_imported_only_because_the_registry_names_it():
+    code = """
+        import sys
+        from weft.load import loads
+        text = '{"lc":1,"type":"constructor","id":["weft","documents","Document"],"kwargs":{"page_content":"x"}}'
+        assert "weft.documents" not in sys.modules
+        assert loads(text).page_content == "x"
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_marks_are_left_out_where_the_caller_says_so():
+    data = {"a": [1, {"lc": 1, "type": "not_implemented", "id": ["x"], "repr": None}], "b": 2}
+    assert load(data, ignore_unserializable_fields=True) == {"a": [1], "b": 2}
+
+
+def test_dumps_of_the_registry_are_text():
+    assert loads(dumps(Document("x", id="1")).encode()) == Document("x", id="1")
