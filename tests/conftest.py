@@ -91,9 +91,7 @@ class Async:
     def transform(
         self, runnable: Any, items: Iterable[Any], config: Any = None, **kwargs: Any
     ) -> list[Any]:
-        return self._finish(
-            lambda: collect(runnable.atransform(supply(items), config, **kwargs))
-        )
+        return self._finish(lambda: collect(runnable.atransform(supply(items), config, **kwargs)))
 
     def generate(self, model: Any, prompts: list[Any], **kwargs: Any) -> Any:
         return self._finish(lambda: model.agenerate(prompts, **kwargs))
