@@ -1,0 +1,87 @@
+"""Fields of a Pydantic model that are filled in when somebody looks.
+
+A chunk of a stream is made and added far more often than it is read. `LazyFields` lets its `__dict__` hold only what
+was said: a missing field is worked out at the first look (`_lazy_value`) and then stays. Everything that wants the
+whole (`model_dump`, `==`, `repr`, `copy`, `pickle`, iteration) goes through `__dict__`, which here is a property that
+completes the fields first. This file knows Pydantic's slots and nothing of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from weft.protocol.blocks import Json
+
+__all__ = ["LazyFields", "real_extra", "real_fields", "set_real_fields"]
+
+Fields = dict[str, Any]
+
+# The descriptor behind `instance.__dict__`, reached past the property below.
+_dict_slot: Final[Any] = BaseModel.__dict__["__dict__"]
+real_fields: Final[Callable[[BaseModel], Fields]] = _dict_slot.__get__
+set_real_fields: Final[Callable[[BaseModel, Fields], None]] = _dict_slot.__set__
+real_extra: Final[Callable[[BaseModel], Fields | None]] = BaseModel.__dict__[
+    "__pydantic_extra__"
+].__get__
+
+PYDANTIC_SLOTS: Final = frozenset(
+    {"__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"}
+)
+
+
+class LazyFields(BaseModel):
+    """A model whose missing fields are worked out when they are read."""
+
+    def _lazy_value(self, name: str) -> Json:
+        """Work out a field that was not said."""
+        return type(self).model_fields[name].get_default(call_default_factory=True)
+
+    def _lazy_fields_set(self) -> set[str]:
+        return set(real_fields(self))
+
+    def _lazy_extra(self) -> Fields:
+        return {}
+
+    def _fill_slots(self) -> None:
+        """Give Pydantic the bookkeeping that a quick constructor left out."""
+        for name in PYDANTIC_SLOTS:
+            getattr(self, name)
+
+    def __getattr__(self, name: str) -> Json:
+        """Work out what is missing."""
+        if name in PYDANTIC_SLOTS:
+            return self._fill_slot(name)
+        if name in type(self).model_fields:
+            getattr(self, "__pydantic_fields_set__")  # noqa: B009  before looking counts as saying
+            value = real_fields(self)[name] = self._lazy_value(name)
+            return value
+        return super().__getattr__(name)  # type: ignore[misc]
+
+    def _fill_slot(self, name: str) -> Json:
+        if name == "__pydantic_fields_set__":
+            value: Json = self._lazy_fields_set()
+        else:
+            value = self._lazy_extra() if name == "__pydantic_extra__" else None
+        object.__setattr__(self, name, value)
+        return value
+
+    @property
+    def __dict__(self) -> Fields:
+        """All fields, in the order of the model."""
+        fields = real_fields(self)
+        names = type(self).model_fields
+        if len(fields) < len(names):
+            self._fill_slots()
+            whole = {name: getattr(self, name) for name in names}
+            others = {name: value for name, value in fields.items() if name not in whole}
+            fields.clear()
+            fields.update(whole)
+            fields.update(others)
+        return fields
+
+    @__dict__.setter
+    def __dict__(self, fields: Fields) -> None:
+        set_real_fields(self, fields)

@@ -1,0 +1,378 @@
+"""What a model says: `AIMessage`, and `AIMessageChunk`, the piece of one that arrives in a stream.
+
+A message checks what it is given, as any Pydantic model; a chunk made from plain text checks nothing but that it is
+text, and adding two chunks only notes both (see `_sum`), because a stream makes and adds thousands of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
+
+from pydantic import Field, model_validator
+
+from weft.messages._calls import split_calls
+from weft.messages._fold import fields_of_fold
+from weft.messages._lazy import LazyFields, real_extra, real_fields, set_real_fields
+from weft.messages._sum import ChunkLog, Part, snapshot
+from weft.messages.base import BaseMessage, BaseMessageChunk, Content
+from weft.messages.block_translators import standard_blocks
+from weft.messages.tool import default_tool_chunk_parser, default_tool_parser
+from weft.messages.usage import (
+    InputTokenDetails,
+    OutputTokenDetails,
+    UsageMetadata,
+    add_usage,
+    subtract_usage,
+)
+from weft.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall, ToolCallChunk
+from weft.protocol.events import FinishReason
+from weft.protocol.fold import FoldedMessage
+
+__all__ = [
+    "LC_AUTO_PREFIX",
+    "LC_ID_PREFIX",
+    "AIMessage",
+    "AIMessageChunk",
+    "InputTokenDetails",
+    "OutputTokenDetails",
+    "UsageMetadata",
+    "add_ai_message_chunks",
+    "add_usage",
+    "subtract_usage",
+]
+
+LC_AUTO_PREFIX = "lc_"
+"""Ids that begin so were made up, because no provider gave one."""
+LC_ID_PREFIX = f"{LC_AUTO_PREFIX}run-"
+"""Ids that begin so name the run that made the message."""
+
+CHECKED_WHEN_ADDED = (
+    "tool_call_chunks",
+    "response_metadata",
+    "additional_kwargs",
+    "usage_metadata",
+    "content",
+)
+
+
+class AIMessage(BaseMessage):
+    """A message from the model.
+
+    ```python
+    from weft.messages import AIMessage
+
+    message = AIMessage("", tool_calls=[{"name": "add", "args": {"a": 1}, "id": "call_1"}])
+    print(message.tool_calls[0]["args"])
+    #> {'a': 1}
+    ```
+    """
+
+    tool_calls: list[ToolCall] = Field(default_factory=list)
+    """Calls of tools that the program should run."""
+    invalid_tool_calls: list[InvalidToolCall] = Field(default_factory=list)
+    """Calls whose arguments did not parse."""
+    usage_metadata: UsageMetadata | None = None
+    """How many tokens this message cost."""
+    finish_reason: FinishReason | None = None
+    """Why the model stopped, in weft's words; the provider's own word is in `response_metadata`."""
+    status: Literal["complete", "incomplete"] = "complete"
+    """Whether the model finished: an interrupted stream leaves an incomplete message."""
+    type: Literal["ai"] = "ai"
+
+    def __init__(
+        self,
+        content: Content | None = None,
+        content_blocks: Sequence[ContentBlock] | None = None,
+        **kwargs: Json,
+    ) -> None:
+        """Make a message; tool calls among `content_blocks` are also `tool_calls`."""
+        if content_blocks is not None:
+            _calls_of_blocks(cast("Sequence[Mapping[str, Json]]", content_blocks), kwargs)
+        super().__init__(content, content_blocks, **kwargs)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_calls(cls, values: Json) -> Json:
+        if not isinstance(values, dict):
+            return values
+        values = dict(values)
+        raw = (values.get("additional_kwargs") or {}).get("tool_calls")
+        has_calls = any(
+            values.get(name) for name in ("tool_calls", "invalid_tool_calls", "tool_call_chunks")
+        )
+        if isinstance(raw, list) and not has_calls:
+            _calls_of_kwargs(cls, raw, values)
+        for name, kind in (
+            ("tool_calls", "tool_call"),
+            ("invalid_tool_calls", "invalid_tool_call"),
+        ):
+            if values.get(name) is None:
+                values.pop(name, None)
+            elif isinstance(values[name], list):
+                values[name] = [
+                    {**call, "type": kind} if isinstance(call, dict) else call
+                    for call in values[name]
+                ]
+        return values
+
+    @classmethod
+    def from_fold(cls, folded: FoldedMessage, output_version: Literal["v0", "v1"] = "v0") -> Self:
+        """Make a message from folded events, which need no checking."""
+        message = cls.__new__(cls)
+        fields = fields_of_fold(folded, output_version)
+        defaults = type(message)._defaults()
+        set_real_fields(message, {**defaults, **fields})
+        object.__setattr__(message, "__pydantic_fields_set__", set(fields))
+        object.__setattr__(message, "__pydantic_extra__", {})
+        object.__setattr__(message, "__pydantic_private__", None)
+        return message
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Json]:
+        return {
+            name: field.get_default(call_default_factory=True)
+            for name, field in cls.model_fields.items()
+        }
+
+    @property
+    def lc_attributes(self) -> dict[str, Any]:
+        """What is written besides the fields."""
+        return {"tool_calls": self.tool_calls, "invalid_tool_calls": self.invalid_tool_calls}
+
+    @property
+    def content_blocks(self) -> list[ContentBlock]:
+        """The content, reasoning and tool calls as standard blocks, whatever provider wrote them."""
+        return standard_blocks(
+            self.content,
+            self.response_metadata.get("model_provider"),
+            output_version=self.response_metadata.get("output_version"),
+            additional_kwargs=self.additional_kwargs,
+            calls=[*self.tool_calls, *self.invalid_tool_calls],
+        )
+
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+        """Show the message and its tool calls under a title line."""
+        lines = [super().pretty_repr(html=html)]
+        if self.tool_calls:
+            lines.append("Tool Calls:")
+            for call in self.tool_calls:
+                lines += [f"  {call['name']} ({call['id']})", f" Call ID: {call['id']}", "  Args:"]
+                lines += [f"    {name}: {value}" for name, value in call["args"].items()]
+        if self.invalid_tool_calls:
+            lines.append("Invalid Tool Calls:")
+            for wrong in self.invalid_tool_calls:
+                lines += [f"  {wrong['name']} ({wrong['id']})", f" Call ID: {wrong['id']}"]
+                lines += [f"  Error: {wrong['error']}"] if wrong.get("error") else []
+                lines += ["  Args:", f"    {wrong['args']}"]
+        return "\n".join(lines).strip()
+
+
+class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
+    """A piece of a model's message; pieces add up with `+`, in constant time each.
+
+    ```python
+    from weft.messages import AIMessageChunk
+
+    print((AIMessageChunk("Hello") + AIMessageChunk(" world")).content)
+    #> Hello world
+    ```
+    """
+
+    __slots__ = ("_sum",)
+
+    if TYPE_CHECKING:
+        _sum: tuple[ChunkLog, int]
+
+    type: Literal["AIMessageChunk"] = "AIMessageChunk"  # type: ignore[assignment]
+    tool_call_chunks: list[ToolCallChunk] = Field(default_factory=list)
+    """Slices of tool calls, arguments as JSON text."""
+    chunk_position: Literal["last"] | None = None
+    """"last" on the final piece of a stream: nothing more comes, tool calls are whole."""
+
+    def __init__(
+        self,
+        content: Content | None = None,
+        content_blocks: Sequence[ContentBlock] | None = None,
+        **kwargs: Json,
+    ) -> None:
+        """Make a piece; plain text alone takes a short way past validation."""
+        if type(content) is str and not kwargs and content.isascii() and content_blocks is None:
+            set_real_fields(self, {"content": content})
+            _set_sum(self, None)
+            return
+        super().__init__(content, content_blocks, **kwargs)  # type: ignore[call-arg]
+        self._agree_on_calls()
+
+    @classmethod
+    def _trusted(cls, **fields: Json) -> Self:
+        """Make a piece from fields that need no checking; those left out take their defaults when read."""
+        chunk = cls.__new__(cls)
+        set_real_fields(chunk, fields)
+        _set_sum(chunk, None)
+        return chunk
+
+    def __add__(self, other: Json) -> Self:
+        """Join two pieces; the work is done when the sum is read."""
+        # Pydantic's isinstance costs as much as all the rest of this method.
+        if type(other) is not AIMessageChunk and not isinstance(other, AIMessageChunk):
+            return super().__add__(other)
+        held, right = self._held(), other._held()
+        if held is not None and real_fields(self):
+            held = self._unchanged(held)
+        if right is not None and real_fields(other):
+            right = other._unchanged(right)
+        log, length = held or (ChunkLog([self._part()]), 1)
+        for part in (other._part(),) if right is None else right[0].parts[: right[1]]:
+            log = log.append(length, part)
+            length += 1
+        chunk = type(self).__new__(type(self))
+        _set_sum(chunk, (log, length))
+        return chunk
+
+    def __setattr__(self, name: str, value: Json) -> None:
+        """Set a field; a sum becomes a plain piece first."""
+        self._settle()
+        if name not in type(self).model_fields:
+            super().__setattr__(name, value)
+            return
+        self.__pydantic_fields_set__.add(name)
+        fields = real_fields(self)
+        fields[name] = value
+        if name in ("tool_call_chunks", "chunk_position") and fields.get("tool_call_chunks"):
+            fields.pop("tool_calls", None)
+            fields.pop("invalid_tool_calls", None)
+
+    def _held(self) -> tuple[ChunkLog, int] | None:
+        """Give the log of a sum; None for a plain piece."""
+        try:
+            held: tuple[ChunkLog, int] | None = _get_sum(self)
+        except AttributeError:  # made by Pydantic, by copy or by pickle
+            return None
+        return held
+
+    def _unchanged(self, held: tuple[ChunkLog, int]) -> tuple[ChunkLog, int] | None:
+        """Make sure that nobody changed a field in place after reading it; if so, this is no sum any more."""
+        fields = real_fields(self)
+        looked = [name for name in CHECKED_WHEN_ADDED if type(fields.get(name)) in (list, dict)]
+        if not looked or held[0].read(held[1], looked) == [fields[name] for name in looked]:
+            return held
+        self._settle()
+        return None
+
+    def _settle(self) -> None:
+        """Turn a sum into a plain piece that holds its own fields."""
+        if self._held() is not None:
+            complete = self.__dict__
+            _set_sum(self, None)
+            set_real_fields(self, complete)
+
+    def _part(self) -> Part:
+        fields = real_fields(self)
+        if len(fields) == 1 and type(text := fields.get("content")) is str:
+            return text  # made from plain text; a chunk with extra fields has all the others too
+        try:
+            extra = real_extra(self)
+        except AttributeError:
+            extra = None
+        return snapshot(fields, extra)
+
+    def _agree_on_calls(self) -> None:
+        """Keep calls and slices of calls in step: slices lead, calls follow when read."""
+        fields = real_fields(self)
+        if not fields["tool_call_chunks"]:
+            fields["tool_call_chunks"] = _slices_of_calls(
+                fields["tool_calls"], fields["invalid_tool_calls"]
+            )
+            return
+        del fields["tool_calls"], fields["invalid_tool_calls"]
+
+    def _lazy_value(self, name: str) -> Json:
+        held = self._held()
+        if held is None:
+            if name in ("tool_calls", "invalid_tool_calls"):
+                return self._own_calls()[name == "invalid_tool_calls"]
+            return super()._lazy_value(name)
+        if name in ("tool_calls", "invalid_tool_calls"):
+            fields = real_fields(self)
+            names = ["tool_calls", "invalid_tool_calls"]
+            values = held[0].read(held[1], names)
+            for other, value in zip(names, values, strict=True):
+                fields.setdefault(other, value)
+            return fields[name]
+        value = held[0].read(held[1], [name])[0]
+        return super()._lazy_value(name) if value is None else value
+
+    def _lazy_fields_set(self) -> set[str]:
+        held = self._held()
+        if held is None:
+            return super()._lazy_fields_set()
+        parts = held[0].parts[: held[1]]
+        return {"content"}.union(*(part for part in parts if not isinstance(part, str))) - {
+            "__extra__"
+        }
+
+    def _lazy_extra(self) -> dict[str, Any]:
+        held = self._held()
+        return {} if held is None else held[0].read(held[1], ["__extra__"])[0] or {}
+
+    def _own_calls(self) -> tuple[list[ToolCall], list[InvalidToolCall]]:
+        if not self.tool_call_chunks:
+            return [], []
+        log = ChunkLog([snapshot({"content": "", **_calls_part(self)}, None)])
+        calls, invalid = log.read(1, ["tool_calls", "invalid_tool_calls"])
+        return calls, invalid
+
+
+_sum_slot: Json = vars(AIMessageChunk)["_sum"]
+_get_sum, _set_sum = _sum_slot.__get__, _sum_slot.__set__
+
+
+def add_ai_message_chunks(left: AIMessageChunk, *others: AIMessageChunk) -> AIMessageChunk:
+    """Add up pieces."""
+    for other in others:
+        left = left + other
+    return left
+
+
+def _calls_part(chunk: AIMessageChunk) -> dict[str, Json]:
+    return {"tool_call_chunks": chunk.tool_call_chunks, "chunk_position": chunk.chunk_position}
+
+
+def _calls_of_blocks(blocks: Sequence[Mapping[str, Json]], kwargs: dict[str, Any]) -> None:
+    """Take tool calls out of content blocks, where the caller did not give them apart."""
+    found: dict[str, list[Any]] = {"tool_call": [], "invalid_tool_call": [], "tool_call_chunk": []}
+    for block in blocks:
+        if (kind := dict(block).get("type")) in found:
+            found[str(kind)].append(dict(block))
+    calls, invalid = split_calls([*found["tool_call"], *found["invalid_tool_call"]])
+    for name, value in (
+        ("tool_calls", calls),
+        ("invalid_tool_calls", invalid),
+        ("tool_call_chunks", found["tool_call_chunk"]),
+    ):
+        if value and not kwargs.get(name):
+            kwargs[name] = value
+
+
+def _calls_of_kwargs(cls: type[AIMessage], raw: list[Json], values: dict[str, Json]) -> None:
+    """Read the calls that older programs leave in `additional_kwargs`."""
+    if issubclass(cls, AIMessageChunk):
+        values["tool_call_chunks"] = default_tool_chunk_parser(
+            [call for call in raw if isinstance(call, dict)]
+        )
+        return
+    calls, invalid = default_tool_parser([call for call in raw if isinstance(call, dict)])
+    values["tool_calls"] = calls
+    values["invalid_tool_calls"] = invalid
+
+
+def _slices_of_calls(
+    calls: Sequence[ToolCall], invalid: Sequence[InvalidToolCall]
+) -> list[ToolCallChunk]:
+    slices = [{**call, "args": json.dumps(call["args"])} for call in calls]
+    slices += [{key: value for key, value in call.items() if key != "error"} for call in invalid]
+    return [
+        cast("ToolCallChunk", {"index": None, **part, "type": "tool_call_chunk"}) for part in slices
+    ]

@@ -1,0 +1,186 @@
+"""What every message is: content, a role, a name, an id and metadata.
+
+`BaseMessage` is a Pydantic model for its users; this file does not know about roles, providers or streaming.
+"""
+
+from __future__ import annotations
+
+import html as html_escape
+from collections.abc import Sequence
+from typing import Annotated, Any, Self, TypeAlias, cast
+
+from pydantic import ConfigDict, Field, field_validator
+
+from weft.exceptions import UsageError
+from weft.load.serializable import Serializable
+from weft.messages._growth import grow_id, merge_content, merge_kwargs, merge_metadata
+from weft.messages._hooks import hook
+from weft.messages.block_translators import standard_blocks
+from weft.protocol.blocks import ContentBlock, Json
+
+__all__ = [
+    "BaseMessage",
+    "BaseMessageChunk",
+    "Content",
+    "TextAccessor",
+    "get_msg_title_repr",
+    "merge_content",
+    "message_to_dict",
+    "messages_to_dict",
+]
+
+Content: TypeAlias = str | list[str | dict[Any, Any]]
+"""What a message says: text, or a list of texts and blocks."""
+
+TITLE_WIDTH = 80
+
+
+class TextAccessor(str):
+    """The text of a message: a string that may also be called, as older programs do (`message.text()`)."""
+
+    __slots__ = ()
+
+    def __call__(self) -> str:
+        """Give the text as a plain string."""
+        return str(self)
+
+
+class BaseMessage(Serializable):
+    """One turn of a conversation.
+
+    ```python
+    from weft.messages import HumanMessage
+
+    print(HumanMessage("hello", name="ann").text)
+    #> hello
+    ```
+    """
+
+    content: Content
+    """What was said, as text or as a list of blocks (standard ones, or the provider's own)."""
+    additional_kwargs: dict[Any, Any] = Field(default_factory=dict)
+    """What the provider said besides, in its own words."""
+    response_metadata: dict[Any, Any] = Field(default_factory=dict)
+    """How the answer came about: model name, finish reason, log probabilities."""
+    type: str
+    """The kind of message, for serialisation."""
+    name: str | None = None
+    """Who speaks, where the provider can tell people apart."""
+    id: Annotated[str | None, Field(coerce_numbers_to_str=True)] = None
+    """A unique name of this message, the provider's where there is one."""
+
+    model_config = ConfigDict(extra="allow")
+
+    def __init__(
+        self,
+        content: Content | None = None,
+        content_blocks: Sequence[ContentBlock] | None = None,
+        **kwargs: Json,
+    ) -> None:
+        """Make a message from `content`, or from standard `content_blocks`."""
+        if content_blocks is not None:
+            if content is not None:
+                raise UsageError("give content or content_blocks, not both")
+            content = cast("Content", list(content_blocks))
+        super().__init__(content=content, **kwargs)
+
+    @field_validator("additional_kwargs", "response_metadata", mode="before")
+    @classmethod
+    def _none_is_empty(cls, value: Json) -> Json:
+        return {} if value is None else value
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Say that messages can be written and read back."""
+        return True
+
+    @property
+    def text(self) -> TextAccessor:
+        """The text of the message, all text blocks joined; media and reasoning stay out."""
+        content = self.content
+        if isinstance(content, str):
+            return TextAccessor(content)
+        return TextAccessor("".join(map(_text_of, content)))
+
+    @property
+    def content_blocks(self) -> list[ContentBlock]:
+        """The content as standard blocks, whatever provider wrote it; nothing is lost."""
+        return standard_blocks(self.content, None)
+
+    def __add__(self, other: Json) -> Json:
+        """Begin a prompt: `SystemMessage(...) + HumanMessage(...)` is a `ChatPromptTemplate`."""
+        return hook("as_prompt")(self, other)
+
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+        """Show the message under a title line; `html=True` makes the title bold on a terminal."""
+        title = get_msg_title_repr(f"{self.type.title()} Message", bold=html)
+        name = f"\nName: {self.name}" if self.name is not None else ""
+        return f"{title}{name}\n\n{self.content}"
+
+    def pretty_print(self) -> None:
+        """Print `pretty_repr`."""
+        print(self.pretty_repr())  # noqa: T201  printing is its job
+
+    def _repr_html_(self) -> str:
+        shown = html_escape.escape(self.pretty_repr())
+        return f'<pre class="weft-message weft-{html_escape.escape(self.type)}">{shown}</pre>'
+
+
+class BaseMessageChunk(BaseMessage):
+    """A piece of a message; pieces add up with `+`."""
+
+    def __add__(self, other: Json) -> Self:
+        """Join two pieces, or a piece and a list of pieces."""
+        others = other if isinstance(other, list | tuple) else [other]
+        whole = self
+        for part in others:
+            if not isinstance(part, BaseMessageChunk):
+                raise TypeError(
+                    f"cannot add {type(part).__name__} to {type(self).__name__}: only chunks add up"
+                )
+            whole = whole._joined(part)
+        return whole
+
+    def __radd__(self, other: Json) -> Self:
+        """Let `sum(chunks)` work."""
+        if other == 0:
+            return self
+        return NotImplemented
+
+    def _joined(self, other: BaseMessageChunk) -> Self:
+        return self.model_copy(
+            update={
+                "content": merge_content(self.content, other.content),
+                "additional_kwargs": merge_kwargs(self.additional_kwargs, other.additional_kwargs),
+                "response_metadata": merge_metadata(
+                    self.response_metadata, other.response_metadata
+                ),
+                "id": grow_id(self.id, other.id),
+                "name": self.name or other.name,
+            }
+        )
+
+
+def get_msg_title_repr(title: str, *, bold: bool = False) -> str:
+    """Give a title in the middle of a line of equals signs."""
+    padded = f" {title} "
+    left = "=" * ((TITLE_WIDTH - len(padded)) // 2)
+    right = left + "=" if len(padded) % 2 else left
+    return f"{left}\x1b[1m{padded}\x1b[0m{right}" if bold else f"{left}{padded}{right}"
+
+
+def message_to_dict(message: BaseMessage) -> dict[str, Any]:
+    """Write a message as `{"type": ..., "data": ...}`."""
+    return {"type": message.type, "data": message.model_dump()}
+
+
+def messages_to_dict(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    """Write messages as dicts; `messages_from_dict` reads them."""
+    return [message_to_dict(message) for message in messages]
+
+
+def _text_of(item: str | dict[Any, Any]) -> str:
+    if isinstance(item, str):
+        return item
+    text = item.get("text") if item.get("type") == "text" else None
+    return text if isinstance(text, str) else ""

@@ -1,0 +1,39 @@
+"""The result of a function call, in the manner before tools; new programs use `ToolMessage`."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from weft.exceptions import UsageError
+from weft.messages.base import BaseMessage, BaseMessageChunk
+
+__all__ = ["FunctionMessage", "FunctionMessageChunk"]
+
+
+class FunctionMessage(BaseMessage):
+    """What a function returned to the model.
+
+    ```python
+    from weft.messages import FunctionMessage
+
+    print(FunctionMessage("22 degrees", name="get_weather").name)
+    #> get_weather
+    ```
+    """
+
+    name: str
+    """The function that was called."""
+    type: Literal["function"] = "function"
+
+
+class FunctionMessageChunk(FunctionMessage, BaseMessageChunk):
+    """A piece of a function message; pieces of different functions do not add up."""
+
+    type: Literal["FunctionMessageChunk"] = "FunctionMessageChunk"  # type: ignore[assignment]
+
+    def _joined(self, other: BaseMessageChunk) -> Self:
+        if isinstance(other, FunctionMessageChunk) and other.name != self.name:
+            raise UsageError(
+                f"cannot join function chunks of {self.name!r} and {other.name!r}: keep them apart"
+            )
+        return super()._joined(other)
