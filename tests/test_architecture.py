@@ -55,14 +55,16 @@ def module_body(tree: ast.Module) -> Iterator[ast.stmt]:
 
 
 def bound_names(tree: ast.Module) -> set[str]:
-    """The public names a package defines and, of weft, imports."""
-    names: set[str] = set()
+    """The public names a package defines or, where it only gathers, imports from its modules."""
+    defined, gathered = set(), set()
     for node in module_body(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            names.add(node.name)
+            defined.add(node.name)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("weft"):
-            names |= {alias.asname or alias.name for alias in node.names}
-    return {name for name in names if not name.startswith("_")}
+            gathered |= {alias.asname or alias.name for alias in node.names}
+    public = {name for name in defined if not name.startswith("_")}
+    only_gathers = defined <= {"__getattr__", "__dir__"}
+    return {name for name in gathered if not name.startswith("_")} if only_gathers else public
 
 
 def announced(tree: ast.Module) -> set[str] | None:
