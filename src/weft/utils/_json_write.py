@@ -1,0 +1,128 @@
+"""JSON out: canonical text for keys, and a sanitiser that turns anything into JSON without failing."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from uuid import UUID
+
+from pydantic import BaseModel, SecretBytes, SecretStr
+
+from weft.exceptions import UsageError
+from weft.utils._json_strict import MAX_DEPTH, Json
+from weft.utils._surrogates import mend_surrogates
+
+CYCLE = "<cycle>"
+TOO_DEEP = "<too deep>"
+PLAIN = (datetime, date, time, timedelta, UUID, Decimal, PurePath, SecretStr, SecretBytes)
+
+
+def dumps_canonical(value: Json) -> str:
+    """Write JSON so that equal values give equal text: sorted names, no spaces, ASCII only.
+
+    Refuses what would not come back as itself: NaN, names that are not text, cycles.
+    """
+    _check_names(value, 0)
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"not a JSON value: {error}; pass it through to_jsonable first") from error
+
+
+def to_jsonable(value: object, *, max_depth: int = MAX_DEPTH) -> Json:
+    """Turn any value into JSON: what has no JSON form becomes text, cycles and depth are cut.
+
+    Secrets stay masked, bytes become base64, NaN and the infinities become their names.
+    """
+    return _jsonable(value, max_depth, set())
+
+
+def _jsonable(value: object, depth: int, above: set[int]) -> Json:
+    if value is None or value is True or value is False or type(value) is int:
+        return value
+    if type(value) is str:
+        return mend_surrogates(value)
+    if type(value) is float:
+        return value if math.isfinite(value) else str(value)
+    parts = _parts(value)
+    if parts is None:
+        return _leaf(value)
+    if id(value) in above:
+        return CYCLE
+    if depth <= 0:
+        return TOO_DEEP
+    above.add(id(value))
+    try:
+        if isinstance(parts, list):
+            return [_jsonable(item, depth - 1, above) for item in parts]
+        return {_name(key): _jsonable(item, depth - 1, above) for key, item in parts.items()}
+    finally:
+        above.discard(id(value))
+
+
+def _parts(value: object) -> list[object] | dict[object, object] | None:
+    """Take a container apart by one level; None means that it is not one."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, AbstractSet):
+        return sorted(value, key=repr)
+    if isinstance(value, BaseModel):
+        return dict[object, object](value)  # iterates over fields and extras
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return None
+
+
+def _leaf(value: object) -> Json:
+    if isinstance(value, Enum):
+        return to_jsonable(value.value)
+    if isinstance(value, bool | int | float):  # subclasses
+        return _jsonable(int(value) if isinstance(value, int) else float(value), 0, set())
+    if isinstance(value, str):
+        return mend_surrogates(str(value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(bytes(value)).decode("ascii")
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, PLAIN):
+        return str(value)
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    return _described(value)
+
+
+def _described(value: object) -> str:
+    try:
+        return mend_surrogates(repr(value))
+    except Exception as error:  # noqa: BLE001  a broken __repr__ must not break a trace
+        return f"<{type(value).__name__}: repr failed with {type(error).__name__}>"
+
+
+def _name(key: object) -> str:
+    if type(key) is str:
+        return mend_surrogates(key)
+    named = _leaf(key) if _parts(key) is None else _described(key)
+    return named if isinstance(named, str) else json.dumps(named)
+
+
+def _check_names(value: Json, depth: int) -> None:
+    if depth > MAX_DEPTH * 2:
+        raise UsageError("not a JSON value: a cycle, or nested too deep")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise UsageError(f"not a JSON value: the name {key!r} is not text")
+            _check_names(item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_names(item, depth + 1)

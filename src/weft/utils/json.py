@@ -1,0 +1,43 @@
+"""JSON, strict, partial and repaired: the one door of weft for text that should be JSON."""
+
+from __future__ import annotations
+
+from weft.utils._json_markdown import (
+    find_json,
+    parse_and_check_json_markdown,
+    parse_json_markdown,
+    parse_partial_json,
+)
+from weft.utils._json_partial import PartialJson
+from weft.utils._json_repair import repair_json
+from weft.utils._json_strict import (
+    MAX_DEPTH,
+    Json,
+    JsonError,
+    nesting_depth,
+    parse_strict,
+    parse_wire,
+)
+from weft.utils._json_write import dumps_canonical, to_jsonable
+from weft.utils._surrogates import SurrogateJoiner, has_surrogates, mend_surrogates, mend_value
+
+__all__ = [
+    "MAX_DEPTH",
+    "Json",
+    "JsonError",
+    "PartialJson",
+    "SurrogateJoiner",
+    "dumps_canonical",
+    "find_json",
+    "has_surrogates",
+    "mend_surrogates",
+    "mend_value",
+    "nesting_depth",
+    "parse_and_check_json_markdown",
+    "parse_json_markdown",
+    "parse_partial_json",
+    "parse_strict",
+    "parse_wire",
+    "repair_json",
+    "to_jsonable",
+]
