@@ -9,7 +9,7 @@ completes the fields first. This file knows Pydantic's slots and nothing of mess
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
@@ -34,6 +34,10 @@ PYDANTIC_SLOTS: Final = frozenset(
 
 class LazyFields(BaseModel):
     """A model whose missing fields are worked out when they are read."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Json, **kwargs: Json) -> None: ...
 
     def _lazy_value(self, name: str) -> Json:
         """Work out a field that was not said."""

@@ -202,7 +202,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             set_real_fields(self, {"content": content})
             _set_sum(self, None)
             return
-        super().__init__(content, content_blocks, **kwargs)  # type: ignore[call-arg]
+        super().__init__(content, content_blocks, **kwargs)
         self._agree_on_calls()
 
     @classmethod

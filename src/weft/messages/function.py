@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Self
 
 from weft.exceptions import UsageError
-from weft.messages.base import BaseMessage, BaseMessageChunk
+from weft.messages.base import BaseMessage, BaseMessageChunk, Content
+from weft.protocol.blocks import ContentBlock, Json
 
 __all__ = ["FunctionMessage", "FunctionMessageChunk"]
 
@@ -25,11 +27,29 @@ class FunctionMessage(BaseMessage):
     """The function that was called."""
     type: Literal["function"] = "function"
 
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
+
 
 class FunctionMessageChunk(FunctionMessage, BaseMessageChunk):
     """A piece of a function message; pieces of different functions do not add up."""
 
     type: Literal["FunctionMessageChunk"] = "FunctionMessageChunk"  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
 
     def _joined(self, other: BaseMessageChunk) -> Self:
         if isinstance(other, FunctionMessageChunk) and other.name != self.name:

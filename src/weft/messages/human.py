@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
-from weft.messages.base import BaseMessage, BaseMessageChunk
+from weft.messages.base import BaseMessage, BaseMessageChunk, Content
+from weft.protocol.blocks import ContentBlock, Json
 
 __all__ = ["HumanMessage", "HumanMessageChunk"]
 
@@ -22,8 +24,26 @@ class HumanMessage(BaseMessage):
 
     type: Literal["human"] = "human"
 
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
+
 
 class HumanMessageChunk(HumanMessage, BaseMessageChunk):
     """A piece of a human message."""
 
     type: Literal["HumanMessageChunk"] = "HumanMessageChunk"  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
-from weft.messages.base import BaseMessage, BaseMessageChunk
+from weft.messages.base import BaseMessage, BaseMessageChunk, Content
+from weft.protocol.blocks import ContentBlock, Json
 
 __all__ = ["SystemMessage", "SystemMessageChunk"]
 
@@ -22,8 +24,26 @@ class SystemMessage(BaseMessage):
 
     type: Literal["system"] = "system"
 
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
+
 
 class SystemMessageChunk(SystemMessage, BaseMessageChunk):
     """A piece of a system message."""
 
     type: Literal["SystemMessageChunk"] = "SystemMessageChunk"  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, model_validator, with_config
 
 from weft.exceptions import UsageError
 from weft.messages._calls import parse_calls
-from weft.messages.base import BaseMessage, BaseMessageChunk
-from weft.protocol.blocks import InvalidToolCall, Json, ToolCall, ToolCallChunk
+from weft.messages.base import BaseMessage, BaseMessageChunk, Content
+from weft.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall, ToolCallChunk
 
 __all__ = [
     "InvalidToolCall",
@@ -59,6 +59,15 @@ class ToolMessage(BaseMessage, ToolOutputMixin):
     additional_kwargs: dict[Any, Any] = Field(default_factory=dict, repr=False)
     response_metadata: dict[Any, Any] = Field(default_factory=dict, repr=False)
 
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
+
     @model_validator(mode="before")
     @classmethod
     def _coerce(cls, values: Json) -> Json:
@@ -74,6 +83,15 @@ class ToolMessageChunk(ToolMessage, BaseMessageChunk):
     """A piece of a tool message; pieces of different calls do not add up."""
 
     type: Literal["ToolMessageChunk"] = "ToolMessageChunk"  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
 
     def _joined(self, other: BaseMessageChunk) -> Self:
         whole = super()._joined(other)

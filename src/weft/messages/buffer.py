@@ -1,0 +1,129 @@
+"""A conversation as one string, for prompts that want text: `Human: ...` lines, or XML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+from xml.sax.saxutils import escape, quoteattr
+
+from weft.exceptions import UsageError
+from weft.messages.ai import AIMessage
+from weft.messages.base import BaseMessage
+from weft.messages.chat import ChatMessage
+from weft.messages.kinds import is_message_type
+from weft.protocol.blocks import Json
+
+__all__ = ["get_buffer_string"]
+
+LONGEST_BLOCK = 500
+
+
+def get_buffer_string(
+    messages: Sequence[BaseMessage],
+    human_prefix: str = "Human",
+    ai_prefix: str = "AI",
+    *,
+    system_prefix: str = "System",
+    function_prefix: str = "Function",
+    tool_prefix: str = "Tool",
+    message_separator: str = "\n",
+    format: Literal["prefix", "xml"] = "prefix",
+) -> str:
+    """Write messages one after the other."""
+    prefixes = {
+        "human": human_prefix,
+        "ai": ai_prefix,
+        "system": system_prefix,
+        "function": function_prefix,
+        "tool": tool_prefix,
+    }
+    if format not in ("prefix", "xml"):
+        raise UsageError(f"format is 'prefix' or 'xml', not {format!r}")
+    write = _as_xml if format == "xml" else _as_line
+    return message_separator.join(
+        write(message, _speaker(message, prefixes)) for message in messages
+    )
+
+
+def _speaker(message: BaseMessage, prefixes: dict[str, str]) -> str:
+    if isinstance(message, ChatMessage):
+        return message.role
+    for kind, prefix in prefixes.items():
+        if is_message_type(message, kind):
+            return prefix
+    raise UsageError(f"a {type(message).__name__} says nothing that could be written")
+
+
+def _as_line(message: BaseMessage, speaker: str) -> str:
+    line = f"{speaker}: {message.text}"
+    if isinstance(message, AIMessage):
+        if message.tool_calls:
+            return f"{line}{message.tool_calls}"
+        if function_call := message.additional_kwargs.get("function_call"):
+            return f"{line}{function_call}"
+    return line
+
+
+def _as_xml(message: BaseMessage, speaker: str) -> str:
+    said = _xml_content(message.content)
+    kind = quoteattr(speaker.lower())
+    calls = _xml_calls(message) if isinstance(message, AIMessage) else []
+    if not calls:
+        return f"<message type={kind}>{said}</message>"
+    lines = [f"<message type={kind}>"]
+    lines += [f"  <content>{said}</content>"] if said else []
+    return "\n".join([*lines, *(f"  {call}" for call in calls), "</message>"])
+
+
+def _xml_calls(message: AIMessage) -> list[str]:
+    calls = [
+        f"<tool_call id={quoteattr(call['id'] or '')} name={quoteattr(call['name'])}>"
+        f"{escape(json.dumps(call['args'], ensure_ascii=False, default=str))}</tool_call>"
+        for call in message.tool_calls
+    ]
+    function_call = message.additional_kwargs.get("function_call")
+    if isinstance(function_call, dict) and not calls:
+        arguments = escape(str(function_call.get("arguments") or "{}"))
+        name = quoteattr(str(function_call.get("name") or ""))
+        calls = [f"<function_call name={name}>{arguments}</function_call>"]
+    return calls
+
+
+def _xml_content(content: Json) -> str:
+    if isinstance(content, str):
+        return escape(content)
+    parts = [escape(item) if isinstance(item, str) else _xml_block(item) for item in content]
+    return " ".join(part for part in parts if part)
+
+
+def _xml_block(block: dict[str, Json]) -> str:
+    """Write one block; encoded media and what is shown elsewhere stay out."""
+    kind = block.get("type")
+    if kind == "text":
+        return escape(str(block.get("text") or ""))
+    if kind in ("reasoning", "thinking"):
+        said = block.get("reasoning") or block.get("thinking")
+        return f"<reasoning>{escape(str(said))}</reasoning>" if said else ""
+    if kind in ("image_url", "image", "audio", "video", "file"):
+        return _xml_media(block, "image" if kind == "image_url" else str(kind))
+    if kind == "text-plain":
+        return escape(_short(str(block.get("text") or "")))
+    if kind in ("server_tool_call", "server_tool_result"):
+        shown = json.dumps(block.get("args", block.get("output")), ensure_ascii=False, default=str)
+        return f"<{kind}>{escape(_short(shown))}</{kind}>"
+    return ""
+
+
+def _xml_media(block: dict[str, Json], kind: str) -> str:
+    link = block.get("image_url") if block.get("type") == "image_url" else block.get("url")
+    url = link.get("url") if isinstance(link, dict) else link
+    if isinstance(url, str) and url and not url.startswith("data:"):
+        return f"<{kind} url={quoteattr(url)} />"
+    if block.get("file_id"):
+        return f"<{kind} file_id={quoteattr(str(block['file_id']))} />"
+    return ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_BLOCK else f"{text[:LONGEST_BLOCK]}..."
