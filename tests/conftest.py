@@ -9,18 +9,26 @@ import asyncio
 import gc
 import ipaddress
 import os
+import re
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import pytest
 from blockbuster import blockbuster_ctx
 
+from weft.transports import Request, _body, check_request
+
 T = TypeVar("T")
 
+NOBODYS = re.compile(
+    r"(^|\.)(invalid|test|example|localhost|example\.(com|net|org))$|^(192\.0\.2|198\.51\.100|203\.0\.113)\."
+)
+"""Hosts reserved for examples and tests: no request to them can reach anybody."""
 PATIENCE = 2.0
 """Seconds that threads and file descriptors get to go away before they count as leaked."""
 
@@ -214,11 +222,23 @@ def is_loopback(address: object) -> bool:
         return False
 
 
-def refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
+def refuse_connection(event: str, arguments: tuple[Any, ...]) -> None:
     if event in ("socket.connect", "socket.sendto") and not is_loopback(arguments[1]):
         raise NetworkRefusedError(f"tests may only connect to this machine, not to {arguments[1]}")
 
 
+def refuse_request(request: Request) -> None:
+    """Python's audit events do not see the sockets of a client written in Rust, so look at the address.
+
+    Names that belong to nobody (`.invalid`, `example.com`) pass: tests of proxies and of failing DNS need them.
+    """
+    host = urlsplit(request.url).hostname or ""
+    if not (is_loopback((host, 0)) or NOBODYS.search(host)):
+        raise NetworkRefusedError(f"tests may only connect to this machine, not to {host}")
+    check_request(request)
+
+
 def pytest_configure() -> None:
     """Shut the network for this process. Programs that a test starts (pip, a server) are not affected."""
-    sys.addaudithook(refuse_network)
+    sys.addaudithook(refuse_connection)
+    _body.check_request = refuse_request

@@ -7,6 +7,9 @@ import threading
 import pytest
 from blockbuster import BlockingError
 
+from weft._drive import drive
+from weft.transports import Request, default_transport
+
 
 class Doubler:
     """A runnable reduced to what `call` uses."""
@@ -46,6 +49,17 @@ def test_a_connection_to_another_machine_is_refused(address):
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     with socket.socket(family) as connection, pytest.raises(BaseException, match="this machine"):
         connection.connect(address)
+
+
+def test_a_request_to_a_provider_is_refused_by_the_default_transport():
+    request = Request(url="https://api.openai.com/v1/models")
+
+    async def ask():
+        async with default_transport().open(request, blocking=True):
+            pass
+
+    with pytest.raises(BaseException, match=r"this machine, not to api\.openai\.com"):
+        drive(ask())
 
 
 def test_a_connection_to_this_machine_is_allowed():
