@@ -7,7 +7,7 @@ from enum import Enum
 
 import pytest
 from hypothesis import given
-from pydantic import SecretBytes, SecretStr
+from pydantic import Field, SecretBytes, SecretStr
 
 from tests.load.values import json_values, python_values, same
 from weft.documents import Document
@@ -142,7 +142,7 @@ class Holder(Serializable):
     key: str = ""
     token: SecretStr | None = None
     raw: SecretBytes | None = None
-    headers: dict[str, object] = {}
+    headers: dict[str, object] = Field(default_factory=dict)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

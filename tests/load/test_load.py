@@ -31,7 +31,6 @@ class Client(Serializable):
     key: SecretStr | None = None
     plain_key: str = ""
     base_url: str = "https://api.example"
-    notes: dict[str, object] = {}
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -57,10 +56,12 @@ def registered():
 
 @given(json_values)
 def test_F_D02_hostile_data_gives_a_value_or_a_schema_error(data):
+    refusal = "cannot load"
     try:
         load(data)
     except SchemaError as error:
-        assert str(error).startswith("cannot load")
+        refusal = str(error)
+    assert refusal.startswith("cannot load")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_allowed_objects_narrows_what_is_built():
 
 def test_a_class_named_in_code_needs_no_registration():
     assert load(dumpd(Client(base_url="x")), allowed_objects=[Client]) == Client(base_url="x")
-    with pytest.raises(SchemaError, match="acme.Client is not a class"):
+    with pytest.raises(SchemaError, match=r"acme\.Client is not a class"):
         load(dumpd(Client()), allowed_objects="all")
 
 

@@ -47,7 +47,7 @@ def dumps(
     *,
     pretty: bool = False,
     unserializable: Unserializable | None = None,
-    **kwargs: Any,  # noqa: ANN401  passed on to json.dumps, as in LangChain
+    **kwargs: Any,
 ) -> str:
     """Write `obj` as JSON text; `pretty` indents it, other options go to `json.dumps`."""
     if "default" in kwargs:
@@ -90,6 +90,8 @@ class _Writer:
         self._count += 1
         if self._count > MAX_VALUES:
             raise self._error(f"more than {MAX_VALUES:,} values")
+        if type(value) is str and not self._secrets and value.isascii():
+            return value
         if not isinstance(value, dict | list) or type(value) is SecretReference:
             return self._leaf(value)
         self._enter(value)

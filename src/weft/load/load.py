@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import json
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
@@ -24,6 +22,7 @@ from weft.load._plain import CODECS
 from weft.load.dump import ESCAPE_KEY, MAX_DEPTH, MAX_VALUES
 from weft.load.registry import Allowance, AllowedObjects, ClassId, is_provider
 from weft.load.serializable import FORMAT_VERSION, argument_name
+from weft.utils.json import JsonError, parse_strict
 
 __all__ = ["InitValidator", "default_init_validator", "load", "loads"]
 
@@ -32,6 +31,8 @@ InitValidator = Callable[[tuple[str, ...], dict[str, Any]], None]
 
 CODE_ONLY = ("url", "api_base", "endpoint", "header", "prox", "host", "transport", "client")
 """Words in the names of a provider's arguments that data may not set: where keys and prompts go."""
+
+MAX_TEXT_DEPTH = 2 * MAX_DEPTH + 8  # a tagged value is two levels of text
 
 
 def default_init_validator(class_path: tuple[str, ...], kwargs: dict[str, Any]) -> None:
@@ -340,33 +341,6 @@ def _issues(error: ValidationError) -> str:
 
 def _parse(text: str | bytes) -> Json:
     try:
-        return json.loads(
-            text,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-            object_pairs_hook=_unique,
-        )
-    except SchemaError:
-        raise
-    except RecursionError as error:
-        raise SchemaError("cannot load the text: nested too deep") from error
-    except (ValueError, TypeError) as error:
-        raise SchemaError(f"cannot load the text: it is not JSON: {error}") from error
-
-
-def _refuse_constant(name: str) -> float:
-    raise SchemaError(f"cannot load the text: {name} is not JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise SchemaError(f"cannot load the text: {text:.40} is too large for a number")
-    return number
-
-
-def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise SchemaError("cannot load the text: an object has the same key twice")
-    return found
+        return parse_strict(text, max_depth=MAX_TEXT_DEPTH)
+    except (JsonError, TypeError) as error:
+        raise SchemaError(f"cannot load the text: it is not strict JSON: {error}") from error

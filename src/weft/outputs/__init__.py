@@ -1,0 +1,25 @@
+"""What models give back: generations, and the results that hold them.
+
+The values of agents (`weft.outputs.agent`) live here too, and are public as `weft.agents`.
+"""
+
+from weft.outputs.chat_generation import (
+    ChatGeneration,
+    ChatGenerationChunk,
+    merge_chat_generation_chunks,
+)
+from weft.outputs.chat_result import ChatResult
+from weft.outputs.generation import Generation, GenerationChunk
+from weft.outputs.llm_result import LLMResult
+from weft.outputs.run_info import RunInfo
+
+__all__ = [
+    "ChatGeneration",
+    "ChatGenerationChunk",
+    "ChatResult",
+    "Generation",
+    "GenerationChunk",
+    "LLMResult",
+    "RunInfo",
+    "merge_chat_generation_chunks",
+]

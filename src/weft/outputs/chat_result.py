@@ -1,0 +1,30 @@
+"""`ChatResult`: what a chat model's `_generate` gives back for one prompt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, SerializeAsAny
+
+from weft.outputs.chat_generation import ChatGeneration
+
+__all__ = ["ChatResult"]
+
+
+class ChatResult(BaseModel):
+    """The candidate answers to one prompt.
+
+    ```python
+    from weft.messages import AIMessage
+    from weft.outputs import ChatGeneration, ChatResult
+
+    result = ChatResult(generations=[ChatGeneration(message=AIMessage("hello"))])
+    print(result.generations[0].text)
+    #> hello
+    ```
+    """
+
+    generations: list[SerializeAsAny[ChatGeneration]]
+    """One for each candidate."""
+    llm_output: dict[str, Any] | None = None
+    """What the provider said besides, in its own words."""
