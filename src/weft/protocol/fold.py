@@ -103,9 +103,12 @@ class MessageBuilder:
 
     ```python
     builder = MessageBuilder()
-    for event in events:
-        builder.feed(event)
-    builder.result().blocks
+    builder.feed({"event": "message-start", "role": "ai", "id": "msg_1"})
+    builder.feed({"event": "content-block-start", "index": 0, "content": {"type": "text"}})
+    delta = {"type": "text-delta", "text": "Hello"}
+    builder.feed({"event": "content-block-delta", "index": 0, "delta": delta})
+    print(builder.blocks())
+    #> [{'type': 'text', 'text': 'Hello'}]
     ```
     """
 

@@ -63,9 +63,12 @@ class GrammarChecker:
 
     ```python
     checker = GrammarChecker()
-    for event in events:
-        assert not checker.feed(event)
-    assert not checker.finish()
+    print(checker.feed({"event": "message-start", "role": "ai", "id": "msg_1"}))
+    #> []
+    print(*checker.feed({"event": "content-block-finish", "index": 0, "content": {"type": "text"}}))
+    #> V5: event 1: content-block-finish: block 0 was never started
+    print(*checker.finish())
+    #> V3: the stream ends without message-finish or error
     ```
     """
 

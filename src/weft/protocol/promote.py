@@ -21,9 +21,12 @@ def parse_tool_args(text: str | None) -> dict[str, Json] | str:
     """Parse the arguments of a tool call; a string that comes back says what is wrong and where.
 
     ```python
-    parse_tool_args('{"city": "Oslo"}')  # {'city': 'Oslo'}
-    parse_tool_args("")                  # {}
-    parse_tool_args("[1]")               # 'arguments are a list, not a JSON object'
+    print(parse_tool_args('{"city": "Oslo"}'))
+    #> {'city': 'Oslo'}
+    print(parse_tool_args(""))
+    #> {}
+    print(parse_tool_args("[1]"))
+    #> arguments are a list, not a JSON object
     ```
     """
     if text is None or not text.strip():

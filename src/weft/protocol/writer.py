@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 from weft.exceptions import MalformedStreamError
 from weft.protocol.block_writer import DELTA_OF, BlockWriter
@@ -28,7 +28,9 @@ from weft.protocol.merge import add_usage, copy_json, merge_dicts, merge_metadat
 from weft.protocol.reasons import normalize_finish_reason
 from weft.utils.json import to_jsonable
 
-WHOLE_CALLS = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
+WHOLE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
+REASON_KEYS: Final = ("done_reason", "stop_reason", "finish_reason")
+"""Where response metadata keeps a provider's own word for why it stopped."""
 
 
 class EventWriter:
@@ -36,9 +38,9 @@ class EventWriter:
 
     ```python
     writer = EventWriter(id="msg_1", metadata={"provider": "acme"})
-    writer.text("Hel")      # message-start, content-block-start, content-block-delta
-    writer.text("lo")       # content-block-delta
-    writer.finish("stop")   # content-block-finish, message-finish
+    events = writer.text("Hel") + writer.text("lo") + writer.finish("stop")
+    print(len(events), events[2]["delta"], events[-1]["finish_reason"])
+    #> 6 {'type': 'text-delta', 'text': 'Hel'} stop
     ```
     """
 
@@ -49,6 +51,7 @@ class EventWriter:
         "_is_over",
         "_is_started",
         "_metadata",
+        "_raw_reason",
         "_reason",
         "_role",
         "_start_metadata",
@@ -73,6 +76,7 @@ class EventWriter:
         self._usage: dict[str, Json] | None = None
         self._usage_mode = usage_mode
         self._reason: FinishReason | None = None
+        self._raw_reason: str | None = None
         self._blocks = BlockWriter(allow_repeated_ids=allow_repeated_ids)
         self._is_started = False
         self._is_over = False
@@ -119,8 +123,14 @@ class EventWriter:
         return []
 
     def metadata(self, values: Mapping[str, object]) -> list[Event]:
-        """Keep raw response metadata for the end; the last value that says something wins."""
+        """Keep raw response metadata for the end; the last value that says something wins (T63, T64).
+
+        A reason in it counts as the reason of the end, unless one was said as such.
+        """
         self._metadata = merge_metadata(self._metadata, to_jsonable(values))
+        for key in REASON_KEYS:
+            if isinstance(raw := self._metadata.get(key), str):
+                self._raw_reason = raw
         return []
 
     def additional_kwargs(self, values: Mapping[str, object]) -> list[Event]:
@@ -256,9 +266,9 @@ class EventWriter:
         """Finish what is open and end the message; a second end says nothing."""
         if self._is_over:
             return []
-        self.reason(reason)
+        self.reason(reason or self._reason or self._raw_reason)
         self.usage(usage)
-        self.metadata(metadata or {})
+        self._metadata = merge_metadata(self._metadata, to_jsonable(metadata or {}))
         self.additional_kwargs(additional_kwargs or {})
         events = self._begin() + self._blocks.close_all()
         self._is_over = True
