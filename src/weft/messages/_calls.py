@@ -15,7 +15,7 @@ from weft.protocol.merge import copy_json, grow_name, merge_dicts
 from weft.protocol.promote import promote
 from weft.utils.json import PartialJson
 
-__all__ = ["CallsGrowth", "ParsedCalls", "parse_calls", "split_calls"]
+__all__ = ["CallsGrowth", "ParsedCalls", "final_call", "parse_calls", "split_calls"]
 
 ParsedCalls = tuple[list[ToolCall], list[InvalidToolCall]]
 
@@ -73,7 +73,7 @@ class GrowingCall:
             args: Json = {}
         else:
             args = self._args_so_far(self.pieces)
-        if isinstance(args, dict) and self.name:
+        if isinstance(args, dict) and self.name and "error" not in self.rest:
             call = {"name": self.name, "args": args, "id": self.id, "type": "tool_call"}
             return {**call, **copy_json(self.rest)}
         error = str(self.parser.error) if self.parser and self.parser.error else None
@@ -148,7 +148,16 @@ class CallsGrowth:
 
 def parse_calls(chunks: Sequence[ToolCallChunk]) -> ParsedCalls:
     """Promote whole slices to calls; what is not a JSON object or has no name is invalid."""
-    return split_calls([promote(cast("dict[str, Json]", chunk)) for chunk in chunks])
+    return split_calls([final_call(cast("dict[str, Json]", chunk)) for chunk in chunks])
+
+
+def final_call(block: dict[str, Json]) -> dict[str, Json]:
+    """Promote one growing call; where its stream already said what is wrong with it, that stands."""
+    final = promote(block)
+    if block.get("error") is None:
+        return final
+    args = block.get("args")
+    return {**final, "type": "invalid_tool_call", "args": args, "error": block["error"]}
 
 
 def split_calls(blocks: Sequence[Mapping[str, Json]]) -> ParsedCalls:

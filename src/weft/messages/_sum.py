@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from weft.messages._calls import CallsGrowth
+from weft.messages._calls import CallsGrowth, final_call
 from weft.messages._growth import ContentGrowth, grow_id, merge_kwargs, merge_metadata, reduce_pairs
 from weft.protocol.blocks import Json
 from weft.protocol.merge import add_usage, copy_json
-from weft.protocol.promote import promote
 
 __all__ = ["ChunkLog", "Part", "snapshot"]
 
@@ -86,7 +85,7 @@ class ChunkSum:
         if isinstance(content, str) or not self.is_last:
             return content
         return [
-            promote(item) if isinstance(item, dict) and item.get("type") in CHUNK_TYPES else item
+            final_call(item) if isinstance(item, dict) and item.get("type") in CHUNK_TYPES else item
             for item in content
         ]
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from weft.exceptions import UsageError
-from weft.messages._calls import parse_calls
+from weft.messages._calls import final_call, parse_calls
 from weft.messages.ai import AIMessage, AIMessageChunk
 from weft.messages.base import BaseMessage, BaseMessageChunk
 from weft.messages.content import KNOWN_BLOCK_TYPES
 from weft.messages.kinds import CHUNK_TO_MESSAGE, MESSAGE_CLASSES, MESSAGE_TO_CHUNK
 from weft.protocol.blocks import Json
-from weft.protocol.promote import is_growing_call, promote
+from weft.protocol.promote import is_growing_call
 from weft.utils.json import mend_value
 
 __all__ = [
@@ -87,7 +87,10 @@ def _trusted_message(fields: dict[str, Json]) -> AIMessage:
 def _whole_content(content: Json) -> Json:
     if isinstance(content, str):
         return mend_value(content)
-    streamed = any(isinstance(item, dict) and item.get("index") is not None for item in content)
+    places = [item.get("index") for item in content if isinstance(item, dict)]
+    streamed = any(place is not None for place in places)
+    if len(places) == len(content) and all(type(place) is int for place in places):
+        content = sorted(content, key=lambda item: cast("int", item["index"]))
     return [_whole_item(item, streamed=streamed) for item in content]
 
 
@@ -97,7 +100,7 @@ def _whole_item(item: Json, *, streamed: bool) -> Json:
         return {"type": "text", "text": mend_value(item)} if streamed else mend_value(item)
     block = cast("dict[str, Json]", mend_value(item))
     if is_growing_call(block):
-        block = promote(block)
+        block = final_call(block)
     if block.get("type") in KNOWN_BLOCK_TYPES:
         block.pop("index", None)
     return block
