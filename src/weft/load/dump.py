@@ -39,6 +39,7 @@ MAX_DEPTH = 256
 MAX_VALUES = 10_000_000
 """Values in one dump; a small structure of shared lists can mean an endless tree."""
 MAX_INTEGER_BITS = 10_000  # Python refuses to read integers of more than 4,300 decimal digits
+SECRET_TYPES = (SecretStr, SecretBytes)
 SHORTEST_SECRET = 8  # shorter ones are looked for as whole strings only
 
 
@@ -92,7 +93,7 @@ class _Writer:
             raise self._error(f"more than {MAX_VALUES:,} values")
         if type(value) is str and not self._secrets and value.isascii():
             return value
-        if not isinstance(value, dict | list) or type(value) is SecretReference:
+        if not isinstance(value, (dict, list)) or type(value) is SecretReference:
             return self._leaf(value)
         self._enter(value)
         if isinstance(value, list):
@@ -130,7 +131,7 @@ class _Writer:
     def _other(self, value: object) -> Json:
         if type(value) is SecretReference:
             return dict(value)
-        if isinstance(value, SecretStr | SecretBytes):
+        if isinstance(value, SECRET_TYPES):
             return dict(secret_reference(self._secret_name()))
         codec = codec_of(value)
         if codec is None:
@@ -251,11 +252,14 @@ def _is_text(key: str) -> bool:
 
 def _secret_values(model: BaseModel) -> dict[str, str]:
     """Give the secrets of a model by value, so that a copy of one in another field is found as well."""
-    names: dict[str, str] = dict(model.lc_secrets) if isinstance(model, Serializable) else {}
+    names = model.lc_secrets if isinstance(model, Serializable) else {}
     found: dict[str, str] = {}
-    for name, value in model:
-        plain = value.get_secret_value() if isinstance(value, SecretStr | SecretBytes) else value
-        if name not in names and plain is value:
+    for name, value in (*model.__dict__.items(), *(model.__pydantic_extra__ or {}).items()):
+        if isinstance(value, SECRET_TYPES):
+            plain: object = value.get_secret_value()
+        elif name in names:
+            plain = value
+        else:
             continue
         text = plain.decode(errors="replace") if isinstance(plain, bytes) else plain
         if isinstance(text, str) and text:

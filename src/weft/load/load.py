@@ -11,6 +11,7 @@ import contextlib
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -31,8 +32,6 @@ InitValidator = Callable[[tuple[str, ...], dict[str, Any]], None]
 
 CODE_ONLY = ("url", "api_base", "endpoint", "header", "prox", "host", "transport", "client")
 """Words in the names of a provider's arguments that data may not set: where keys and prompts go."""
-
-MAX_TEXT_DEPTH = 2 * MAX_DEPTH + 8  # a tagged value is two levels of text
 
 
 def default_init_validator(class_path: tuple[str, ...], kwargs: dict[str, Any]) -> None:
@@ -154,7 +153,7 @@ class _Reader:
 
     def read(self, data: Json) -> Any:  # noqa: ANN401  whatever was dumped
         """Read one value. Lists and dicts are walked here, at one stack frame per level."""
-        if not isinstance(data, dict | list):
+        if not isinstance(data, (dict, list)):
             return data
         self._enter(data)
         if isinstance(data, list):
@@ -341,6 +340,7 @@ def _issues(error: ValidationError) -> str:
 
 def _parse(text: str | bytes) -> Json:
     try:
-        return parse_strict(text, max_depth=MAX_TEXT_DEPTH)
+        # The reader bounds the depth; looking for it in the text first would cost as much again.
+        return parse_strict(text, max_depth=sys.maxsize)
     except (JsonError, TypeError) as error:
         raise SchemaError(f"cannot load the text: it is not strict JSON: {error}") from error

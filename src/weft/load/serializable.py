@@ -66,7 +66,8 @@ class Serializable(BaseModel):
     ```python
     from weft.load import Serializable, dumpd
 
-    class Point(Serializable):
+
+    class Stitch(Serializable):
         x: int
         y: int = 0
 
@@ -76,10 +77,11 @@ class Serializable(BaseModel):
 
         @classmethod
         def get_lc_namespace(cls) -> list[str]:
-            return ["geometry"]
+            return ["loom"]
 
-    print(dumpd(Point(x=1)))
-    #> {'lc': 1, 'type': 'constructor', 'id': ['geometry', 'Point'], 'kwargs': {'x': 1}}
+
+    print(dumpd(Stitch(x=1)))
+    #> {'lc': 1, 'type': 'constructor', 'id': ['loom', 'Stitch'], 'kwargs': {'x': 1}}
     ```
     """
 
@@ -231,9 +233,9 @@ def _hide_secrets(
     kwargs: dict[str, Any], secrets: dict[str, str], fields: dict[str, FieldInfo]
 ) -> None:
     names = dict(secrets)
-    for name, field in fields.items():
-        if name in secrets:  # a secret named by its field may be written under its alias
-            names[argument_name(name, field)] = secrets[name]
+    for name, secret in secrets.items():
+        if name in fields:  # a secret named by its field may be written under its alias
+            names[argument_name(name, fields[name])] = secret
     for argument, value in kwargs.items():
         if argument in names:
             if value is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, SerializeAsAny, model_validator
 
@@ -36,6 +36,7 @@ class ChatGeneration(Generation):
     message: Annotated[SerializeAsAny[BaseMessage], BeforeValidator(_revive)]
     """The answer."""
     type: Literal["ChatGeneration"] = "ChatGeneration"  # type: ignore[assignment]
+    _kind: ClassVar[str] = "ChatGeneration"
 
     @model_validator(mode="after")
     def _set_text(self) -> Self:
@@ -44,7 +45,7 @@ class ChatGeneration(Generation):
 
     @classmethod
     def _trusted(cls, message: BaseMessage, generation_info: Info = None) -> Self:
-        return build_trusted(cls, _fields(cls, _text(message), message, generation_info))
+        return build_trusted(cls, _fields(cls._kind, _text(message), message, generation_info))
 
 
 class ChatGenerationChunk(ChatGeneration):
@@ -53,6 +54,7 @@ class ChatGenerationChunk(ChatGeneration):
     message: Annotated[SerializeAsAny[BaseMessageChunk], BeforeValidator(_revive)]
     """The piece."""
     type: Literal["ChatGenerationChunk"] = "ChatGenerationChunk"  # type: ignore[assignment]
+    _kind: ClassVar[str] = "ChatGenerationChunk"
 
     def __add__(
         self, other: ChatGenerationChunk | list[ChatGenerationChunk]
@@ -81,14 +83,10 @@ def _joined(first: ChatGenerationChunk, others: list[ChatGenerationChunk]) -> Ch
         text = first.text + others[0].text
     else:
         text = _text(message)
-    fields = _fields(ChatGenerationChunk, text, message, info)
-    return build_trusted(ChatGenerationChunk, fields)
+    return build_trusted(ChatGenerationChunk, _fields("ChatGenerationChunk", text, message, info))
 
 
-def _fields(
-    cls: type[ChatGeneration], text: str, message: BaseMessage, info: Info
-) -> dict[str, Any]:
-    kind = cast("str", cls.model_fields["type"].default)
+def _fields(kind: str, text: str, message: BaseMessage, info: Info) -> dict[str, Any]:
     return {"text": text, "generation_info": info, "type": kind, "message": message}
 
 

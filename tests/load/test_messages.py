@@ -1,0 +1,121 @@
+"""F-D01 on messages: whatever stands in a free field, the message comes back the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.load.values import json_values, keys, same
+from weft.exceptions import SchemaError
+from weft.load import dumps, loads
+from weft.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+plain_texts = st.text(max_size=8)  # Pydantic takes no lone surrogates where it expects text
+free = st.dictionaries(keys, json_values, max_size=2)
+# `tool_calls` in additional_kwargs is not free: messages read calls out of it.
+kwargs = free.filter(lambda value: "tool_calls" not in value)
+blocks = st.builds(lambda kind, more: {**more, "type": kind}, plain_texts, free)
+contents = plain_texts | st.lists(plain_texts | blocks, max_size=3)
+extras = st.dictionaries(st.sampled_from(["mood", "lc", "__lc_escaped__"]), json_values, max_size=2)
+calls = st.lists(
+    st.builds(
+        lambda name, args: {"name": name, "args": args, "id": "1", "type": "tool_call"},
+        plain_texts,
+        st.dictionaries(plain_texts, json_values, max_size=2),
+    ),
+    max_size=2,
+)
+common: dict[str, Any] = {
+    "content": contents,
+    "additional_kwargs": kwargs,
+    "response_metadata": free,
+    "id": st.none() | plain_texts,
+}
+messages = (
+    st.builds(lambda more, **rest: HumanMessage(**rest, **more), extras, **common)
+    | st.builds(SystemMessage, **common)
+    | st.builds(lambda more, **rest: AIMessage(**rest, **more), extras, tool_calls=calls, **common)
+    | st.builds(ToolMessage, tool_call_id=plain_texts, artifact=json_values, **common)
+    | st.builds(ChatMessage, role=plain_texts, **common)
+    | st.builds(FunctionMessage, name=plain_texts, **common)
+)
+
+
+def parts(message: BaseMessage) -> dict[str, Any]:
+    return dict(message)
+
+
+@given(st.lists(messages, max_size=2))
+def test_F_D01_any_message_comes_back_as_it_was(said):
+    again = loads(dumps(said))
+
+    for message, copy in zip(said, again, strict=True):
+        assert type(copy) is type(message)
+        assert same(parts(copy), parts(message))
+
+
+@given(messages)
+def test_F_D01_a_dump_may_stand_inside_a_message_as_data(message):
+    outer = HumanMessage("x", additional_kwargs={"stored": dumps(message)})
+    inner = HumanMessage("x", additional_kwargs={"stored": [loads(dumps({"a": 1}))]})
+
+    assert loads(dumps(outer)).additional_kwargs["stored"] == dumps(message)
+    assert loads(dumps(inner)) == inner
+
+
+def test_a_growing_chunk_is_dumped_as_it_stands():
+    slices = [
+        AIMessageChunk(
+            content="",
+            tool_call_chunks=[{"name": name, "args": args, "id": "1", "index": 0}],
+        )
+        for name, args in (("add", '{"a"'), (None, ": 1}"))
+    ]
+    whole = slices[0] + slices[1]
+
+    again = loads(dumps(whole))
+
+    assert type(again) is AIMessageChunk
+    assert again.tool_calls == whole.tool_calls
+    assert again.tool_call_chunks == whole.tool_call_chunks
+    assert again + AIMessageChunk(content="x") == whole + AIMessageChunk(content="x")
+
+
+def test_a_message_with_an_object_in_it_is_refused_when_dumped():
+    with pytest.raises(SchemaError, match=r"cannot dump additional_kwargs\.client: .*object"):
+        dumps(HumanMessage("x", additional_kwargs={"client": object()}))
+
+
+def test_a_message_of_an_unknown_role_is_a_schema_error():
+    data = '{"lc":1,"type":"constructor","id":["weft","messages","GodMessage"],"kwargs":{}}'
+    with pytest.raises(SchemaError, match="GodMessage is not a class that may be loaded"):
+        loads(data)
+
+
+def test_a_tool_message_without_its_call_is_a_schema_error():
+    data = '{"lc":1,"type":"constructor","id":["weft","messages","ToolMessage"],"kwargs":{"content":"x"}}'
+    with pytest.raises(SchemaError, match="tool_call_id"):
+        loads(data)
+
+
+def test_a_subclass_of_the_users_own_is_loaded_when_named():
+    class Note(HumanMessage):
+        importance: int = 0
+
+    note = Note("x", importance=3)
+
+    assert loads(dumps(note), allowed_objects=[Note]) == note
+    with pytest.raises(SchemaError, match="Note is not a class that may be loaded"):
+        loads(dumps(note))
