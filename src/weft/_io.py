@@ -26,12 +26,12 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing
 from contextvars import Context, copy_context
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from weft._drive import drive, drive_each
-from weft.exceptions import BlockingCallError
+from weft.exceptions import BlockingCallError, UsageError
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -84,6 +84,9 @@ class IO(Protocol):
     def each(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
         """Iterate what a user gave, whichever colour it has."""
 
+    def adapt(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
+        """Iterate what an author wrote in only one colour: like `each`, and an async iterator works everywhere."""
+
     def start(self, body: Coroutine[Any, Any, Any]) -> Started:
         """Run a body beside this one."""
 
@@ -128,6 +131,46 @@ class Threads:
 
 
 THREADS = Threads()
+
+
+def mutex() -> AbstractContextManager[Any]:
+    """Make a lock to be held for a few instructions, never across a wait; the same in both colours."""
+    return threading.Lock()
+
+
+class OneAtATime:
+    """Lets one thread in at a time; the same thread entering again is told so instead of hanging."""
+
+    def __init__(self, message: str) -> None:
+        self._lock = threading.Lock()
+        self._owner: int | None = None
+        self._message = message
+
+    def __enter__(self) -> None:
+        if self._owner == threading.get_ident():
+            raise UsageError(self._message)
+        self._lock.acquire()
+        self._owner = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self._owner = None
+        self._lock.release()
+
+
+class Signal:
+    """Wakes the tasks of a loop that wait for the next change; set from anywhere on that loop."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        """Wake everybody who waits now."""
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Wait for the next change."""
+        await self._event.wait()
 
 
 def _forget_threads() -> None:
@@ -183,6 +226,13 @@ class _ThreadLock:
 
     async def __aexit__(self, *_: object) -> None:
         self._lock.release()
+
+
+_END = object()
+
+
+async def _next_or_end(items: AsyncIterator[T]) -> T | object:
+    return await anext(items, _END)
 
 
 class Blocking:
@@ -306,6 +356,29 @@ class Blocking:
             if inspect.isgenerator(iterator):
                 iterator.close()
 
+    async def adapt(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
+        if not isinstance(items, AsyncIterator):
+            async with aclosing(self.each(items)) as each:
+                async for item in each:
+                    yield item
+            return
+        loop = asyncio.new_event_loop()
+        running = _Job(loop.run_forever)
+
+        def wait(body: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401
+            return asyncio.run_coroutine_threadsafe(body, loop).result()
+
+        try:
+            while (item := wait(_next_or_end(items))) is not _END:
+                yield item
+        finally:
+            if inspect.isasyncgen(items):
+                wait(items.aclose())
+            wait(loop.shutdown_asyncgens())
+            loop.call_soon_threadsafe(loop.stop)
+            running.wait()
+            loop.close()
+
     def start(self, body: Coroutine[Any, Any, Any]) -> Started:
         context = copy_context()
         return _Job(lambda: context.run(drive, body))
@@ -354,9 +427,6 @@ class _Task:
 
     def cancel(self) -> None:
         self._task.cancel()
-
-
-_END = object()
 
 
 class Async:
@@ -451,6 +521,9 @@ class Async:
         finally:
             if inspect.isgenerator(iterator):
                 await _in_thread(context.run, iterator.close)
+
+    def adapt(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
+        return self.each(items)
 
     def start(self, body: Coroutine[Any, Any, Any]) -> Started:
         return _Task(body)

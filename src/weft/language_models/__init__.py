@@ -1,0 +1,1 @@
+"""Language models: messages or text in, a message or text out."""

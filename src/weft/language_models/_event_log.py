@@ -1,0 +1,88 @@
+"""The events of one stream, kept for replay in little memory.
+
+A long answer is mostly slices for one block. Runs of such slices are kept as a list of strings under one header, and the
+event dicts are made anew for every reader, so that a reader who changes an event changes nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from weft.protocol.events import DELTA_FIELDS, Event
+from weft.protocol.merge import copy_json
+
+
+class _Slices:
+    __slots__ = ("field", "index", "kind", "parts")
+
+    def __init__(self, index: int, kind: str, field: str) -> None:
+        self.index = index
+        self.kind = kind
+        self.field = field
+        self.parts: list[str] = []
+
+    def event(self, place: int) -> Event:
+        delta = {"type": self.kind, self.field: self.parts[place]}
+        return cast("Event", {"event": "content-block-delta", "index": self.index, "delta": delta})
+
+
+class EventLog:
+    """Grows by events; any number of cursors read it from the start."""
+
+    def __init__(self) -> None:
+        self._entries: list[Event | _Slices] = []
+        self._tail: _Slices | None = None
+        self.count = 0
+
+    def append(self, event: Event) -> None:
+        """Keep an event."""
+        self.count += 1
+        if event["event"] == "content-block-delta":
+            delta: Any = event["delta"]
+            kind = delta["type"]
+            field = DELTA_FIELDS.get(kind, ("", ""))[0]
+            if field and len(delta) == 2:
+                tail = self._tail
+                if tail is None or tail.index != event["index"] or tail.kind != kind:
+                    tail = self._tail = _Slices(event["index"], kind, field)
+                    self._entries.append(tail)
+                tail.parts.append(delta[field])
+                return
+        self._tail = None
+        self._entries.append(copy_json(event))
+
+    def cursor(self) -> EventCursor:
+        """Make a reader that begins at the first event."""
+        return EventCursor(self._entries)
+
+
+class EventCursor:
+    """Reads a log that may still grow: `take` gives the next event, or None where there is none yet."""
+
+    __slots__ = ("_entries", "_entry", "_slice")
+
+    def __init__(self, entries: list[Event | _Slices]) -> None:
+        self._entries = entries
+        self._entry = 0
+        self._slice = 0
+
+    def take(self) -> Event | None:
+        """Give the next event that is there."""
+        while self._entry < len(self._entries):
+            entry = self._entries[self._entry]
+            if not isinstance(entry, _Slices):
+                self._entry += 1
+                return cast("Event", copy_json(entry))
+            if self._slice < len(entry.parts):
+                self._slice += 1
+                return entry.event(self._slice - 1)
+            if self._entry == len(self._entries) - 1:
+                return None
+            self._entry += 1
+            self._slice = 0
+        return None
+
+    def __iter__(self) -> Iterator[Event]:
+        while (event := self.take()) is not None:
+            yield event

@@ -1,0 +1,284 @@
+"""One turn of a chat model, phase by phase: the template method behind every public API.
+
+    coerce input -> resolve options -> preprocess -> [cache] -> [rate limit -> call -> fold, again on a retryable
+    failure] -> postprocess -> cache -> callbacks
+
+`events()` gives the turn as a stream; `answer()` gives its end. Both go through the same phases; `answer()` asks a
+model that has a `_generate` for the whole answer at once, unless a listener wants the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
+
+from weft._run import Run
+from weft.callbacks.dispatch import listening
+from weft.exceptions import ModelError, StreamClosedError, StreamTruncatedError
+from weft.language_models import _sources
+from weft.language_models._cache import TurnCache
+from weft.language_models.request import ChatRequest
+from weft.language_models.retry import effective
+from weft.messages import AIMessage
+from weft.messages._view import ChunkView
+from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
+from weft.protocol.events import Event
+from weft.protocol.fold import MessageBuilder
+from weft.protocol.replay import message_to_events
+from weft.tracers._streaming import StreamingHandler, V2StreamingHandler
+from weft.utils.uuid import uuid7
+
+if TYPE_CHECKING:
+    from weft.language_models.chat_models import BaseChatModel
+
+CONTENT_EVENTS = frozenset({"content-block-start", "content-block-delta", "content-block-finish"})
+
+
+class Turn:
+    """One call of a chat model: its request, what was said so far, and how it ended."""
+
+    def __init__(self, model: BaseChatModel, value: Any, run: Run, *, stream: bool) -> None:
+        self.model = model
+        self.run = run.with_local(model.callbacks, model.tags, model.metadata, verbose=model.verbose).patched()
+        self.value = value
+        self.stream = stream
+        self.request: ChatRequest | None = None
+        self.builder = MessageBuilder()
+        self.message: AIMessage | None = None
+        """The assembled message, once the turn is over; the partial one if it failed."""
+        self.error: BaseException | None = None
+        self.attempts = 0
+        self.tokens = False
+        """Whether v1 tokens are told (`on_llm_new_token`): under `stream()`, or for a v1 listener."""
+        self._is_watched = False
+
+    # -- views
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """Give the turn as events, callbacks told."""
+        request = await self._open()
+        view = self._view()
+        try:
+            async with aclosing(self._said(request)) as said:
+                async for event in said:
+                    if self._is_watched:
+                        await self.run.tell("on_stream_event", event)
+                    if view is not None:
+                        await self._tell_token(view, event)
+                    yield event
+            result = await self._conclude(request)
+        except GeneratorExit:
+            await self._fail(StreamClosedError("the stream was closed before its end", **self._where()))
+            raise
+        except BaseException as error:
+            await self._fail(error)
+            raise
+        await self._tell_end(result)
+
+    async def answer(self) -> ChatResult:
+        """Give the end of the turn, callbacks told."""
+        if self._wants_events():
+            async with aclosing(self.events()) as events:
+                async for _ in events:
+                    pass
+            return ChatResult(generations=[ChatGeneration._trusted(cast("AIMessage", self.message))])
+        request = await self._open()
+        try:
+            result = await self._whole(request)
+            self.message = cast("AIMessage", result.generations[0].message)
+        except BaseException as error:
+            await self._fail(error)
+            raise
+        await self._tell_end(result)
+        return result
+
+    # -- phases
+
+    async def _open(self) -> ChatRequest:
+        request = self.model._request(self.value, self.run, stream=self.stream)
+        self._is_watched = bool(listening(self.run.handlers, "on_stream_event"))
+        if self.run.manager is not None:
+            await self.model._tell_start(request, self.run)
+        try:
+            self.request = await self.model._preprocess(request, self.run)
+        except BaseException as error:
+            await self._fail(error)
+            raise
+        return self.request
+
+    def _wants_events(self) -> bool:
+        written = _sources.written_by(type(self.model))
+        if not written.generates:
+            return True
+        if self.model._streaming_disabled(self.run.kwargs):
+            return False
+        if any(isinstance(handler, V2StreamingHandler) for handler in self.run.handlers):
+            return True
+        v1 = any(isinstance(handler, StreamingHandler) for handler in self.run.handlers)
+        self.tokens = self.tokens or v1
+        return v1 and written.speaks
+
+    async def _said(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        cache = TurnCache.of(self.model, request, self.run)
+        kept = await cache.lookup()
+        if kept is not None:
+            self.message = cast("AIMessage", kept[0].message)
+            for event in message_to_events(self.message):
+                self.builder.feed(event)
+                yield event
+            return
+        async with aclosing(self._attempt(request)) as events:
+            async for event in events:
+                yield event
+        self.message = self._assembled(request)
+        await cache.update([ChatGeneration._trusted(self.message)])
+
+    async def _attempt(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        policy = effective(self.model._retry_policy)
+        while True:
+            self.attempts += 1
+            is_delivered = False
+            try:
+                await self.model._wait_for_turn(self.run)
+                async with aclosing(self._checked(request)) as events:
+                    async for event in events:
+                        is_delivered = is_delivered or event["event"] in CONTENT_EVENTS
+                        yield event
+                return
+            except ModelError as error:
+                if is_delivered or not policy.allows(error, self.attempts):
+                    raise
+                await self._before_retry(error, policy.delay(self.attempts, error))
+
+    async def _before_retry(self, error: ModelError, delay: float) -> None:
+        self.builder = MessageBuilder()
+        await self.run.tell("on_retry", {"attempt": self.attempts, "error": error, "delay": delay})
+        await self.run.io.sleep(delay)
+
+    async def _checked(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        """Fold every event as it passes; begin and end the message where the source did not."""
+        builder = self.builder
+        is_started = False
+        async with aclosing(_sources.speak(self.model, request, self.run)) as events:
+            async for event in events:
+                if not is_started:
+                    is_started = True
+                    for opening in _opening(event, self.run):
+                        builder.feed(opening)
+                        yield opening
+                    if event["event"] == "message-start":
+                        continue
+                builder.feed(event)
+                if event["event"] == "error":
+                    raise _error_of(event, **self._where())
+                yield event
+        if not is_started:
+            raise StreamTruncatedError("the model gave no event at all", is_retryable=False, **self._where())
+        if not builder.is_finished:
+            for closing in _closing(builder):
+                builder.feed(closing)
+                yield closing
+
+    async def _whole(self, request: ChatRequest) -> ChatResult:
+        cache = TurnCache.of(self.model, request, self.run)
+        kept = await cache.lookup()
+        if kept is not None:
+            return ChatResult(generations=kept)
+        policy = effective(self.model._retry_policy)
+        while True:
+            self.attempts += 1
+            try:
+                await self.model._wait_for_turn(self.run)
+                result = await _sources.generate(self.model, request, self.run)
+                break
+            except ModelError as error:
+                if not policy.allows(error, self.attempts):
+                    raise
+                await self._before_retry(error, policy.delay(self.attempts, error))
+        for generation in result.generations:
+            _complete(generation, self.model, self.run)
+        result = await self.model._postprocess(request, result, self.run)
+        await cache.update(result.generations)
+        return result
+
+    def _assembled(self, request: ChatRequest) -> AIMessage:
+        message = AIMessage.from_fold(self.builder.result(), self.model._output_version)
+        if self.attempts > 1:
+            message.response_metadata["retries"] = self.attempts - 1
+        return message
+
+    async def _conclude(self, request: ChatRequest) -> ChatResult:
+        message = cast("AIMessage", self.message)
+        result = ChatResult(generations=[ChatGeneration._trusted(message)])
+        return await self.model._postprocess(request, result, self.run)
+
+    # -- ends
+
+    @property
+    def partial(self) -> AIMessage:
+        """What has been said so far, marked incomplete."""
+        return AIMessage.from_fold(self.builder.result(partial=True), self.model._output_version)
+
+    async def _fail(self, error: BaseException) -> None:
+        self.error = error
+        self.message = self.partial
+        if isinstance(error, ModelError):
+            error.attempts = max(self.attempts, 1)
+            error.partial = error.partial or self.message
+            error.provider = error.provider or self._where()["provider"]
+            error.model = error.model or self._where()["model"]
+        partial = LLMResult(generations=[[ChatGeneration._trusted(self.message)]])
+        await self.run.tell("on_llm_error", error, response=partial)
+
+    async def _tell_end(self, result: ChatResult) -> None:
+        if self.run.manager is not None:
+            told = LLMResult(generations=[result.generations], llm_output=result.llm_output)
+            await self.run.tell("on_llm_end", told)
+
+    def _view(self) -> ChunkView | None:
+        wanted = self.tokens and listening(self.run.handlers, "on_llm_new_token")
+        return ChunkView(self.model._output_version) if wanted else None
+
+    async def _tell_token(self, view: ChunkView, event: Event) -> None:
+        chunk = view.feed(event)
+        if chunk is not None:
+            generation = ChatGenerationChunk(message=chunk)
+            await self.run.tell("on_llm_new_token", str(chunk.text), chunk=generation)
+
+    def _where(self) -> dict[str, Any]:
+        return {"provider": self.model._provider, "model": self.model._model_name}
+
+
+def _complete(generation: ChatGeneration, model: BaseChatModel, run: Run) -> None:
+    """Give a generated message an id, and its generation's metadata where it has none of its own (T64)."""
+    message = generation.message
+    if message.id is None:
+        message.id = _run_id(run)
+    if generation.generation_info:
+        message.response_metadata = {**generation.generation_info, **message.response_metadata}
+
+
+def _run_id(run: Run) -> str:
+    return f"lc_run--{run.id or uuid7()}-0"
+
+
+def _opening(event: Event, run: Run) -> list[Event]:
+    if event["event"] != "message-start":
+        return [{"event": "message-start", "role": "ai", "id": _run_id(run)}]
+    return [event if event.get("id") else {**event, "id": _run_id(run)}]
+
+
+def _closing(builder: MessageBuilder) -> list[Event]:
+    """Finish what a native producer left open, then the message itself."""
+    finishes: list[Event] = [
+        {"event": "content-block-finish", "index": index, "content": cast("Any", builder.block(index))}
+        for index in builder.open_indexes()
+    ]
+    return [*finishes, {"event": "message-finish"}]
+
+
+def _error_of(event: Any, **where: Any) -> ModelError:
+    return ModelError(
+        event["message"], code=event.get("code"), is_retryable=bool(event.get("retryable", False)), **where
+    )

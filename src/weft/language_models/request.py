@@ -1,0 +1,51 @@
+"""`ChatRequest`: what one call asks of a model, after coercion. A value; nothing here waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from weft.exceptions import UsageError
+from weft.messages import BaseMessage, HumanMessage, convert_to_messages
+from weft.prompt_values import PromptValue
+
+CallOptions = dict[str, Any]
+"""Keyword arguments of a call: tools, tool_choice, response_format, temperature, and what a provider knows besides."""
+
+
+@dataclass(slots=True, frozen=True)
+class ChatRequest:
+    """Messages and options of one call, and whether the caller wants the answer piece by piece."""
+
+    messages: list[BaseMessage]
+    stop: list[str] | None = None
+    options: CallOptions = field(default_factory=dict)
+    stream: bool = False
+
+    def replace(self, **changes: Any) -> ChatRequest:
+        """Copy with some fields changed."""
+        return replace(self, **changes)
+
+    @property
+    def tools(self) -> list[Any]:
+        """The tools the model may call, as given."""
+        return self.options.get("tools") or []
+
+
+def messages_of(value: Any) -> list[BaseMessage]:
+    """Read any form of input as messages: text, a prompt value, messages, tuples, dicts."""
+    if isinstance(value, str):
+        return [HumanMessage(content=value)]
+    if isinstance(value, PromptValue):
+        return value.to_messages()
+    if isinstance(value, BaseMessage):
+        return [value]
+    if isinstance(value, Sequence):
+        if all(isinstance(one, BaseMessage) for one in value):
+            return list(value)
+        return convert_to_messages(value)
+    raise UsageError(
+        f"a chat model takes text, a prompt value or a list of messages, not {type(value).__name__}: "
+        "wrap it in HumanMessage(...) or format a prompt first"
+    )

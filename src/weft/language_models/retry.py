@@ -1,0 +1,93 @@
+"""`RetryPolicy`: when a failed call is tried again, and after how long. One owner, one budget per call."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from weft.exceptions import ModelError, UsageError
+
+RETRY_AFTER_CAP = 60.0
+"""Seconds a provider may make us wait; a longer Retry-After is raised with its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how long: exponential waits with jitter, a provider's Retry-After first.
+
+    ```python
+    from weft.language_models import RetryPolicy
+
+    print(RetryPolicy(max_retries=2, jitter=False).delay(2))
+    #> 2.0
+    ```
+    """
+
+    max_retries: int = 3
+    initial: float = 1.0
+    factor: float = 2.0
+    max_delay: float = 30.0
+    jitter: bool = True
+    retry_after_cap: float = RETRY_AFTER_CAP
+    on_partial: Literal["raise", "reset"] = "raise"
+    """After content was delivered: raise with the partial, or tell the consumer to drop it and begin again."""
+
+    @classmethod
+    def of(cls, value: RetryPolicy | bool | int | Mapping[str, Any] | None) -> RetryPolicy:  # noqa: FBT001
+        """Read what `retry_on_error` accepts: a policy, True, False, a number of retries or a dict."""
+        if isinstance(value, RetryPolicy):
+            return value
+        if value is None or value is True:
+            return DEFAULT_POLICY
+        if value is False:
+            return NO_RETRY
+        if isinstance(value, int):
+            return cls(max_retries=value)
+        if isinstance(value, Mapping):
+            known = {_snake(key): one for key, one in value.items()}
+            known["max_retries"] = known.pop("retries", known.get("max_retries", cls.max_retries))
+            return cls(**known)
+        raise UsageError(f"retry_on_error is a RetryPolicy, a bool, a number or a dict, not {value!r}")
+
+    def delay(self, attempt: int, error: BaseException | None = None) -> float:
+        """Give the seconds to wait after the failed attempt number `attempt` (from 1)."""
+        asked = getattr(error, "retry_after", None)
+        if asked is not None:
+            return max(0.0, float(asked))
+        wait = min(self.max_delay, self.initial * self.factor ** (attempt - 1))
+        return wait * random.uniform(0.5, 1.0) if self.jitter else wait  # noqa: S311  no secret
+
+    def allows(self, error: BaseException, attempt: int) -> bool:
+        """Whether the failed attempt number `attempt` may be followed by another."""
+        if attempt > self.max_retries or not isinstance(error, ModelError) or not error.is_retryable:
+            return False
+        return error.retry_after is None or error.retry_after <= self.retry_after_cap
+
+
+def _snake(key: str) -> str:
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in key)
+
+
+DEFAULT_POLICY = RetryPolicy()
+NO_RETRY = RetryPolicy(max_retries=0)
+
+_owned: ContextVar[bool] = ContextVar("weft_retry_owned", default=False)
+
+
+@contextmanager
+def owning_retries() -> Generator[None, None, None]:
+    """Let the caller be the only one that retries: models called inside the block do not."""
+    token = _owned.set(True)
+    try:
+        yield
+    finally:
+        _owned.reset(token)
+
+
+def effective(policy: RetryPolicy) -> RetryPolicy:
+    """Give the policy in force here: none where somebody above owns the retries."""
+    return NO_RETRY if _owned.get() else policy

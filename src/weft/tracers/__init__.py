@@ -1,0 +1,1 @@
+"""Listeners that record runs."""
