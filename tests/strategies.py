@@ -30,7 +30,9 @@ json_objects = st.dictionaries(texts, json_values, max_size=3)
 base64_texts = st.text("ABCDwxyz0189+/", min_size=4, max_size=16)
 
 
-def _with(required: dict[str, st.SearchStrategy[Json]], **optional: st.SearchStrategy[Json]) -> st.SearchStrategy[Block]:
+def _with(
+    required: dict[str, st.SearchStrategy[Json]], **optional: st.SearchStrategy[Json]
+) -> st.SearchStrategy[Block]:
     return st.fixed_dictionaries(required, optional={**optional, "extras": json_objects})
 
 
@@ -60,7 +62,9 @@ media_blocks = st.builds(
     | st.fixed_dictionaries({"url": texts})
     | st.fixed_dictionaries({"file_id": ids}),
 )
-document_blocks = _with({"type": st.just("text-plain")}, id=ids, text=texts, title=texts, context=texts)
+document_blocks = _with(
+    {"type": st.just("text-plain")}, id=ids, text=texts, title=texts, context=texts
+)
 non_standard_blocks = _with({"type": st.just("non_standard"), "value": json_objects}, id=ids)
 unknown_blocks = st.fixed_dictionaries({"type": st.just("hologram"), "depth": json_values})
 plain_blocks = st.one_of(
@@ -120,7 +124,9 @@ usages = st.fixed_dictionaries(
     },
 )
 metadata_dicts = st.dictionaries(
-    names | st.sampled_from(["model_name", "model_provider", "finish_reason"]), json_values, max_size=3
+    names | st.sampled_from(["model_name", "model_provider", "finish_reason"]),
+    json_values,
+    max_size=3,
 )
 stand_ins = st.builds(
     StandIn,

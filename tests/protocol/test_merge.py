@@ -43,7 +43,8 @@ def test_T14_citations_in_separate_parts_are_both_kept():
     first, second = {"type": "citation", "url": "a"}, {"type": "citation", "url": "b"}
 
     block = merged(
-        {"type": "text", "text": "x", "annotations": [first]}, {"type": "text", "annotations": [second]}
+        {"type": "text", "text": "x", "annotations": [first]},
+        {"type": "text", "annotations": [second]},
     )
 
     assert block["annotations"] == [first, second]
@@ -118,7 +119,11 @@ def test_items_of_lists_with_the_same_index_are_one_item():
 
 def test_T58_usage_is_summed_with_its_details():
     first = {"input_tokens": 3, "input_token_details": {"cache_read": 1}}
-    second = {"input_tokens": 0, "output_tokens": 5, "input_token_details": {"cache_read": 2, "audio": 4}}
+    second = {
+        "input_tokens": 0,
+        "output_tokens": 5,
+        "input_token_details": {"cache_read": 2, "audio": 4},
+    }
 
     assert add_usage(first, second) == {
         "input_tokens": 3,
@@ -135,7 +140,9 @@ def test_T59_running_totals_are_replaced():
 
 
 def test_T61_unknown_usage_keys_are_kept():
-    usage = add_usage({"search_units": 1, "tier": "a"}, {"search_units": 2, "tier": "a", "note": None})
+    usage = add_usage(
+        {"search_units": 1, "tier": "a"}, {"search_units": 2, "tier": "a", "note": None}
+    )
 
     assert usage == {"search_units": 3, "tier": "a", "note": None}
 

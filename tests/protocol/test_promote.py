@@ -23,7 +23,13 @@ def test_T27_no_arguments_are_an_empty_object(args):
 
 @pytest.mark.parametrize(
     ("args", "noun"),
-    [("[1]", "a list"), ("null", "null"), ('"x"', "a string"), ("3", "a number"), ("true", "a boolean")],
+    [
+        ("[1]", "a list"),
+        ("null", "null"),
+        ('"x"', "a string"),
+        ("3", "a number"),
+        ("true", "a boolean"),
+    ],
 )
 def test_T20_arguments_that_are_no_object_are_invalid(args, noun):
     block = promote(chunk(args))
@@ -33,7 +39,9 @@ def test_T20_arguments_that_are_no_object_are_invalid(args, noun):
     assert noun in block["error"]
 
 
-@pytest.mark.parametrize("args", ['{"a": 1', '{"a" 1}', '{"a": 1} x', '{"a": 1}{"b": 2}', "{'a': 1}"])
+@pytest.mark.parametrize(
+    "args", ['{"a": 1', '{"a" 1}', '{"a": 1} x', '{"a": 1}{"b": 2}', "{'a': 1}"]
+)
 def test_T21_F_U01_F_U02_malformed_arguments_are_invalid_with_their_text_and_a_place(args):
     block = promote(chunk(args))
 
@@ -43,7 +51,8 @@ def test_T21_F_U01_F_U02_malformed_arguments_are_invalid_with_their_text_and_a_p
 
 
 @pytest.mark.parametrize(
-    "args", ['{"a": NaN}', '{"a": Infinity}', '{"a": -Infinity}', '{"a": 1e999}', '{"a": 1, "a": 2}']
+    "args",
+    ['{"a": NaN}', '{"a": Infinity}', '{"a": -Infinity}', '{"a": 1e999}', '{"a": 1, "a": 2}'],
 )
 def test_T43_F_U04_numbers_that_are_none_and_doubled_keys_are_refused(args):
     assert promote(chunk(args))["type"] == "invalid_tool_call"

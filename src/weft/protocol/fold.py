@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, NoReturn, TypeAlias, cast
 
 from weft.exceptions import LimitExceededError, MalformedStreamError
 from weft.protocol.blocks import MEDIA_TYPES, FinalizedContentBlock, Json, UsageInfo
@@ -226,11 +226,9 @@ class MessageBuilder:
             raise MalformedStreamError(
                 f"{kind}: block {index}: {block.field!r} is {piece!r:.80}, not text"
             )
-        if len(piece) > block.room:
-            raise LimitExceededError(
-                f"block {index}: arguments are longer than {self._limits.tool_args} characters"
-            )
         self._spend(len(piece))
+        if len(piece) > block.room:
+            self._refuse_args(index)
         block.room -= len(piece)
         block.parts.append(piece)
 
@@ -261,6 +259,8 @@ class MessageBuilder:
         said = block.text()
         target = DELTA_FIELDS[block.delta][1] if block.delta else ""
         self._spend(max(0, _weight(content) - len(said)))
+        if _weight(content.get("args")) > self._limits.tool_args:
+            self._refuse_args(index)
         if said and target in ("text", "reasoning", "base64") and content.get(target) is None:
             content[target] = mend_surrogates(said)
         if content["type"] in ("tool_call_chunk", "server_tool_call_chunk"):
@@ -279,6 +279,11 @@ class MessageBuilder:
 
     def _on_error(self, event: Mapping[str, Json]) -> None:
         self.error = copy_json(dict(event))
+
+    def _refuse_args(self, index: int) -> NoReturn:
+        raise LimitExceededError(
+            f"block {index}: arguments are longer than {self._limits.tool_args} characters"
+        )
 
     def _spend(self, size: int) -> None:
         if size > self._room:
