@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import sys
+from collections.abc import Callable
 from enum import Enum
 
 import pytest
 from hypothesis import given
-from pydantic import Field, SecretBytes, SecretStr
+from pydantic import BaseModel, Field, SecretBytes, SecretStr
 
 from tests.load.values import json_values, python_values, same
 from weft.documents import Document
 from weft.exceptions import SchemaError, UsageError, WeftError
 from weft.load import Serializable, dumpd, dumps, load, loads
 from weft.load.dump import MAX_DEPTH
+from weft.load.registry import REGISTRY, Entry
 
 
 @given(json_values)
@@ -75,6 +79,28 @@ def test_F_D04_a_dict_of_tool_arguments_two_hundred_deep_is_written():
     assert loads(dumps(Document("x", metadata=value))).metadata == value
 
 
+def from_deep_down(frames_left: int, function: Callable[[], object]) -> object:
+    """Call a function where the stack has only so many frames left."""
+    used = len(inspect.stack(0))
+
+    def down(count: int) -> object:
+        return down(count - 1) if count else function()
+
+    return down(sys.getrecursionlimit() - used - frames_left)
+
+
+def test_F_D04_a_short_stack_is_a_schema_error_and_not_a_recursion_error():
+    text = dumps(nested(200))
+    for function in (
+        lambda: dumpd(nested(200)),
+        lambda: dumps(nested(200)),
+        lambda: load(nested(200)),
+        lambda: loads(text),
+    ):
+        with pytest.raises(SchemaError, match=r"too deep|recursion"):
+            from_deep_down(100, function)
+
+
 def test_F_D04_a_cycle_is_an_error_at_once():
     wide: list[object] = []
     wide.extend([wide] * 10)
@@ -121,6 +147,16 @@ def test_an_object_inside_data_is_an_error_that_says_where(value):
         dumps(Document("x", metadata={"a": [0, value]}))
     with pytest.raises(SchemaError, match=r"cannot dump a: "):
         dumps({"a": value})
+
+
+class Plain(BaseModel):
+    a: int = 1
+
+
+def test_a_pydantic_model_that_nobody_registered_is_an_object_like_any_other():
+    with pytest.raises(SchemaError, match=r"Plain cannot be written"):
+        dumps([Plain()])
+    assert dumpd(Plain())["type"] == "not_implemented"
 
 
 def test_an_object_can_be_left_as_a_mark():
@@ -185,6 +221,17 @@ def test_a_class_that_borrows_the_name_of_another_is_an_error():
         def lc_id(cls) -> list[str]:
             return ["weft", "documents", "Document"]
 
+    with pytest.raises(SchemaError, match="which is another class"):
+        dumps(Impostor("x"))
+
+
+def test_a_class_that_borrows_the_name_of_one_never_imported_is_an_error(monkeypatch):
+    class Impostor(Document):
+        @classmethod
+        def lc_id(cls) -> list[str]:
+            return ["weft", "nowhere", "Thing"]
+
+    monkeypatch.setitem(REGISTRY, ("weft", "nowhere", "Thing"), Entry("weft.nowhere:Thing", "core"))
     with pytest.raises(SchemaError, match="which is another class"):
         dumps(Impostor("x"))
 

@@ -84,6 +84,10 @@ def test_F_D02_hostile_data_gives_a_value_or_a_schema_error(data):
         ({"lc": 1, "type": "value", "id": ["bytes"], "value": "%"}, "not a 'bytes' value"),
         ({"lc": 1, "type": "value", "id": ["map"], "value": [[[], 1]]}, "not a 'map' value"),
         ({"lc": 1, "type": "value", "id": ["set"], "value": 5}, "not a 'set' value"),
+        (
+            {"lc": 1, "type": "value", "id": ["tuple"], "value": [{"lc": 2}]},
+            "unknown format version 2",
+        ),
         ({"lc": 1, "type": "secret", "id": ["HOME"]}, "the secret 'HOME' is not given"),
         ({"lc": 1, "type": "not_implemented", "id": ["x"]}, "was not serialisable"),
     ],
@@ -113,6 +117,12 @@ def test_F_D02_deep_and_cyclic_values_are_schema_errors():
     for value in (deep, cycle):
         with pytest.raises(SchemaError, match="nested deeper"):
             load(value)
+
+
+def test_F_D02_more_values_than_the_limit_are_a_schema_error(monkeypatch):
+    monkeypatch.setattr(sys.modules["weft.load.load"], "MAX_VALUES", 10)
+    with pytest.raises(SchemaError, match="more than 10 values"):
+        load([[] for _ in range(20)])
 
 
 def test_load_leaves_its_input_alone():
@@ -168,6 +178,15 @@ def test_registering_twice_is_fine_and_stealing_a_name_is_not(registered):
             return ["acme", "Mine"]
 
     assert load(dumpd(Mine())) == Mine()
+
+    @register_loadable(group="provider")
+    class Held(Client):
+        @classmethod
+        def lc_id(cls) -> list[str]:
+            return ["acme", "Held"]
+
+    with pytest.raises(SchemaError, match="may not be loaded here"):
+        load(dumpd(Held()))
     with pytest.raises(UsageError, match="already registered"):
 
         @register_loadable

@@ -74,3 +74,10 @@ def test_messages_and_documents_are_values():
 def test_a_row_whose_module_is_not_there_gives_nothing():
     assert resolve("weft.no_such_module:Thing") is None
     assert resolve("weft.documents:no_such_name") is None
+
+
+def test_a_row_whose_module_needs_something_that_is_missing_says_so(monkeypatch, tmp_path):
+    (tmp_path / "needy_module.py").write_text("import no_such_package_at_all\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_package_at_all"):
+        resolve("needy_module:Thing")

@@ -61,6 +61,15 @@ def test_a_default_of_another_type_is_not_the_default():
     assert "zero" in useful_fields(Loose(x=0, zero=-0.0))
 
 
+def test_empty_defaults_of_other_kinds_are_left_out_too():
+    class Loose(Point):
+        pair: tuple[int, ...] = ()
+        rate: float = 0.5
+
+    assert useful_fields(Loose(x=0, pair=(), rate=float("0.5"))) == {"x": 0}
+    assert useful_fields(Loose(x=0, pair=(1,))) == {"x": 0, "pair": (1,)}
+
+
 def test_an_object_that_did_not_opt_in_says_so_and_shows_nothing_of_itself():
     described = Box(value="sk-secret").to_json()
 

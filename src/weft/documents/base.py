@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
-from weft.exceptions import UsageError
 from weft.load.serializable import Serializable
 
 __all__ = ["BaseMedia", "Blob", "Document", "PathLike"]
@@ -80,7 +79,7 @@ class Blob(BaseMedia):
             return self.data
         if isinstance(self.data, str):
             return self.data.encode(self.encoding)
-        return self._file().read_bytes()
+        return Path(self.path or "").read_bytes()
 
     @contextlib.contextmanager
     def as_bytes_io(self) -> Generator[BytesIO | BufferedReader, None, None]:
@@ -88,7 +87,7 @@ class Blob(BaseMedia):
         if self.data is not None:
             yield BytesIO(self.as_bytes())
         else:
-            with self._file().open("rb") as file:
+            with Path(self.path or "").open("rb") as file:
                 yield file
 
     @classmethod
@@ -120,11 +119,6 @@ class Blob(BaseMedia):
         return cls(
             data=data, mimetype=mime_type, encoding=encoding, path=path, metadata=metadata or {}
         )
-
-    def _file(self) -> Path:
-        if self.path is None:
-            raise UsageError("this blob has neither data nor a path")
-        return Path(self.path)
 
     def __repr__(self) -> str:
         """Name the blob and its source, never its data."""

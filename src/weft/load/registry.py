@@ -84,8 +84,10 @@ def resolve(target: str | type[BaseModel]) -> type[BaseModel] | None:
     module, _, name = target.partition(":")
     try:
         found = getattr(import_module(module), name, None)
-    except ModuleNotFoundError:
-        return None
+    except ModuleNotFoundError as error:
+        if error.name and module.startswith(error.name):
+            return None
+        raise  # the module is there, and something it needs is not
     return found if isinstance(found, type) and issubclass(found, BaseModel) else None
 
 
@@ -102,7 +104,7 @@ def belongs_to_another_class(cls: type[BaseModel], key: ClassId) -> bool:
     if entry is None:
         return False
     if isinstance(entry.target, str) and entry.target.partition(":")[0] not in sys.modules:
-        return False
+        return True  # its package was never imported, so `cls` cannot come from there
     return resolve(entry.target) not in (None, cls, cls.__pydantic_generic_metadata__["origin"])
 
 

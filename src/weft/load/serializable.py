@@ -222,11 +222,11 @@ def _equals_default(value: object, default: object) -> bool:
         return True
     if type(value) is not type(default):
         return False  # True is not 1 here
-    if isinstance(value, str | int | bytes | enum.Enum):
+    if isinstance(value, (str, int, bytes, enum.Enum)):
         return value == default
     if isinstance(value, float):
         return repr(value) == repr(default)  # 0.0 is not -0.0
-    return isinstance(value, list | dict | tuple | set) and not value and not default
+    return isinstance(value, (list, dict, tuple, set)) and not value and not default
 
 
 def _hide_secrets(
@@ -240,5 +240,5 @@ def _hide_secrets(
         if argument in names:
             if value is not None:
                 kwargs[argument] = secret_reference(names[argument])
-        elif isinstance(value, SecretStr | SecretBytes):
+        elif isinstance(value, (SecretStr, SecretBytes)):
             kwargs[argument] = secret_reference(argument.upper())

@@ -73,7 +73,7 @@ def join_info(left: Info, right: Info) -> Info:
 
 
 def build_trusted(cls: type[Model], fields: dict[str, Any]) -> Model:
-    """Make a model of fields that need no validation (half of the time)."""
+    """Make a model of fields that need no validation."""
     made = cls.__new__(cls)
     _set_dict(made, fields)
     _set_fields_set(made, set(fields))
