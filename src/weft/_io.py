@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
 import queue
 import threading
@@ -25,16 +26,29 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
+    Sized,
 )
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    aclosing,
+    asynccontextmanager,
+    closing,
+    nullcontext,
+)
 from contextvars import Context, copy_context
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from weft._drive import drive, drive_each
 from weft.exceptions import BlockingCallError, UsageError
 
 T = TypeVar("T")
 K = TypeVar("K")
+logger = logging.getLogger("weft")
+
+Around = AbstractContextManager[Any]
+"""Entered around each step of a user's code, so it must be enterable again and again."""
+UNCHANGED: Around = nullcontext()
 
 LINGER = 0.5
 """Seconds an idle thread waits for the next job before it leaves."""
@@ -81,8 +95,13 @@ class IO(Protocol):
     def merge(self, streams: Mapping[K, AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[K, T], None]:
         """Read several streams at once; items as they come."""
 
-    def each(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
-        """Iterate what a user gave, whichever colour it has."""
+    def each(
+        self, items: Iterable[T] | AsyncIterator[T], around: Around = UNCHANGED
+    ) -> AsyncGenerator[T, None]:
+        """Iterate what a user gave, whichever colour it has; `around` is entered for every step."""
+
+    def iterate(self, stream: AsyncGenerator[T, None]) -> AbstractAsyncContextManager[Iterator[T]]:
+        """Let a user's blocking code iterate a stream of ours."""
 
     def adapt(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
         """Iterate what an author wrote in only one colour: like `each`, and an async iterator works everywhere."""
@@ -186,6 +205,22 @@ def _run_in_copy(context: Context, body: Callable[[Any], Coroutine[Any, Any, Any
     return context.copy().run(lambda: drive(body(item)))
 
 
+def _outcome(
+    index: int, context: Context, body: Callable[[Any], Coroutine[Any, Any, Any]], item: object
+) -> Outcome:
+    try:
+        return Outcome(index, _run_in_copy(context, body, item), None)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit) and in_main_thread():
+            raise
+        return Outcome(index, None, error)
+
+
+def in_main_thread() -> bool:
+    """Whether signals, and so KeyboardInterrupt, are for this thread."""
+    return threading.current_thread() is threading.main_thread()
+
+
 class _Job:
     """A function running in another thread: `wait()` blocks for its outcome."""
 
@@ -266,45 +301,45 @@ class Blocking:
     async def as_completed(
         self, body: Callable[[T], Coroutine[Any, Any, Any]], items: Iterable[T], *, limit: int | None
     ) -> AsyncGenerator[Outcome, None]:
-        items = items if isinstance(items, list | tuple) else list(items)
-        source, lock, context = iter(enumerate(items)), threading.Lock(), copy_context()
+        items = items if isinstance(items, Sized) else list(items)
+        source, lock, context = enumerate(items), threading.Lock(), copy_context()
+        workers = min(limit or DEFAULT_THREADS, len(items))
+        if workers <= 1:
+            for index, item in source:
+                yield _outcome(index, context, body, item)
+            return
         outcomes: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
-        stopped = False
+        # A reader slower than the workers must not have all outcomes waiting for it.
+        room, stopped = threading.Semaphore(workers + LOOK_AHEAD), False
 
         def work() -> None:
-            while not stopped:
+            while room.acquire() and not stopped:
                 with lock:
                     index, item = next(source, (-1, None))
                 if index < 0:
                     break
-                try:
-                    outcomes.put(Outcome(index, _run_in_copy(context, body, item), None))
-                except BaseException as error:
-                    outcomes.put(Outcome(index, None, error))
+                outcomes.put(_outcome(index, context, body, item))
             outcomes.put(None)
 
-        workers = min(limit or DEFAULT_THREADS, len(items))
-        if workers <= 1:
-            for index, item in source:
-                try:
-                    outcome = Outcome(index, _run_in_copy(context, body, item), None)
-                except Exception as error:
-                    outcome = Outcome(index, None, error)
-                yield outcome
-            return
+        running = workers
         for _ in range(workers):
             THREADS.submit(work)
         try:
-            while workers:
+            while running:
                 got = outcomes.get()
+                room.release()
                 if got is None:
-                    workers -= 1
+                    running -= 1
                 else:
                     yield got
+        except (KeyboardInterrupt, SystemExit):
+            running = 0  # the program is to end: its threads are not waited for
+            raise
         finally:
             stopped = True
-            while workers:
-                workers -= outcomes.get() is None
+            room.release(workers)
+            while running:
+                running -= outcomes.get() is None
 
     async def merge(
         self, streams: Mapping[K, AsyncGenerator[T, None]]
@@ -314,11 +349,12 @@ class Blocking:
 
         def read(key: K, stream: AsyncGenerator[T, None]) -> None:
             try:
-                for item in drive_each(stream):
-                    room.acquire()
-                    if stopped:
-                        break
-                    ready.put((key, item))
+                with closing(drive_each(stream)) as items:
+                    for item in items:
+                        room.acquire()
+                        if stopped:
+                            break
+                        ready.put((key, item))
             except BaseException as error:
                 ready.put(error)
             ready.put(None)
@@ -337,24 +373,43 @@ class Blocking:
                 else:
                     room.release()
                     yield got
+        except (KeyboardInterrupt, SystemExit):
+            open_streams = 0  # the program is to end: its threads are not waited for
+            raise
         finally:
             stopped = True
             room.release(len(streams))
             while open_streams:
                 open_streams -= ready.get() is None
 
-    async def each(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
+    async def each(
+        self, items: Iterable[T] | AsyncIterator[T], around: Around = UNCHANGED
+    ) -> AsyncGenerator[T, None]:
         if isinstance(items, AsyncIterator):
             raise BlockingCallError(
                 f"{items!r} is async and was reached by a blocking call: use astream or atransform"
             )
         iterator = iter(items)
         try:
-            for item in iterator:
-                yield item
+            if around is UNCHANGED:
+                for item in iterator:
+                    yield item
+                return
+            while True:
+                with around:
+                    step = next(iterator, _END)
+                if step is _END:
+                    return
+                yield cast("T", step)
         finally:
             if inspect.isgenerator(iterator):
-                iterator.close()
+                with around:
+                    iterator.close()
+
+    @asynccontextmanager
+    async def iterate(self, stream: AsyncGenerator[T, None]) -> AsyncGenerator[Iterator[T], None]:
+        with closing(drive_each(stream)) as items:
+            yield items
 
     async def adapt(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
         if not isinstance(items, AsyncIterator):
@@ -416,6 +471,81 @@ async def _in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any)
 
     THREADS.submit(run)
     return await future
+
+
+class _ThreadIterator(AsyncIterator[T]):
+    """A user's blocking iterator under a loop: each step in a thread, all of them in one context."""
+
+    def __init__(self, items: Iterable[T], around: Around) -> None:
+        self._items = items
+        self._iterator: Iterator[T] | None = None
+        self._busy = threading.Lock()
+        with around:
+            # One for all steps: what the user's generator sets, it sees again.
+            self._context = copy_context()
+
+    def _step(self) -> T | object:
+        with self._busy:
+            if self._iterator is None:
+                self._iterator = iter(self._items)
+            return next(self._iterator, _END)
+
+    def _close(self) -> None:
+        with self._busy:
+            if inspect.isgenerator(self._iterator):
+                self._iterator.close()
+
+    async def __anext__(self) -> T:
+        step = await _in_thread(self._context.run, self._step)
+        if step is _END:
+            raise StopAsyncIteration
+        return cast("T", step)
+
+    async def aclose(self) -> None:
+        """Close the user's generator; if we were cancelled in the middle of a step, as soon as that step ends."""
+        if self._busy.locked():
+            THREADS.submit(self._close_quietly)
+        elif inspect.isgenerator(self._iterator):
+            await _in_thread(self._context.run, self._close)
+
+    def _close_quietly(self) -> None:
+        try:
+            with self._busy:
+                pass
+            self._context.run(self._close)
+        except BaseException:
+            logger.warning("a generator whose reader was cancelled failed to close", exc_info=True)
+
+
+class _LoopIterator(Iterator[T]):
+    """A stream of ours for a user's blocking code in a thread: each step is run by the loop."""
+
+    def __init__(self, stream: AsyncGenerator[T, None]) -> None:
+        self._stream = stream
+        self._loop = asyncio.get_running_loop()
+        self._step: asyncio.Task[Any] | None = None
+        self._closed = False
+
+    async def _next(self) -> T | object:
+        if self._closed:
+            return _END
+        self._step = asyncio.current_task()
+        try:
+            return await anext(self._stream, _END)
+        finally:
+            self._step = None
+
+    def __next__(self) -> T:
+        step = asyncio.run_coroutine_threadsafe(self._next(), self._loop).result()
+        if step is _END:
+            raise StopIteration
+        return cast("T", step)
+
+    async def aclose(self) -> None:
+        """End the iteration; a step under way is cancelled."""
+        self._closed = True
+        if self._step is not None:
+            await _cancel_all({self._step})
 
 
 class _Task:
@@ -481,12 +611,16 @@ class Async:
     ) -> AsyncGenerator[tuple[K, T], None]:
         ready: asyncio.Queue[tuple[K, T] | BaseException | None] = asyncio.Queue(LOOK_AHEAD)
 
+        stopped = False
+
         async def read(key: K, stream: AsyncGenerator[T, None]) -> None:
             try:
                 async with aclosing(stream):
                     async for item in stream:
                         await ready.put((key, item))
-            except Exception as error:
+            except BaseException as error:
+                if stopped:  # cancelled by us: nobody reads any more
+                    raise
                 await ready.put(error)
             await ready.put(None)
 
@@ -502,25 +636,38 @@ class Async:
                 else:
                     yield got
         finally:
+            stopped = True
             await _cancel_all(tasks)
 
-    async def each(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
-        if isinstance(items, AsyncIterator):
-            try:
+    async def each(
+        self, items: Iterable[T] | AsyncIterator[T], around: Around = UNCHANGED
+    ) -> AsyncGenerator[T, None]:
+        if not isinstance(items, AsyncIterator):
+            items = _ThreadIterator(items, around)
+            around = UNCHANGED
+        try:
+            if around is UNCHANGED:
                 async for item in items:
                     yield item
-            finally:
-                if inspect.isasyncgen(items):
-                    await items.aclose()
-            return
-        iterator: Iterator[T] = await _in_thread(iter, items)
-        context = copy_context()  # one for all steps: what the user's generator sets, it sees again
-        try:
-            while (item := await _in_thread(context.run, next, iterator, _END)) is not _END:
-                yield item
+                return
+            while True:
+                with around:
+                    step = await anext(items, _END)
+                if step is _END:
+                    return
+                yield cast("T", step)
         finally:
-            if inspect.isgenerator(iterator):
-                await _in_thread(context.run, iterator.close)
+            if inspect.isasyncgen(items) or isinstance(items, _ThreadIterator):
+                with around:
+                    await items.aclose()
+
+    @asynccontextmanager
+    async def iterate(self, stream: AsyncGenerator[T, None]) -> AsyncGenerator[Iterator[T], None]:
+        items = _LoopIterator(stream)
+        try:
+            yield items
+        finally:
+            await items.aclose()
 
     def adapt(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
         return self.each(items)

@@ -6,8 +6,9 @@ run is a few attributes: no uuid is made, no dict is copied, and `child()` is th
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import Token
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -35,6 +36,7 @@ from weft.utils.uuid import uuid7
 
 Kind = Literal["chain", "tool", "retriever", "llm"]
 Manager = CallbackManager | AsyncCallbackManager
+ConfigFactory = Callable[[RunnableConfig], RunnableConfig]
 
 NO_CONFIG: RunnableConfig = {}
 NO_KWARGS: dict[str, Any] = {}
@@ -42,10 +44,28 @@ OWN_KEYS = frozenset({"run_name", "run_id", "callbacks"})
 """What belongs to one run and not to its children."""
 
 
+class _Current:
+    __slots__ = ("_config", "_token")
+
+    def __init__(self, config: RunnableConfig) -> None:
+        self._config = config
+        self._token: Token[RunnableConfig | None] | None = None
+
+    def __enter__(self) -> None:
+        self._token = var_child_runnable_config.set(self._config)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            var_child_runnable_config.reset(self._token)
+
+
+UNCHANGED = nullcontext()
+
+
 class Run:
     """Config, listeners and io of one call."""
 
-    __slots__ = ("given", "id", "io", "kwargs", "manager", "started")
+    __slots__ = ("given", "id", "io", "kwargs", "manager", "origin", "started")
 
     def __init__(
         self, io: IO, given: RunnableConfig, manager: Manager | None, kwargs: dict[str, Any]
@@ -59,6 +79,8 @@ class Run:
         """Keyword arguments of this call, for this runnable and not for its children."""
         self.id: UUID | None = None
         self.started = False
+        self.origin: tuple[RunnableConfig, RunnableConfig] | None = None
+        """Of a call made inside another one's function: the config it inherited, and the one it was given."""
 
     @classmethod
     def blocking(cls, config: RunnableConfig | None = None, kwargs: dict[str, Any] = NO_KWARGS) -> Run:
@@ -80,7 +102,10 @@ class Run:
             given = NO_CONFIG
         else:
             given = _overlay(inherited, config)
-        return cls(io, given, _listeners(io, given), kwargs)
+        run = cls(io, given, _listeners(io, given), kwargs)
+        if inherited is not None:
+            run.origin = (inherited, config or NO_CONFIG)
+        return run
 
     # -- what the config says
 
@@ -134,6 +159,22 @@ class Run:
         colour = io or self.io
         return Run(colour, given, _listeners(colour, given), self.kwargs if kwargs is None else kwargs)
 
+    def over(
+        self, under: RunnableConfig, factories: Sequence[ConfigFactory], kwargs: dict[str, Any]
+    ) -> Run:
+        """Copy this run over a config of lower rank, as a binding does: what the caller said wins."""
+        if self.origin is None:
+            base = {**self.given, "callbacks": self.manager} if self.manager else self.given
+            given = merge_configs(_overlay(None, under), base)
+        else:
+            inherited, called = self.origin
+            if called.get("callbacks") is not None:  # a call's own handlers replace the inherited ones
+                inherited = cast("RunnableConfig", {**inherited, "callbacks": None})
+            given = merge_configs(inherited, _overlay(None, under), _overlay(None, called))
+        for factory in factories:
+            given = merge_configs(given, factory(given))
+        return Run(self.io, given, _listeners(self.io, given), kwargs)
+
     def with_local(
         self,
         callbacks: Callbacks = None,
@@ -168,17 +209,15 @@ class Run:
             config["callbacks"] = self.manager
         return config
 
-    @contextmanager
-    def current(self) -> Generator[None, None, None]:
-        """Let runnables that user code calls inside the block be children of this run."""
+    def current(self) -> AbstractContextManager[None]:
+        """Let runnables that user code calls inside the block be children of this run.
+
+        Enter it around each step of the user's code and never hold it across a `yield`: the next step may be run by
+        another task or thread. It may be entered again and again, by one user at a time.
+        """
         if self.manager is None and not self.given:
-            yield
-            return
-        token = var_child_runnable_config.set(self.config())
-        try:
-            yield
-        finally:
-            var_child_runnable_config.reset(token)
+            return UNCHANGED
+        return _Current(self.config())
 
     def run_manager(self, kind: Kind = "chain") -> BaseRunManager:
         """Give the object through which user code speaks to this run's handlers."""

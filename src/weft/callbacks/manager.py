@@ -413,7 +413,7 @@ def child_manager(
         handlers=list(parent.inheritable_handlers),
         inheritable_handlers=list(parent.inheritable_handlers),
         parent_run_id=run_id,
-        tags=[*tags, tag] if tag and tag not in tags else tags,
+        tags=[tag, *tags] if tag and tag not in tags else tags,
         inheritable_tags=list(tags),
         metadata=dict(parent.inheritable_metadata),
         inheritable_metadata=dict(parent.inheritable_metadata),

@@ -2,24 +2,112 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+
+from weft._config import RunnableConfig
+
+if TYPE_CHECKING:
+    from weft.runnables.base import Runnable
+    from weft.runnables.sequence import RunnableSequence
+
+Input = TypeVar("Input", contravariant=True)
+Output = TypeVar("Output", covariant=True)
+Other = TypeVar("Other")
 
 
-class Forward:
+class Forward(Generic[Input, Output]):
     """Methods of `Runnable` that build other runnables."""
 
-    def __or__(self, other: Any) -> Any:
-        """Run this, then the other."""
+    # -- in a row
+
+    @overload
+    def __or__(self, other: Runnable[Output, Other]) -> RunnableSequence[Input, Other]: ...
+    @overload
+    def __or__(self, other: Mapping[str, Any]) -> RunnableSequence[Input, dict[str, Any]]: ...
+    @overload
+    def __or__(
+        self, other: Callable[[Output], Coroutine[Any, Any, Other]]
+    ) -> RunnableSequence[Input, Other]: ...
+    @overload
+    def __or__(self, other: Callable[[Output], Other]) -> RunnableSequence[Input, Other]: ...
+    @overload
+    def __or__(self, other: Callable[..., Any]) -> RunnableSequence[Input, Any]: ...
+    def __or__(self, other: Any) -> RunnableSequence[Input, Any]:  # noqa: ANN401
+        """Run this, then the other: a runnable, a function, or a dict of them."""
         return self.pipe(other)
 
-    def __ror__(self, other: Any) -> Any:
-        """Run the other, then this."""
+    @overload
+    def __ror__(self, other: Mapping[str, Any]) -> RunnableSequence[Any, Output]: ...
+    @overload
+    def __ror__(self, other: Callable[[Other], Any]) -> RunnableSequence[Other, Output]: ...
+    def __ror__(self, other: Any) -> RunnableSequence[Any, Output]:  # noqa: ANN401
+        """Run the other (a function, or a dict of branches), then this."""
         from weft.runnables.sequence import sequence_of
 
         return sequence_of([other, self])
 
-    def pipe(self, *others: Any, name: str | None = None) -> Any:
+    @overload
+    def pipe(
+        self, other: Runnable[Output, Other], /, *, name: str | None = None
+    ) -> RunnableSequence[Input, Other]: ...
+    @overload
+    def pipe(self, *others: Any, name: str | None = None) -> RunnableSequence[Input, Any]: ...
+    def pipe(self, *others: Any, name: str | None = None) -> RunnableSequence[Input, Any]:
         """Run this, then the others in turn."""
         from weft.runnables.sequence import sequence_of
 
         return sequence_of([self, *others], name=name)
+
+    # -- with something bound
+
+    def bind(self, **kwargs: Any) -> Runnable[Input, Output]:
+        """Give a runnable that is always called with these keyword arguments too."""
+        from weft.runnables.binding import RunnableBinding
+
+        return RunnableBinding(bound=self._me(), kwargs=kwargs)
+
+    def with_config(
+        self, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Runnable[Input, Output]:
+        """Give a runnable with a config of its own, under that of each call."""
+        from weft.runnables.binding import RunnableBinding
+
+        given = cast("RunnableConfig", {**(config or {}), **kwargs})
+        return RunnableBinding(bound=self._me(), config=given)
+
+    def with_types(
+        self, *, input_type: Any = None, output_type: Any = None  # noqa: ANN401
+    ) -> Runnable[Input, Output]:
+        """Say the types of input and output, where they cannot be inferred."""
+        from weft.runnables.binding import RunnableBinding
+
+        return RunnableBinding(
+            bound=self._me(), custom_input_type=input_type, custom_output_type=output_type
+        )
+
+    # -- of lists and dicts
+
+    def map(self) -> Runnable[Sequence[Input], list[Output]]:  # type: ignore[type-var]
+        """Give a runnable that runs this for each item of a list."""
+        from weft.runnables.each import RunnableEach
+
+        return RunnableEach(bound=self._me())
+
+    def pick(self, keys: str | list[str]) -> RunnableSequence[Input, Any]:
+        """Pick keys from the dict this gives: the value of one, or a smaller dict."""
+        from weft.runnables.passthrough import RunnablePick
+
+        return self.pipe(RunnablePick(keys))
+
+    def assign(
+        self, **kwargs: Runnable[dict[str, Any], Any] | Callable[..., Any] | Mapping[str, Any]
+    ) -> RunnableSequence[Input, dict[str, Any]]:
+        """Add keys to the dict this gives, each made by a runnable from that dict."""
+        from weft.runnables.parallel import RunnableParallel
+        from weft.runnables.passthrough import RunnableAssign
+
+        return self.pipe(RunnableAssign(RunnableParallel(kwargs)))
+
+    def _me(self) -> Runnable[Input, Output]:
+        return cast("Runnable[Input, Output]", self)

@@ -68,7 +68,10 @@ def runs_of(
     return runs, runs[0].max_concurrency if runs else None
 
 
-async def _begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:  # noqa: ANN401
+async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:  # noqa: ANN401
+    """Tell listeners that a run starts."""
+    if run.manager is None:
+        return
     extra = {} if runnable._run_type is None else {"run_type": runnable._run_type}
     name = run.get("run_name") or runnable.get_name()
     await run.begin("chain", "on_chain_start", runnable._serialized(), value, name=name, **extra)
@@ -77,7 +80,7 @@ async def _begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:  #
 async def call(runnable: Runnable[Any, Any], value: Any, run: Run) -> Any:  # noqa: ANN401
     """Run once, told."""
     run = run.patched()
-    await _begin(runnable, value, run)
+    await begin(runnable, value, run)
     try:
         output = await runnable._once(value, run)
     except BaseException as error:
@@ -116,7 +119,7 @@ async def _watch(
 async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401
     """Stream, told."""
     run = run.patched()
-    await _begin(runnable, value, run)
+    await begin(runnable, value, run)
     async with aclosing(_watch(runnable._pieces(value, run), run, {})) as outputs:
         async for output in outputs:
             yield output
@@ -135,7 +138,7 @@ async def transform(
                 ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
                 yield piece
 
-    await _begin(runnable, {"input": ""}, run)
+    await begin(runnable, {"input": ""}, run)
     async with aclosing(_watch(runnable._flow(heard(), run), run, ending)) as outputs:
         async for output in outputs:
             yield output

@@ -18,22 +18,26 @@ import inspect
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from importlib import import_module
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
 
 from weft._config import Configs, RunnableConfig
 from weft._drive import drive, drive_each
 from weft._io import ASYNC, BLOCKING, IO
 from weft._run import Kind, Run
+from weft.exceptions import UsageError
 from weft.runnables import _trace
 from weft.runnables._forward import Forward
 from weft.runnables._legacy import adopt
+from weft.runnables._opening import Opening
 from weft.runnables._types import Types
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
+Other = TypeVar("Other")
 
 
-class Runnable(Types, Forward, ABC, Generic[Input, Output]):
+class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
     """A unit of work that can be invoked, batched, streamed, transformed and composed.
 
     ```python
@@ -190,15 +194,21 @@ class Runnable(Types, Forward, ABC, Generic[Input, Output]):
         run = Run.asynchronous(config, kwargs)
         return self._traced_transform(run.io.each(input), run)
 
-    # -- names
+    # -- a model's stream of events
 
-    def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Give the name shown in traces and schemas."""
-        if name is None:
-            name = getattr(self, "name", None) or type(self).__name__.split("[")[0]
-        if not suffix:
-            return name
-        return f"{name}_{suffix}" if name[:1].islower() else f"{name}{suffix.title().replace('_', '')}"
+    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401
+        """Give the stream of a chat model's answer; nothing happens before it is read."""
+        return self._open_stream_v2(Opening(input, Run.blocking(config, kwargs)))
+
+    async def astream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401
+        """Give the stream of a chat model's answer; nothing happens before it is read."""
+        return self._open_stream_v2(Opening(input, Run.asynchronous(config, kwargs)))
+
+    def _open_stream_v2(self, opening: Opening) -> Any:  # noqa: ANN401
+        raise UsageError(
+            f"{self.get_name()} gives no stream of message events: `stream_v2` is for a chat model or a sequence that "
+            "ends in one. Use `stream`, or `astream_events` to see the models inside"
+        )
 
     def _serialized(self) -> dict[str, Any] | None:
         """What `on_*_start` says of this runnable."""
@@ -210,3 +220,27 @@ def is_async_callable(function: Any) -> bool:  # noqa: ANN401
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(type(function), "__call__", None)  # noqa: B004
     )
+
+
+ELSEWHERE = {
+    "RunnableBinding": "binding",
+    "RunnableBindingBase": "binding",
+    "RunnableEach": "each",
+    "RunnableEachBase": "each",
+    "RunnableGenerator": "generator",
+    "RunnableLambda": "lambda_",
+    "RunnableLike": "coerce",
+    "RunnableMap": "parallel",
+    "RunnableParallel": "parallel",
+    "RunnableSequence": "sequence",
+    "RunnableSerializable": "serializable",
+    "chain": "chain",
+    "coerce_to_runnable": "coerce",
+}
+"""Names that LangChain keeps in this module -> the module that has them here."""
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name not in ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"weft.runnables.{ELSEWHERE[name]}"), name)

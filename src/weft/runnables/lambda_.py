@@ -5,12 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from operator import itemgetter
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
+from weft._config import RunnableConfig
 from weft._run import Run
 from weft.exceptions import BlockingCallError, RecursionLimitError, UsageError
+from weft.runnables import _functions, _types
 from weft.runnables._trace import NOTHING, plus
 from weft.runnables.base import Runnable, is_async_callable
+from weft.runnables.utils import get_function_first_arg_dict_keys
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -48,7 +54,7 @@ class RunnableLambda(Runnable[Input, Output]):
         self.afunc: Callable[..., Any] | None = func if is_async else afunc
         given = getattr(func, "__name__", None)
         self.name = name or (given if given and given != "<lambda>" else None)
-        self._wants = {id(one): _wanted(one) for one in (self.func, self.afunc) if one is not None}
+        self._wants = {id(one): _functions.wanted(one) for one in (self.func, self.afunc) if one is not None}
 
     def _choose(self, run: Run) -> Callable[..., Any]:
         if run.io.blocking:
@@ -63,21 +69,15 @@ class RunnableLambda(Runnable[Input, Output]):
             raise UsageError("RunnableLambda has no function")
         return function
 
-    def _extras(self, function: Callable[..., Any], run: Run) -> dict[str, Any]:
-        extras = dict(run.kwargs)
-        for wanted in self._wants[id(function)]:
-            extras[wanted] = run.config() if wanted == "config" else run.run_manager()
-        return extras
-
     async def _call(self, input: Any, run: Run) -> Any:
         function = self._choose(run)
         wants = self._wants[id(function)]
         if run.manager is None and not run.given:
             if run.io.blocking and not wants and not run.kwargs:
                 return await run.io.call(function, input)
-            return await run.io.call(function, input, **self._extras(function, run))
+            return await run.io.call(function, input, **_functions.extras(wants, run))
         with run.current():
-            return await run.io.call(function, input, **self._extras(function, run))
+            return await run.io.call(function, input, **_functions.extras(wants, run))
 
     async def _once(self, input: Any, run: Run) -> Any:
         result = await self._call(input, run)
@@ -85,7 +85,7 @@ class RunnableLambda(Runnable[Input, Output]):
             return await result._step(input, self._deeper(run))
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             whole: Any = NOTHING
-            async with aclosing(run.io.each(result)) as pieces:
+            async with aclosing(run.io.each(result, run.current())) as pieces:
                 async for piece in pieces:
                     whole = plus(whole, piece)
             return None if whole is NOTHING else whole
@@ -106,13 +106,46 @@ class RunnableLambda(Runnable[Input, Output]):
         if isinstance(result, Runnable):
             stream = result._step_stream(input, self._deeper(run))
         elif inspect.isgenerator(result) or inspect.isasyncgen(result):
-            stream = run.io.each(result)
+            stream = run.io.each(result, run.current())
         else:
             yield result
             return
         async with aclosing(stream) as pieces:
             async for piece in pieces:
                 yield piece
+
+    # -- types
+
+    @property
+    def _function(self) -> Callable[..., Any] | None:
+        return self.func or self.afunc
+
+    @property
+    def InputType(self) -> Any:
+        """The annotated type of the first parameter."""
+        return _functions.parameter_type(self._function)
+
+    @property
+    def OutputType(self) -> Any:
+        """The annotated type of the result; of a generator, what it yields."""
+        annotated = _functions.return_type(self._function)
+        is_stream = inspect.isgeneratorfunction(self._function) or inspect.isasyncgenfunction(self._function)
+        return _functions.iterated(annotated) if is_stream else annotated
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give the keys that the function reads, where it is seen to read keys of a dict."""
+        if self.InputType is not Any:
+            return super().get_input_schema(config)
+        keys = _functions.item_keys(self._function)
+        if keys and not all(isinstance(key, str) for key in keys):
+            return _types.value_model(self.get_name("Input"), list[Any])
+        if not keys and self._function is not None:
+            keys = tuple(sorted(get_function_first_arg_dict_keys(self._function) or ()))
+        if not keys:
+            return super().get_input_schema(config)
+        return _types.object_model(self.get_name("Input"), {key: (Any, ...) for key in keys})
+
+    # -- names
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RunnableLambda):
@@ -123,13 +156,9 @@ class RunnableLambda(Runnable[Input, Output]):
         return hash((self.func, self.afunc))
 
     def __repr__(self) -> str:
-        return f"RunnableLambda({self.get_name() if self.name else '...'})"
-
-
-def _wanted(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Say which of `config` and `run_manager` a function takes."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except (ValueError, TypeError):
-        return ()
-    return tuple(name for name in ("config", "run_manager") if name in parameters)
+        if isinstance(self.func, itemgetter):
+            return f"RunnableLambda({str(self.func).removeprefix('operator.')})"
+        if self.func is None:
+            return f"RunnableLambda(afunc={self.name or '...'})"
+        given = getattr(self.func, "__name__", "<lambda>")
+        return f"RunnableLambda({'...' if given == '<lambda>' else given})"

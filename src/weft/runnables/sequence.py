@@ -6,10 +6,13 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
+from weft._config import RunnableConfig
 from weft._run import Run
 from weft.exceptions import UsageError
+from weft.runnables import _trace, _types
+from weft.runnables._opening import Opening, Wrapped
 from weft.runnables.base import Runnable
 from weft.runnables.coerce import coerce_to_runnable
 from weft.runnables.serializable import RunnableSerializable
@@ -96,8 +99,77 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
             flow = step._step_transform(flow, self._child(run, place))
         return flow
 
+    def _open_stream_v2(self, opening: Opening) -> Any:
+        return self.last._open_stream_v2(_StepsFirst(opening, self))
+
+    # -- types
+
+    @property
+    def InputType(self) -> Any:
+        """The first step's."""
+        return self.first.InputType
+
+    @property
+    def OutputType(self) -> Any:
+        """The last step's."""
+        return self.last.OutputType
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give what the first step takes; behind a step that adds keys, less those keys."""
+        schema = self.last.get_input_schema(config)
+        for step in reversed(self.steps[:-1]):
+            schema = step._schema_before(schema, config)
+        return schema
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give what the last step gives; a step that adds or picks keys goes by what came before it."""
+        schema = self.first.get_output_schema(config)
+        for step in self.steps[1:]:
+            schema = step._schema_after(schema, config)
+        return schema
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """The configurable fields of all steps."""
+        return _types.unique_specs(step.config_specs for step in self.steps)
+
     def __repr__(self) -> str:
-        return "\n".join(("| " if place else "") + repr(step) for place, step in enumerate(self.steps))
+        return "\n".join(
+            ("| " if place else "") + (_types.indented(repr(step)) if place else repr(step))
+            for place, step in enumerate(self.steps)
+        )
+
+
+class _StepsFirst(Wrapped):
+    """Runs the steps before the last one when the last one's stream is first read."""
+
+    def __init__(self, inner: Opening, sequence: RunnableSequence[Any, Any]) -> None:
+        super().__init__(inner)
+        self._sequence = sequence
+        self._run: Run | None = None
+
+    async def begin(self) -> tuple[Any, Run]:
+        value, run = await self._inner.begin()
+        steps = self._sequence.steps
+        self._run = run = run.patched()
+        await _trace.begin(self._sequence, value, run)
+        try:
+            for place, step in enumerate(steps[:-1], start=1):
+                value = await step._step(value, self._sequence._child(run, place))
+        except BaseException as error:
+            await self.fail(error)
+            raise
+        return value, self._sequence._child(run, len(steps))
+
+    async def end(self, output: Any) -> None:
+        if self._run is not None:
+            await self._run.tell("on_chain_end", output)
+        await self._inner.end(output)
+
+    async def fail(self, error: BaseException) -> None:
+        if self._run is not None:
+            await self._run.tell("on_chain_error", error)
+        await self._inner.fail(error)
 
 
 def sequence_of(steps: Sequence[Any], name: str | None = None) -> RunnableSequence[Any, Any]:
