@@ -1,8 +1,11 @@
-"""HTTP for models: a small protocol, the clients that keep it, and one client shared by the whole process."""
+"""HTTP for models: a small protocol, the clients that keep it, and one client shared by the whole process.
+
+`NativeTransport` (the default), `PyreqwestTransport` and `weft.transports.httpx.HttpxTransport` pass the same tests.
+"""
 
 from __future__ import annotations
 
-from weft.transports._default import default_transport
+from weft.transports._default import default_transport, transport_for
 from weft.transports.base import (
     HttpOptions,
     Limits,
@@ -13,11 +16,13 @@ from weft.transports.base import (
     check_request,
     origin_of,
 )
+from weft.transports.native import NativeTransport
 from weft.transports.pyreqwest import PyreqwestTransport
 
 __all__ = [
     "HttpOptions",
     "Limits",
+    "NativeTransport",
     "PyreqwestTransport",
     "Request",
     "Response",
@@ -26,4 +31,5 @@ __all__ = [
     "check_request",
     "default_transport",
     "origin_of",
+    "transport_for",
 ]

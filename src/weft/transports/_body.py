@@ -141,11 +141,15 @@ class HttpResponse:
                 piece = await self._exchange.read(clock.budget("idle"))
             except Expired as error:
                 raise _faults.timed_out(self.request, clock.phase, clock.limit(clock.phase)) from error
+            except ModelError:
+                if self._state == "closed":
+                    break
+                raise
             if progress_only:
                 clock.waited += time.monotonic() - began
             if piece is None or piece:
                 return piece
-        raise _faults.closed_already()
+        raise _faults.closed_while_reading(self.request)
 
     async def read(self, limit: int | None = None) -> bytes:
         """Read the whole body."""

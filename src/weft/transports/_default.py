@@ -5,29 +5,37 @@ from __future__ import annotations
 import os
 import threading
 
-from weft.transports.base import Transport
-from weft.transports.pyreqwest import PyreqwestTransport, runtime_is_lost
+from weft.transports.base import HttpOptions, Transport
+from weft.transports.native import NativeTransport
 
 _lock = threading.Lock()
-_shared: dict[int, Transport] = {}
+_shared: Transport | None = None
 
 
 def default_transport() -> Transport:
-    """Give the process's shared transport."""
-    process = os.getpid()
-    found = _shared.get(process)
-    if found is None:
+    """Give the process's shared transport; a forked child may use it too, and gets connections of its own."""
+    global _shared
+    if _shared is None:
         with _lock:
-            found = _shared.get(process) or _make()
-            _shared[process] = found
-    return found
+            if _shared is None:
+                _shared = NativeTransport()
+    return _shared
 
 
-def _make() -> Transport:
-    if runtime_is_lost():
-        try:
-            from weft.transports.httpx import HttpxTransport  # noqa: PLC0415  an extra, and only here
-        except ImportError:
-            return PyreqwestTransport()  # says the ways out at its first call
-        return HttpxTransport()
-    return PyreqwestTransport()
+def transport_for(options: HttpOptions) -> Transport:
+    """Make the transport that can do what the options ask: HTTP/2 and unusual proxies need pyreqwest."""
+    proxy = options.proxy or ""
+    if options.http2 or (proxy and not proxy.startswith("http://")):
+        from weft.transports.pyreqwest import PyreqwestTransport  # noqa: PLC0415
+
+        return PyreqwestTransport(options)
+    return NativeTransport(options)
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread may have held it at the moment of the fork
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

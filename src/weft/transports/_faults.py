@@ -10,6 +10,7 @@ from weft.exceptions import (
     ModelConnectionError,
     ModelTimeoutError,
     SecurityError,
+    StreamClosedError,
     StreamInterruptedError,
     UsageError,
 )
@@ -70,6 +71,11 @@ def forked() -> UsageError:
         "be restarted in the child. Ways out: pip install \"weft[httpx]\" (then the child uses httpx2), "
         "start processes with 'spawn' or 'forkserver', or make the first model call after the fork"
     )
+
+
+def closed_while_reading(request: Request) -> StreamClosedError:
+    """Another thread or task closed the response while this one was reading it."""
+    return StreamClosedError(f"the answer of {origin_of(request.url)} was closed while it was being read")
 
 
 def closed_already() -> UsageError:

@@ -17,7 +17,7 @@ from weft.transports.base import Timeouts
 T = TypeVar("T")
 
 
-class Expired(Exception):  # noqa: N818  a signal between two files, never seen outside
+class Expired(Exception):
     """The budget of a wait was used up."""
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -185,6 +186,7 @@ def check_header(name: str, value: str) -> None:
         raise UsageError(f"the value of the header {name!r} is not ASCII")
 
 
+@lru_cache(maxsize=256)  # a refusal is an exception and is not kept
 def check_url(url: str) -> None:
     """Refuse control characters, spaces, `..` segments (also escaped), user names and foreign schemes in a URL."""
     if (found := FORBIDDEN_IN_URL.search(url)) or not url.isascii():

@@ -13,12 +13,12 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
 
 from weft.exceptions import MissingExtraError, UsageError
 from weft.transports import _faults
 from weft.transports._body import Exchange, Opening
 from weft.transports._loops import PerLoop
+from weft.transports._proxies import proxy_for
 from weft.transports._tls import tls_context
 from weft.transports._wait import Alarm, Expired
 from weft.transports.base import HttpOptions, Request, check_header
@@ -133,17 +133,6 @@ async def _close_pools(pools: dict[str | None, httpcore2.AsyncConnectionPool]) -
         await pool.aclose()
 
 
-def proxy_for(url: str, options: HttpOptions) -> str | None:
-    """Give the proxy for a URL: the option, or the environment's where that was asked for."""
-    if options.proxy is not None or not options.trust_env:
-        return options.proxy
-    parts = urlsplit(url)
-    proxies = getproxies_environment()
-    if proxy_bypass_environment(parts.netloc, proxies):
-        return None
-    return proxies.get(parts.scheme) or proxies.get("all")
-
-
 def _proxy(url: str) -> httpcore2.Proxy:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -204,7 +193,7 @@ class DeadlineStream(httpcore2.NetworkStream):
 class DeadlineBackend(httpcore2.SyncBackend):
     """Opens sockets that know deadlines."""
 
-    def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.NetworkStream:  # noqa: ANN401
+    def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.NetworkStream:
         """Connect."""
         return DeadlineStream(super().connect_tcp(*args, **options))
 
@@ -301,14 +290,12 @@ def explain_start(request: Request, error: Exception, message: dict[str, Any]) -
         return _faults.timed_out(request, "pool", limit)
     if isinstance(error, httpcore2.TimeoutException):
         return Expired()
-    if isinstance(error, httpcore2.RemoteProtocolError):
-        text = str(error)
-        if "too long" in text or "too much" in text.lower():
-            return _faults.too_large(request, "the headers", request.limits.headers)
-        if "disconnected" in text:
-            return _faults.not_reached(request, text)
-        return _faults.malformed(request, text)
-    return _faults.not_reached(request, str(error) or type(error).__name__)
+    text = str(error) or type(error).__name__
+    if not isinstance(error, httpcore2.RemoteProtocolError) or "disconnected" in text:
+        return _faults.not_reached(request, text)
+    if "too long" in text:
+        return _faults.too_large(request, "the headers", request.limits.headers)
+    return _faults.malformed(request, text)
 
 
 def explain_read(request: Request, error: Exception) -> Exception:

@@ -11,16 +11,16 @@ import os
 import re
 import threading
 from collections.abc import Iterable
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from weft.exceptions import UsageError
 from weft.transports import _faults
-from weft.transports._body import Exchange, Opening
+from weft.transports._body import Opening
 from weft.transports._tokio import run_blocking
 from weft.transports._wait import Alarm, Expired, finish_now
-from weft.transports.base import HttpOptions, Request, check_header
+from weft.transports.base import HttpOptions, Request, Response, Transport, check_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,15 @@ PEM_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE----
 _building = threading.Lock()
 _runtime_of: int | None = None
 """The process in which the Rust runtime was started."""
+
+
+def _renew_lock() -> None:
+    global _building
+    _building = threading.Lock()  # another thread may have held it at the moment of the fork
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def runtime_is_lost() -> bool:
@@ -57,13 +66,27 @@ class PyreqwestTransport:
         for name, value in self.options.headers.items():
             check_header(name, value)
         self._clients: dict[tuple[float | None, float | None], Client] = {}
+        self._stand_in: Transport | None = None
 
     def __repr__(self) -> str:
         return f"PyreqwestTransport({self.options!r})"
 
-    def open(self, request: Request, *, blocking: bool) -> Opening:
+    def open(
+        self, request: Request, *, blocking: bool
+    ) -> AbstractAsyncContextManager[Response]:
         """Send a request; leaving the context frees the connection at once."""
-        return Opening(request, lambda: _begin(self, request, blocking=blocking))
+        if runtime_is_lost():
+            return self._in_a_fork().open(request, blocking=blocking)
+        return Opening(request, lambda: PyreqwestExchange(self, request, blocking=blocking))
+
+    def _in_a_fork(self) -> Transport:
+        try:
+            from weft.transports.httpx import HttpxTransport  # noqa: PLC0415  an extra
+        except ImportError:
+            raise _faults.forked() from None
+        if not isinstance(self._stand_in, HttpxTransport):
+            self._stand_in = HttpxTransport(self.options)
+        return self._stand_in
 
     def close(self) -> None:
         """Drop idle connections; the transport can still be used."""
@@ -95,9 +118,10 @@ class PyreqwestTransport:
         from pyreqwest.client import ClientBuilder  # noqa: PLC0415  40 ms, paid by the first call
 
         options = self.options
-        builder = ClientBuilder().follow_redirects(False).http2(options.http2)
-        builder = builder.gzip(False).brotli(False).zstd(False).deflate(False)
-        builder = builder.pool_idle_timeout(timedelta(seconds=options.keep_alive)).referer(False)
+        builder = ClientBuilder().follow_redirects(enable=False).http2(options.http2)
+        builder = builder.gzip(enable=False).brotli(enable=False)
+        builder = builder.zstd(enable=False).deflate(enable=False).referer(enable=False)
+        builder = builder.pool_idle_timeout(timedelta(seconds=options.keep_alive))
         builder = _with_proxy(builder, options)
         if connect is not None:
             builder = builder.connect_timeout(timedelta(seconds=connect))
@@ -110,7 +134,8 @@ class PyreqwestTransport:
         try:
             builder = _with_certificates(builder, options)
             with _certificates_of_the_system(options):
-                return builder.build()
+                client: Client = builder.build()
+                return client
         except ValueError as error:
             raise UsageError(f"HttpOptions are refused: {error}") from error
 
@@ -134,7 +159,7 @@ def _with_certificates(builder: Any, options: HttpOptions) -> Any:  # noqa: ANN4
     identity = options.client_pem()
     if identity is not None:
         builder = builder.identity_pem(identity)
-    return builder if options.verify else builder.danger_accept_invalid_certs(True)
+    return builder if options.verify else builder.danger_accept_invalid_certs(enable=True)
 
 
 @contextmanager
@@ -147,12 +172,6 @@ def _certificates_of_the_system(options: HttpOptions) -> Iterator[None]:
         yield
     finally:
         os.environ.update(hidden)
-
-
-def _begin(transport: PyreqwestTransport, request: Request, *, blocking: bool) -> Exchange:
-    if runtime_is_lost():
-        raise _faults.forked()
-    return PyreqwestExchange(transport, request, blocking=blocking)
 
 
 class PyreqwestExchange:
@@ -236,19 +255,21 @@ class PyreqwestExchange:
         if kind == "PoolTimeoutError":
             return _faults.timed_out(self._request, "pool", 0.0)
         if "timed out" in why[-1] or isinstance(error, TimeoutError):
-            if "client error (Connect)" in why:
-                return _faults.timed_out(self._request, "connect", timeouts.connect or 0.0)
-            total = timeouts.total
-            if total is not None and (timeouts.first_byte is None or total <= timeouts.first_byte):
-                return _faults.timed_out(self._request, "total", total)
-            return _faults.timed_out(self._request, "first_byte", timeouts.first_byte or 0.0)
+            phase = self._phase_of_start(why)
+            return _faults.timed_out(self._request, phase, getattr(timeouts, phase) or 0.0)
         if "message head is too large" in why:
             return _faults.too_large(self._request, "the headers", self._request.limits.headers)
         if kind == "DecodeError":
             return _faults.malformed(self._request, why[-1])
-        if kind in ("BuilderError", "ValueError"):
-            return UsageError(f"the request cannot be sent: {why[-1]}")
         return _faults.not_reached(self._request, why[-1])
+
+    def _phase_of_start(self, why: list[str]) -> _faults.Phase:
+        if "client error (Connect)" in why:
+            return "connect"
+        timeouts = self._request.timeouts
+        first = timeouts.first_byte
+        is_total = timeouts.total is not None and (first is None or timeouts.total <= first)
+        return "total" if is_total else "first_byte"
 
     def _explain_read(self, error: Exception) -> Exception:
         why = _causes(error)

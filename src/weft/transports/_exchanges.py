@@ -1,0 +1,337 @@
+"""One request under way over the native transport's wires, in each colour.
+
+The two classes do the same steps in the same order; they differ only in how a step waits. Why a step failed is said
+in one place for both (`explained`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, TypeVar
+from urllib.parse import urlsplit
+
+from weft.exceptions import UsageError
+from weft.transports import _faults
+from weft.transports._http1 import BadHttp, CutShort, HeadTooLarge, Reader, write_connect
+from weft.transports._loops import PerLoop
+from weft.transports._pool import Key, Pool, W
+from weft.transports._proxies import proxy_for
+from weft.transports._wait import Alarm, Expired
+from weft.transports._wires import AsyncWire, BlockingWire
+from weft.transports.base import HttpOptions, Request
+
+S = TypeVar("S", threading.Semaphore, asyncio.Semaphore)
+Head = tuple[int, Iterable[tuple[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a request goes: its host, and the proxy on the way."""
+
+    host: str
+    port: int
+    secure: bool
+    proxy: str | None
+
+    @classmethod
+    def of(cls, options: HttpOptions, request: Request) -> Route:
+        """Read the route off a URL."""
+        return _route(request.url, proxy_for(request.url, options))
+
+    @classmethod
+    def _read(cls, url: str, proxy: str | None) -> Route:
+        parts = urlsplit(url)
+        secure = parts.scheme == "https"
+        if proxy is not None and urlsplit(proxy).scheme != "http":
+            raise UsageError("NativeTransport knows http:// proxies: use PyreqwestTransport for others")
+        return cls(parts.hostname or "", parts.port or (443 if secure else 80), secure, proxy)
+
+    @property
+    def key(self) -> Key:
+        """What connections are kept by."""
+        return (self.host, self.port, self.secure, self.proxy)
+
+    def first_hop(self) -> tuple[str, int]:
+        """Where to connect to."""
+        if self.proxy is None:
+            return self.host, self.port
+        parts = urlsplit(self.proxy)
+        return parts.hostname or "", parts.port or 80
+
+
+@lru_cache(maxsize=256)
+def _route(url: str, proxy: str | None) -> Route:
+    return Route._read(url, proxy)
+
+
+@dataclass(slots=True)
+class Side(Generic[W, S]):
+    """What the calls of one colour share: idle connections and slots."""
+
+    pool: Pool[W]
+    slots: S | None
+    patience: float
+
+
+class Budget:
+    """Seconds left of a start that has several steps."""
+
+    __slots__ = ("_end",)
+
+    def __init__(self, seconds: float | None) -> None:
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def left(self) -> float | None:
+        """Give the seconds left, never less than none."""
+        return None if self._end is None else max(self._end - time.monotonic(), 0.0)
+
+    def at_most(self, seconds: float | None) -> float | None:
+        """Give the seconds left, but no more than these."""
+        left = self.left()
+        return seconds if left is None else left if seconds is None else min(left, seconds)
+
+
+@contextmanager
+def explained(request: Request, *, started: bool) -> Iterator[None]:
+    """Say in weft's words why a step failed."""
+    try:
+        yield
+    except HeadTooLarge as error:
+        raise _faults.too_large(request, "the headers", request.limits.headers) from error
+    except BadHttp as error:
+        raise _faults.malformed(request, str(error)) from error
+    except (CutShort, OSError) as error:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = f"its certificate is not trusted ({error.verify_message})"
+        else:
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        fault = _faults.interrupted if started else _faults.not_reached
+        raise fault(request, why) from error
+
+
+@contextmanager
+def connecting(request: Request, budget: Budget) -> Iterator[None]:
+    """Tell the clock of connecting from the clock of the call."""
+    try:
+        yield
+    except Expired:
+        left, limit = budget.left(), request.timeouts.connect
+        if limit is None or left == 0.0:
+            raise
+        raise _faults.timed_out(request, "connect", limit) from None
+
+
+def check_tunnel(reader: Reader) -> None:
+    """Check what a proxy said to CONNECT."""
+    if reader.status != 200:
+        raise CutShort(f"the proxy answered {reader.status}")
+
+
+class BlockingExchange:
+    """One request under way in this thread."""
+
+    __slots__ = ("_first", "_message", "_reader", "_request", "_route", "_side", "_slot", "_tls", "_wire")
+
+    def __init__(
+        self,
+        request: Request,
+        route: Route,
+        message: bytes,
+        side: Side[BlockingWire, threading.Semaphore],
+        tls: Callable[[Route], ssl.SSLContext | None],
+    ) -> None:
+        self._request = request
+        self._route = route
+        self._message = message
+        self._side = side
+        self._tls = tls
+        self._reader = Reader(request.method, request.limits.headers)
+        self._wire: BlockingWire | None = None
+        self._first = b""
+        self._slot = False
+
+    async def start(self, budget: float | None) -> Head:
+        """Send, and give status and headers."""
+        left = Budget(budget)
+        self._take_slot()
+        reader = self._reader
+        with explained(self._request, started=False):
+            wire = self._send(left)
+            while not reader.has_head:
+                if not (data := wire.receive(left.left())):
+                    raise CutShort("it closed the connection without an answer")
+                self._first = reader.feed(data)
+        return reader.status, reader.headers
+
+    async def read(self, budget: float | None) -> bytes | None:
+        """Give the next raw piece, or `None` at the end."""
+        if self._first:
+            piece, self._first = self._first, b""
+            return piece
+        reader, wire = self._reader, self._wire
+        if reader.done or wire is None:
+            return None
+        with explained(self._request, started=True):
+            data = wire.receive(budget)
+            if data:
+                return reader.feed(data)
+            reader.end()
+        return None
+
+    async def close(self, *, finished: bool) -> None:
+        """Free the connection."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            if self._reader.done and self._reader.reusable:
+                self._side.pool.put(self._route.key, wire)
+            else:
+                wire.close()
+        if self._slot and self._side.slots is not None:
+            self._slot = False
+            self._side.slots.release()
+
+    def _take_slot(self) -> None:
+        slots = self._side.slots
+        if slots is not None:
+            self._slot = slots.acquire(timeout=self._side.patience)
+            if not self._slot:
+                raise _faults.timed_out(self._request, "pool", self._side.patience)
+
+    def _send(self, left: Budget) -> BlockingWire:
+        self._wire = wire = self._side.pool.take(self._route.key)
+        if wire is not None:
+            try:
+                wire.send(self._message, left.left())
+            except OSError:
+                # The server closed this idle connection and cannot have read the whole request: send it again.
+                wire.close()
+            else:
+                return wire
+        self._wire = wire = self._connect(left)
+        wire.send(self._message, left.left())
+        return wire
+
+    def _connect(self, left: Budget) -> BlockingWire:
+        route, tls = self._route, self._tls(self._route)
+        with connecting(self._request, left):
+            limit = Budget(left.at_most(self._request.timeouts.connect))
+            direct = tls if route.proxy is None else None
+            wire = BlockingWire.connect(*route.first_hop(), direct, limit.left())
+            if tls is not None and route.proxy is not None:
+                self._wire = wire
+                wire.send(write_connect(route.host, route.port, route.proxy), limit.left())
+                reader = Reader("HEAD", self._request.limits.headers)
+                while not reader.has_head:
+                    reader.feed(wire.receive(limit.left()) or _raise_cut())
+                check_tunnel(reader)
+                wire.secure(route.host, tls, limit.left())
+        return wire
+
+
+class AsyncExchange:
+    """One request under way on the running loop."""
+
+    __slots__ = (
+        "_alarm", "_first", "_message", "_per_loop", "_reader", "_request", "_route", "_side", "_slot", "_tls", "_wire",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        request: Request,
+        route: Route,
+        message: bytes,
+        per_loop: PerLoop[Side[AsyncWire, asyncio.Semaphore]],
+        tls: Callable[[Route], ssl.SSLContext | None],
+    ) -> None:
+        self._request = request
+        self._route = route
+        self._message = message
+        self._per_loop = per_loop
+        self._tls = tls
+        self._reader = Reader(request.method, request.limits.headers)
+        self._alarm = Alarm()
+        self._side: Side[AsyncWire, asyncio.Semaphore] | None = None
+        self._wire: AsyncWire | None = None
+        self._first = b""
+        self._slot = False
+
+    async def start(self, budget: float | None) -> Head:
+        """Send, and give status and headers."""
+        left = Budget(budget)
+        self._side = side = await self._per_loop.get()
+        await self._take_slot(side)
+        reader = self._reader
+        with explained(self._request, started=False):
+            wire = side.pool.take(self._route.key) or await self._connect(left)
+            self._wire = wire
+            wire.send(self._message)
+            while not reader.has_head:
+                if not (data := await wire.receive(left.left(), self._alarm)):
+                    raise CutShort("it closed the connection without an answer")
+                self._first = reader.feed(data)
+        return reader.status, reader.headers
+
+    async def read(self, budget: float | None) -> bytes | None:
+        """Give the next raw piece, or `None` at the end."""
+        if self._first:
+            piece, self._first = self._first, b""
+            return piece
+        reader, wire = self._reader, self._wire
+        if reader.done or wire is None:
+            return None
+        with explained(self._request, started=True):
+            data = await wire.receive(budget, self._alarm)
+            if data:
+                return reader.feed(data)
+            reader.end()
+        return None
+
+    async def close(self, *, finished: bool) -> None:
+        """Free the connection."""
+        self._alarm.stop()
+        wire, self._wire = self._wire, None
+        side = self._side
+        if wire is not None and side is not None:
+            if self._reader.done and self._reader.reusable:
+                side.pool.put(self._route.key, wire)
+            else:
+                wire.close()
+        if self._slot and side is not None and side.slots is not None:
+            self._slot = False
+            side.slots.release()
+
+    async def _take_slot(self, side: Side[AsyncWire, asyncio.Semaphore]) -> None:
+        if side.slots is None:
+            return
+        try:
+            await self._alarm.wait(side.slots.acquire(), side.patience)
+        except Expired:
+            raise _faults.timed_out(self._request, "pool", side.patience) from None
+        self._slot = True
+
+    async def _connect(self, left: Budget) -> AsyncWire:
+        route, tls, alarm = self._route, self._tls(self._route), self._alarm
+        with connecting(self._request, left):
+            limit = Budget(left.at_most(self._request.timeouts.connect))
+            direct = tls if route.proxy is None else None
+            wire = await AsyncWire.connect(*route.first_hop(), direct, limit.left(), alarm)
+            if tls is not None and route.proxy is not None:
+                self._wire = wire
+                wire.send(write_connect(route.host, route.port, route.proxy))
+                reader = Reader("HEAD", self._request.limits.headers)
+                while not reader.has_head:
+                    reader.feed(await wire.receive(limit.left(), alarm) or _raise_cut())
+                check_tunnel(reader)
+                await wire.secure(route.host, tls, limit.left(), alarm)
+        return wire
+
+
+def _raise_cut() -> bytes:
+    raise CutShort("the proxy closed the connection")

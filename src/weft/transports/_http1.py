@@ -1,0 +1,220 @@
+"""HTTP/1.1 as bytes: write a request, read a response. Pure: fed what arrived, gives what it means.
+
+The reader is strict where laxness has been a hole (two lengths, spaces before a colon, folded lines) and gives the
+part of a chunk that is here without waiting for the rest, so that nothing received is lost when a connection breaks.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+HEAD_END = b"\r\n\r\n"
+STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n\0]*)?")
+HEADER_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
+CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?")
+LONGEST_LINE = 8 * 1024
+BODILESS = frozenset({204, 304})
+
+
+class BadHttp(ValueError):
+    """The bytes are not HTTP/1.1."""
+
+
+class HeadTooLarge(ValueError):
+    """Status line and headers are larger than allowed."""
+
+
+class CutShort(ValueError):
+    """The connection ended before the message did."""
+
+
+class Reader:
+    """Reads one response."""
+
+    __slots__ = ("_body", "_buffer", "_left", "_limit", "_method", "done", "headers", "reusable", "status")
+
+    def __init__(self, method: str, head_limit: int) -> None:
+        self._method = method
+        self._limit = head_limit
+        self._buffer = bytearray()
+        self._body = "head"
+        self._left = 0
+        self.status = 0
+        self.headers: list[tuple[str, str]] = []
+        self.done = False
+        self.reusable = False
+        """Whether the connection may carry another request once this one is done."""
+
+    @property
+    def has_head(self) -> bool:
+        """Whether status and headers are here."""
+        return self._body != "head"
+
+    def feed(self, data: bytes) -> bytes:
+        """Take what arrived; give the part of the body that is in it."""
+        if self._body == "length" and not self._buffer and len(data) <= self._left:
+            self._left -= len(data)
+            self.done = not self._left
+            return data
+        self._buffer += data
+        if self._body == "head" and not self._read_head():
+            return b""
+        return self._read_body()
+
+    def end(self) -> None:
+        """Say that the connection ended."""
+        self.reusable = False
+        if self._body == "close":
+            self.done = True
+        elif not self.done:
+            raise CutShort("the connection was closed before the end of the message")
+
+    def _read_head(self) -> bool:
+        while True:
+            at = self._buffer.find(HEAD_END)
+            if at > self._limit or (at < 0 and len(self._buffer) > self._limit):
+                raise HeadTooLarge
+            if at < 0:
+                if not b"HTTP/1.".startswith(self._buffer[:7]):
+                    raise BadHttp(f"the answer begins with {bytes(self._buffer[:20])!r}")
+                return False
+            first, *lines = bytes(self._buffer[:at]).split(b"\r\n")
+            del self._buffer[: at + 4]
+            status = STATUS_LINE.fullmatch(first)
+            if status is None:
+                raise BadHttp(f"its status line is {first[:60]!r}")
+            self.status = int(status[2])
+            if self.status >= 200:
+                break
+            if self.status == 101:
+                raise BadHttp("it switches protocols, which was not asked for")
+        self.headers = [_header(line) for line in lines]
+        self._frame(version=int(status[1]))
+        return True
+
+    def _frame(self, *, version: int) -> None:
+        connection = ",".join(v for n, v in self.headers if n == "connection").lower()
+        self.reusable = "keep-alive" in connection if version == 0 else "close" not in connection
+        codings = [v.strip().lower() for n, v in self.headers if n == "transfer-encoding"]
+        lengths = {v.strip() for n, v in self.headers if n == "content-length"}
+        if self._method == "HEAD" or self.status in BODILESS:
+            self._body, self.done = "none", True
+        elif codings:
+            if codings != ["chunked"]:
+                raise BadHttp(f"it sent the transfer coding {', '.join(codings)[:60]!r}")
+            self._body = "chunked"
+            self.reusable = self.reusable and not lengths
+        elif lengths:
+            length = lengths.pop()
+            if lengths or not (length.isascii() and length.isdigit()) or len(length) > 18:
+                raise BadHttp("its Content-Length makes no sense")
+            self._body, self._left = "length", int(length)
+            self.done = not self._left
+        else:
+            self._body, self.reusable = "close", False
+
+    def _read_body(self) -> bytes:
+        if self._body == "chunked":
+            return self._read_chunks()
+        taken = len(self._buffer)
+        if self._body == "length":
+            taken = min(self._left, taken)
+            self._left -= taken
+            self.done = not self._left
+        elif self._body == "none":
+            taken = 0
+        piece = bytes(self._buffer[:taken])
+        del self._buffer[:taken]
+        if self._buffer:
+            self.reusable = False  # it talks out of turn
+        return piece
+
+    def _read_chunks(self) -> bytes:
+        buffer, given, at = self._buffer, bytearray(), 0
+        # `_left` counts the data of this chunk and the line break behind it; 0 means a size line is next.
+        while not self.done:
+            if self._left > 2:
+                part = buffer[at : at + self._left - 2]
+                given += part
+                at += len(part)
+                self._left -= len(part)
+            if self._left:
+                if self._left > 2 or len(buffer) - at < 2:
+                    break
+                if buffer[at : at + 2] != b"\r\n":
+                    raise BadHttp("a chunk is longer than it said")
+                at, self._left = at + 2, 0
+            after = self._read_size(at)
+            if after == at:
+                break
+            at = after
+        del buffer[:at]
+        if self.done and buffer:
+            self.reusable = False
+        return bytes(given)
+
+    def _read_size(self, at: int) -> int:
+        """Read the size line at this place, or the end of the message; give the place behind it."""
+        buffer = self._buffer
+        line_end = buffer.find(b"\r\n", at, at + LONGEST_LINE)
+        if line_end < 0:
+            if len(buffer) - at >= LONGEST_LINE:
+                raise BadHttp("a chunk has no size")
+            return at
+        size = self._chunk_size(bytes(buffer[at:line_end]))
+        if size:
+            self._left = size + 2
+            return line_end + 2
+        # Nobody reads trailers; with none, the two line breaks behind the 0 are the end.
+        finish = buffer.find(HEAD_END, line_end)
+        if finish < 0:
+            if len(buffer) - at > self._limit:
+                raise HeadTooLarge
+            return at
+        self.done = True
+        return finish + 4
+
+    @staticmethod
+    def _chunk_size(line: bytes) -> int:
+        found = CHUNK_LINE.fullmatch(line)
+        if found is None:
+            raise BadHttp(f"a chunk's size is {line[:30]!r}")
+        return int(found[1], 16)
+
+
+def _header(line: bytes) -> tuple[str, str]:
+    found = HEADER_LINE.fullmatch(line)
+    if found is None:
+        raise BadHttp(f"one of its header lines is {line[:60]!r}")
+    return found[1].decode("ascii").lower(), found[2].decode("latin-1")
+
+
+def write_request(method: str, url: str, headers: Mapping[str, str], body: bytes, *, whole_url: bool) -> bytes:
+    """Write a request; `whole_url` is for a proxy."""
+    parts = urlsplit(url)
+    target = url.split("#", 1)[0] if whole_url else (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {parts.netloc}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if body or method not in ("GET", "HEAD", "DELETE"):
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+
+
+def write_connect(host: str, port: int, proxy: str) -> bytes:
+    """Ask a proxy for a tunnel."""
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    lines = [f"CONNECT {where} HTTP/1.1", f"Host: {where}"]
+    lines += [f"{name}: {value}" for name, value in proxy_authorization(proxy).items()]
+    return "\r\n".join([*lines, "", ""]).encode("ascii")
+
+
+def proxy_authorization(proxy: str) -> dict[str, str]:
+    """Give the header for the user name in a proxy's URL."""
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    return {"Proxy-Authorization": "Basic " + base64.b64encode(pair).decode("ascii")}

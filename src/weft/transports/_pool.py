@@ -1,0 +1,66 @@
+"""Idle connections of the native transport, kept for the next request to the same place."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Generic, Protocol, TypeVar
+
+Key = tuple[str, int, bool, str | None]
+"""Host, port, whether TLS, and the proxy between."""
+
+
+class Wire(Protocol):
+    """What a pool needs of a connection."""
+
+    idle_since: float
+
+    def is_stale(self) -> bool:
+        """Whether it can no longer be used."""
+
+    def close(self) -> None:
+        """Close at once."""
+
+
+W = TypeVar("W", bound=Wire)
+
+
+class Pool(Generic[W]):
+    """Idle connections by where they lead; the newest is used first."""
+
+    def __init__(self, keep_alive: float) -> None:
+        self._keep_alive = keep_alive
+        self._idle: dict[Key, list[W]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, key: Key) -> W | None:
+        """Give a connection that is still alive, if there is one."""
+        while True:
+            with self._lock:
+                idle = self._idle.get(key)
+                if not idle:
+                    return None
+                wire = idle.pop()
+            if time.monotonic() - wire.idle_since < self._keep_alive and not wire.is_stale():
+                return wire
+            wire.close()
+
+    def put(self, key: Key, wire: W) -> None:
+        """Keep a connection for the next request; drop those that grew old."""
+        wire.idle_since = now = time.monotonic()
+        old: list[W] = []
+        with self._lock:
+            idle = self._idle.setdefault(key, [])
+            while idle and now - idle[0].idle_since >= self._keep_alive:
+                old.append(idle.pop(0))
+            idle.append(wire)
+        for one in old:
+            one.close()
+
+    def close(self) -> None:
+        """Close every idle connection."""
+        with self._lock:
+            wires = [wire for idle in self._idle.values() for wire in idle]
+            self._idle.clear()
+        for wire in wires:
+            wire.close()

@@ -1,0 +1,108 @@
+"""The transport on Python's own sockets and event loop: HTTP/1.1, nothing to install, and the default.
+
+It exists because of what the others cannot do together: give up at any moment and free the connection at once, be
+interrupted by Ctrl-C, work in a forked child, and cost less than the answer it carries. HTTP/2 is left to
+`PyreqwestTransport` and `HttpxTransport`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import threading
+
+from weft.exceptions import UsageError
+from weft.transports._body import Exchange, Opening
+from weft.transports._exchanges import AsyncExchange, BlockingExchange, Route, Side
+from weft.transports._http1 import proxy_authorization, write_request
+from weft.transports._loops import PerLoop
+from weft.transports._pool import Pool
+from weft.transports._tls import tls_context
+from weft.transports._wires import AsyncWire, BlockingWire
+from weft.transports.base import HttpOptions, Request, check_header
+
+__all__ = ["NativeTransport"]
+
+class NativeTransport:
+    """Sends requests over Python's own sockets.
+
+    ```python
+    transport = NativeTransport(HttpOptions(proxy="http://proxy.example:3128"))
+    ```
+    """
+
+    def __init__(self, options: HttpOptions | None = None) -> None:
+        self.options = options or HttpOptions()
+        if self.options.http2:
+            raise UsageError("NativeTransport speaks HTTP/1.1: use PyreqwestTransport for http2=True")
+        for name, value in self.options.headers.items():
+            check_header(name, value)
+        self._headers = {
+            "accept": "*/*",
+            "accept-encoding": "gzip, deflate" if self.options.compression else "identity",
+            "user-agent": "weft",
+            **{name.lower(): value for name, value in self.options.headers.items()},
+        }
+        self._lock = threading.Lock()
+        self._tls: ssl.SSLContext | None = None
+        self._process = os.getpid()
+        self._blocking = self._blocking_side()
+        self._per_loop = PerLoop(self._loop_side, _close_side)
+
+    def __repr__(self) -> str:
+        return f"NativeTransport({self.options!r})"
+
+    def open(self, request: Request, *, blocking: bool) -> Opening:
+        """Send a request; leaving the context frees the connection at once."""
+        return Opening(request, lambda: self._begin(request, blocking=blocking))
+
+    def close(self) -> None:
+        """Drop idle connections of blocking calls; the transport can still be used."""
+        self._blocking.pool.close()
+
+    async def aclose(self) -> None:
+        """Drop idle connections, those of this event loop included; the transport can still be used."""
+        self.close()
+        await self._per_loop.drop()
+
+    def _begin(self, request: Request, *, blocking: bool) -> Exchange:
+        if self._process != os.getpid():  # a forked child: the parent's sockets are not ours to use
+            self._process = os.getpid()
+            self._lock = threading.Lock()
+            self._blocking = self._blocking_side()
+        route = Route.of(self.options, request)
+        message = self._message(request, route)
+        if blocking:
+            return BlockingExchange(request, route, message, self._blocking, self._tls_for)
+        return AsyncExchange(request, route, message, self._per_loop, self._tls_for)
+
+    def _blocking_side(self) -> Side[BlockingWire, threading.Semaphore]:
+        most = self.options.max_connections
+        slots = None if most is None else threading.Semaphore(most)
+        return Side(Pool(self.options.keep_alive), slots, self.options.pool_timeout)
+
+    def _loop_side(self) -> Side[AsyncWire, asyncio.Semaphore]:
+        most = self.options.max_connections
+        slots = None if most is None else asyncio.Semaphore(most)
+        return Side(Pool(self.options.keep_alive), slots, self.options.pool_timeout)
+
+    def _tls_for(self, route: Route) -> ssl.SSLContext | None:
+        if not route.secure:
+            return None
+        if self._tls is None:
+            with self._lock:
+                if self._tls is None:
+                    self._tls = tls_context(self.options)
+        return self._tls
+
+    def _message(self, request: Request, route: Route) -> bytes:
+        headers = {**self._headers, **{name.lower(): value for name, value in request.headers.items()}}
+        through = route.proxy is not None and not route.secure
+        if through and route.proxy is not None:
+            headers.update(proxy_authorization(route.proxy))
+        return write_request(request.method, request.url, headers, request.body, whole_url=through)
+
+
+async def _close_side(side: Side[AsyncWire, asyncio.Semaphore]) -> None:
+    side.pool.close()
