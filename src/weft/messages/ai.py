@@ -7,7 +7,8 @@ text, and adding two chunks only notes both (see `_sum`), because a stream makes
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import Field, model_validator
@@ -131,10 +132,8 @@ class AIMessage(BaseMessage):
 
     @classmethod
     def _defaults(cls) -> dict[str, Json]:
-        return {
-            name: field.get_default(call_default_factory=True)
-            for name, field in cls.model_fields.items()
-        }
+        plain, made = _defaults_of(cls)
+        return {**plain, **{name: make() for name, make in made}}
 
     @property
     def lc_attributes(self) -> dict[str, Any]:
@@ -327,6 +326,19 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
 
 _sum_slot: Json = vars(AIMessageChunk)["_sum"]
 _get_sum, _set_sum = _sum_slot.__get__, _sum_slot.__set__
+
+
+@cache
+def _defaults_of(cls: type[AIMessage]) -> tuple[dict[str, Json], list[tuple[str, Callable[[], Json]]]]:
+    """Give the defaults of a class: plain values, and the factories of those made anew each time."""
+    fields = cls.model_fields
+    made = [
+        (name, cast("Callable[[], Json]", field.default_factory))
+        for name, field in fields.items()
+        if field.default_factory is not None
+    ]
+    plain = {name: field.default for name, field in fields.items() if field.default_factory is None}
+    return plain, made
 
 
 def add_ai_message_chunks(left: AIMessageChunk, *others: AIMessageChunk) -> AIMessageChunk:
