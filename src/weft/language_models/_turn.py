@@ -9,7 +9,7 @@ model that has a `_generate` for the whole answer at once, unless a listener wan
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
@@ -128,23 +128,32 @@ class Turn:
                 self.builder.feed(event)
                 yield event
             return
-        async with aclosing(self._attempt(request)) as events:
+        async with aclosing(self._attempts(request)) as events:
             async for event in events:
                 yield event
-        self.message = self._assembled(request)
+        self.message = self._assembled()
         await cache.update([ChatGeneration._trusted(self.message)])
 
-    async def _attempt(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+    async def _attempts(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        """Ask until an answer comes, or an error that may not be tried again; fold what passes."""
         policy = effective(self.model._retry_policy)
         while True:
             self.attempts += 1
             is_delivered = False
+            feed = self.builder.feed
             try:
                 await self.model._wait_for_turn(self.run)
-                async with aclosing(self._checked(request)) as events:
+                async with aclosing(_sources.speak(self.model, request, self.run)) as events:
                     async for event in events:
-                        is_delivered = is_delivered or event["event"] in CONTENT_EVENTS
-                        yield event
+                        if is_delivered and event["event"] == "content-block-delta":
+                            feed(event)  # by far the most
+                            yield event
+                            continue
+                        for checked in self._checked(event):
+                            is_delivered = is_delivered or checked["event"] in CONTENT_EVENTS
+                            yield checked
+                for closing in self._closing():
+                    yield closing
                 return
             except ModelError as error:
                 if is_delivered or not policy.allows(error, self.attempts):
@@ -156,28 +165,26 @@ class Turn:
         await self.run.tell("on_retry", {"attempt": self.attempts, "error": error, "delay": delay})
         await self.run.io.sleep(delay)
 
-    async def _checked(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
-        """Fold every event as it passes; begin and end the message where the source did not."""
-        builder = self.builder
-        is_started = False
-        async with aclosing(_sources.speak(self.model, request, self.run)) as events:
-            async for event in events:
-                if not is_started:
-                    is_started = True
-                    for opening in _opening(event, self.run):
-                        builder.feed(opening)
-                        yield opening
-                    if event["event"] == "message-start":
-                        continue
-                builder.feed(event)
-                if event["event"] == "error":
-                    raise _error_of(event, **self._where())
-                yield event
-        if not is_started:
+    def _checked(self, event: Event) -> Iterator[Event]:
+        """Fold an event; begin the message where the source did not; raise what an `error` event says."""
+        if not self.builder.is_started:
+            for opening in _opening(event, self.run):
+                self.builder.feed(opening)
+                yield opening
+            if event["event"] == "message-start":
+                return
+        self.builder.feed(event)
+        if event["event"] == "error":
+            raise _error_of(event, **self._where())
+        yield event
+
+    def _closing(self) -> Iterator[Event]:
+        """End the message where the source did not."""
+        if not self.builder.is_started:
             raise StreamTruncatedError("the model gave no event at all", is_retryable=False, **self._where())
-        if not builder.is_finished:
-            for closing in _closing(builder):
-                builder.feed(closing)
+        if not self.builder.is_finished:
+            for closing in _closing(self.builder):
+                self.builder.feed(closing)
                 yield closing
 
     async def _whole(self, request: ChatRequest) -> ChatResult:
@@ -202,7 +209,7 @@ class Turn:
         await cache.update(result.generations)
         return result
 
-    def _assembled(self, request: ChatRequest) -> AIMessage:
+    def _assembled(self) -> AIMessage:
         message = AIMessage.from_fold(self.builder.result(), self.model._output_version)
         if self.attempts > 1:
             message.response_metadata["retries"] = self.attempts - 1

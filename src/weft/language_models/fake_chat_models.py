@@ -53,6 +53,11 @@ class FakeListChatModel(BaseChatModel):
         self.i = self.i + 1 if self.i < len(self.responses) - 1 else 0
         return response
 
+    def _generate(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration._trusted(AIMessage(content=self._next()))])
+
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
         response = self._next()
         writer = EventWriter()
