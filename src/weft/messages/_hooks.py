@@ -8,14 +8,18 @@ module that sets it is imported, by name, here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from weft.exceptions import UsageError
+from weft.protocol.blocks import Json
 
-__all__ = ["HOOKS", "hook"]
+__all__ = ["HOOKS", "Verb", "hook", "runnable_verb"]
 
 Hook = Callable[..., Any]
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
 
 FILLED_BY = {"as_runnable": "weft.runnables", "as_prompt": "weft.prompts"}
 
@@ -33,3 +37,26 @@ def hook(name: str) -> Hook:
     if name not in HOOKS:
         raise UsageError(f"{FILLED_BY[name]} did not fill the hook {name!r} of weft.messages")
     return HOOKS[name]
+
+
+class Verb(Protocol[P, R_co]):
+    """A function of messages that is also, without messages, the runnable that will be given them."""
+
+    @overload
+    def __call__(self, messages: None = None, *args: P.args, **kwargs: P.kwargs) -> Any: ...  # noqa: ANN401
+    @overload
+    def __call__(self, messages: Json, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+def runnable_verb(function: Callable[Concatenate[Any, P], R_co]) -> Verb[P, R_co]:
+    """Let a function of messages be called without them, to be put in a chain."""
+
+    @wraps(function)
+    def verb(messages: Json = None, *args: P.args, **kwargs: P.kwargs) -> Json:
+        if messages is not None:
+            return function(messages, *args, **kwargs)
+        return hook("as_runnable")(
+            lambda given: function(given, *args, **kwargs), name=function.__name__
+        )
+
+    return cast("Verb[P, R_co]", verb)

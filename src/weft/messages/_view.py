@@ -106,7 +106,8 @@ class ChunkView:
         }
 
     def _start(self, index: int, content: Block) -> AIMessageChunk | None:
-        kind: str = GROWING.get(content["type"], content["type"])
+        kind = str(content["type"])
+        kind = GROWING.get(kind, kind)
         is_client = kind in ("tool_call_chunk", INVALID) and not is_server_call(content)
         block = _Seen(kind, is_client_call=is_client)
         if kind == "text" and not self._is_list and self._plain_text is None:

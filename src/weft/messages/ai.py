@@ -30,6 +30,7 @@ from weft.messages.usage import (
 from weft.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall, ToolCallChunk
 from weft.protocol.events import FinishReason
 from weft.protocol.fold import FoldedMessage
+from weft.utils.json import to_jsonable
 
 __all__ = [
     "LC_AUTO_PREFIX",
@@ -146,7 +147,7 @@ class AIMessage(BaseMessage):
         return standard_blocks(
             self.content,
             self.response_metadata.get("model_provider"),
-            output_version=self.response_metadata.get("output_version"),
+            metadata=self.response_metadata,
             additional_kwargs=self.additional_kwargs,
             calls=[*self.tool_calls, *self.invalid_tool_calls],
         )
@@ -329,7 +330,9 @@ _get_sum, _set_sum = _sum_slot.__get__, _sum_slot.__set__
 
 
 @cache
-def _defaults_of(cls: type[AIMessage]) -> tuple[dict[str, Json], list[tuple[str, Callable[[], Json]]]]:
+def _defaults_of(
+    cls: type[AIMessage],
+) -> tuple[dict[str, Json], list[tuple[str, Callable[[], Json]]]]:
     """Give the defaults of a class: plain values, and the factories of those made anew each time."""
     fields = cls.model_fields
     made = [
@@ -383,8 +386,10 @@ def _calls_of_kwargs(cls: type[AIMessage], raw: list[Json], values: dict[str, Js
 def _slices_of_calls(
     calls: Sequence[ToolCall], invalid: Sequence[InvalidToolCall]
 ) -> list[ToolCallChunk]:
-    slices = [{**call, "args": json.dumps(call["args"])} for call in calls]
-    slices += [{key: value for key, value in call.items() if key != "error"} for call in invalid]
+    slices: list[dict[str, Json]] = [
+        {**call, "args": json.dumps(to_jsonable(call["args"]))} for call in calls
+    ]
+    slices += [dict(call) for call in invalid]
     return [
         cast("ToolCallChunk", {"index": None, **part, "type": "tool_call_chunk"}) for part in slices
     ]

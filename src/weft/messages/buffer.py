@@ -17,6 +17,7 @@ from weft.protocol.blocks import Json
 __all__ = ["get_buffer_string"]
 
 LONGEST_BLOCK = 500
+CALL_KEYS = ("name", "args", "id", "type")
 
 
 def get_buffer_string(
@@ -59,7 +60,8 @@ def _as_line(message: BaseMessage, speaker: str) -> str:
     line = f"{speaker}: {message.text}"
     if isinstance(message, AIMessage):
         if message.tool_calls:
-            return f"{line}{message.tool_calls}"
+            shown = [{key: dict(call).get(key) for key in CALL_KEYS} for call in message.tool_calls]
+            return f"{line}{shown}"
         if function_call := message.additional_kwargs.get("function_call"):
             return f"{line}{function_call}"
     return line

@@ -51,20 +51,24 @@ def standard_blocks(
     content: str | Sequence[str | dict[Any, Any]],
     provider: str | None,
     *,
-    output_version: str | None = None,
+    metadata: Mapping[str, Json] | None = None,
     additional_kwargs: Mapping[str, Json] | None = None,
     calls: Sequence[Mapping[str, Json]] = (),
 ) -> list[ContentBlock]:
     """Give content as standard blocks, with reasoning and tool calls that were said beside it."""
     items = [content] if isinstance(content, str) else content
     blocks: list[Block] = []
+    metadata = metadata or {}
+    is_standard = metadata.get("output_version") == "v1"
     known = TRANSLATORS.get(provider or "")
     translators = (known, *ANY_PROVIDER) if known else ANY_PROVIDER
     for item in items:
         if isinstance(item, str):
             blocks += [{"type": "text", "text": item}] if item else []
         else:
-            blocks += _translated(item, translators, is_standard=output_version == "v1")
+            blocks += _translated(item, translators, is_standard=is_standard)
+    if known is google.translate:
+        blocks = google.with_grounding(blocks, metadata.get("grounding_metadata"))
     if additional_kwargs:
         blocks = [*reasoning.said_beside(additional_kwargs, blocks), *blocks]
     blocks = _with_calls(blocks, calls)

@@ -28,6 +28,7 @@ STANDARD_TYPES = BLOCK_TYPES
 CLIENT_CALLS = frozenset({"tool_call", "tool_call_chunk", "invalid_tool_call"})
 
 JS_SPELLINGS = {"mimeType": "mime_type", "fileId": "file_id", "data": "base64"}
+ANNOTATIONS = frozenset({"citation", "non_standard_annotation"})
 PAYLOADS = ("url", "base64", "file_id")
 FOREIGN_KEYS = frozenset(
     {"source", "cache_control_source", "file", "image_url", "image", "inline_data"}
@@ -44,8 +45,19 @@ def translate(block: Block) -> list[Block] | None:
     if kind in MEDIA_TYPES or kind == "text-plain" or "source_type" in block:
         return _media(block)
     if kind == "text":
-        return [block] if isinstance(block.get("text"), str) and "citations" not in block else None
+        return [block] if _is_standard_text(block) else None
+    if kind == "reasoning" and "reasoning" not in block and isinstance(block.get("summary"), list):
+        return None
     return [block]
+
+
+def _is_standard_text(block: Block) -> bool:
+    if not isinstance(block.get("text"), str) or "citations" in block:
+        return False
+    annotations = block.get("annotations") or []
+    return isinstance(annotations, list) and all(
+        isinstance(note, dict) and note.get("type") in ANNOTATIONS for note in annotations
+    )
 
 
 def _media(block: Block) -> list[Block] | None:
