@@ -16,7 +16,7 @@ from tests.load.values import json_values, python_values, same
 from weft.documents import Document
 from weft.exceptions import SchemaError, UsageError, WeftError
 from weft.load import Serializable, dumpd, dumps, load, loads
-from weft.load.dump import MAX_DEPTH
+from weft.load.dump import MAX_DEPTH, default
 from weft.load.registry import REGISTRY, Entry
 
 
@@ -245,3 +245,10 @@ def test_pretty_indents_and_other_options_go_to_json():
 
 def test_every_error_is_one_of_ours():
     assert issubclass(SchemaError, WeftError)
+
+
+def test_default_lets_the_json_module_write_our_objects():
+    text = json.dumps({"a": Document("x"), "b": len}, default=default)
+
+    assert json.loads(text)["b"]["type"] == "not_implemented"
+    assert load(json.loads(text)["a"]) == Document("x")

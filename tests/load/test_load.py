@@ -14,7 +14,16 @@ from pydantic import SecretStr
 from tests.load.values import json_values
 from weft.documents import Document
 from weft.exceptions import SchemaError, UsageError
-from weft.load import Serializable, dumpd, dumps, load, loads, register_loadable
+from weft.load import (
+    Serializable,
+    default_init_validator,
+    dumpd,
+    dumps,
+    load,
+    loads,
+    register_loadable,
+)
+from weft.load.load import Reviver
 from weft.load.registry import REGISTRY
 
 
@@ -120,7 +129,7 @@ def test_F_D02_deep_and_cyclic_values_are_schema_errors():
 
 
 def test_F_D02_more_values_than_the_limit_are_a_schema_error(monkeypatch):
-    monkeypatch.setattr(sys.modules["weft.load.load"], "MAX_VALUES", 10)
+    monkeypatch.setattr(sys.modules["weft.load._reader"], "MAX_VALUES", 10)
     with pytest.raises(SchemaError, match="more than 10 values"):
         load([[] for _ in range(20)])
 
@@ -213,11 +222,31 @@ def test_an_init_validator_of_the_caller_sees_every_object():
     assert seen == [(DOCUMENT, {"page_content": "x"})]
 
 
-def test_a_jinja2_template_is_refused_by_default():
-    from weft.load import default_init_validator
-
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"template_format": "jinja2"},
+        {"messages": [{"prompt": {"template": "{{ x }}", "template_format": "jinja2"}}]},
+    ],
+)
+@pytest.mark.parametrize("root", [("weft", "prompts"), ("langchain_core", "prompts", "prompt")])
+def test_CVE_2025_65106_a_jinja2_template_is_refused_also_inside_plain_dicts(root, kwargs):
     with pytest.raises(SchemaError, match="jinja2"):
-        default_init_validator(("weft", "prompts", "PromptTemplate"), {"template_format": "jinja2"})
+        default_init_validator((*root, "PromptTemplate"), kwargs)
+
+
+def test_data_may_speak_of_jinja2():
+    document = Document("x", metadata={"template_format": "jinja2", "base_url": "u"})
+    assert loads(dumps(document)) == document
+
+
+def test_a_reviver_keeps_its_options_for_many_dumps():
+    revive = Reviver([Document])
+
+    assert [revive(dumpd(Document(text))) for text in "ab"] == [Document("a"), Document("b")]
+    assert revive({"a": [1]}) == {"a": [1]}
+    with pytest.raises(SchemaError, match="may not be loaded here"):
+        revive(constructor("weft", "messages", "HumanMessage", content="x"))
 
 
 def test_secrets_come_back_from_the_map_and_only_from_there(registered, monkeypatch):

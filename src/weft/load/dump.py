@@ -27,7 +27,7 @@ from weft.load.serializable import (
     useful_fields,
 )
 
-__all__ = ["ESCAPE_KEY", "MAX_DEPTH", "MAX_VALUES", "dumpd", "dumps"]
+__all__ = ["ESCAPE_KEY", "MAX_DEPTH", "MAX_VALUES", "default", "dumpd", "dumps"]
 
 Json: TypeAlias = Any
 Unserializable = Literal["mark", "raise"]
@@ -72,6 +72,14 @@ def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Json:
         return _Writer(unserializable, obj).write(obj)
     except RecursionError as error:
         raise SchemaError("the value is nested too deep for the stack left here") from error
+
+
+def default(obj: object) -> Json:
+    """Write one object for `json.dumps(..., default=default)`; what cannot be written is marked.
+
+    Only `dumps` keeps look-alikes of our tags apart in the data around the object.
+    """
+    return dumpd(obj, unserializable="mark")
 
 
 class _Writer:

@@ -23,6 +23,7 @@ __all__ = [
     "class_id",
     "secret_reference",
     "to_json_not_implemented",
+    "try_neq_default",
     "useful_fields",
 ]
 
@@ -132,10 +133,8 @@ class Serializable(BaseModel):
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Show what was said: fields equal to their plain default stay out of `repr`."""
-        fields = type(self).model_fields
         for name, value in super().__repr_args__():
-            field = fields.get(name) if name else None
-            if field is None or not _equals_default(value, field.default):
+            if name is None or try_neq_default(value, name, self):
                 yield name, value
 
 
@@ -165,6 +164,12 @@ class SecretReference(dict[str, Any]):
 def secret_reference(name: str) -> SecretReference:
     """Give the shape that stands in a dump where the secret `name` was."""
     return SecretReference(lc=FORMAT_VERSION, type="secret", id=[name])
+
+
+def try_neq_default(value: object, key: str, model: BaseModel) -> bool:
+    """Say whether a field of `model` differs from its plain default."""
+    field = type(model).model_fields.get(key)
+    return field is None or not _equals_default(value, field.default)
 
 
 def class_id(cls: type[BaseModel]) -> list[str]:
