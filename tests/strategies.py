@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -169,7 +170,7 @@ def speeches(draw: st.DrawFn) -> list[Said]:
 
 def _slices(draw: st.DrawFn, text: str) -> list[str]:
     cuts = sorted(draw(st.sets(st.integers(0, len(text)), max_size=4)) | {0, len(text)})
-    return [text[start:end] for start, end in zip(cuts, cuts[1:], strict=False)] or [""]
+    return [text[start:end] for start, end in itertools.pairwise(cuts)] or [""]
 
 
 def _part(said: Said, piece: str, *, index: int | None, is_first: bool) -> Block:

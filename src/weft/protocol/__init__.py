@@ -56,7 +56,8 @@ from weft.protocol.events import (
     TextDelta,
     ToolCallDelta,
 )
-from weft.protocol.fold import FoldedMessage, FoldLimits, MessageBuilder, fold
+from weft.protocol.fold import MessageBuilder, fold
+from weft.protocol.folded import FoldedMessage, FoldLimits
 from weft.protocol.grammar import GrammarChecker, Violation, assert_valid_event_stream, check
 from weft.protocol.identity import Key
 from weft.protocol.merge import (

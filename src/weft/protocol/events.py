@@ -52,7 +52,7 @@ class ToolCallDelta(TypedDict):
 
 
 class BlockDelta(TypedDict):
-    """Replaces the given fields of the block: signatures, late ids, citations."""
+    """Replaces the given fields of the block: signatures, late ids, citations. `type` in them is the block's own."""
 
     type: Literal["block-delta"]
     fields: dict[str, Json]

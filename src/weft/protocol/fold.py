@@ -8,18 +8,19 @@ place (after the end, for a block that is not open) raises `MalformedStreamError
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal, NoReturn, TypeAlias, cast
+from typing import Final, NoReturn, TypeAlias, cast
 
 from weft.exceptions import LimitExceededError, MalformedStreamError
 from weft.protocol.blocks import MEDIA_TYPES, FinalizedContentBlock, Json, UsageInfo
 from weft.protocol.events import DELTA_FIELDS, Event, FinishReason, Role, StreamError
+from weft.protocol.folded import FoldedMessage, FoldLimits
 from weft.protocol.merge import copy_json
 from weft.protocol.promote import promote
 from weft.utils.json import mend_surrogates
 
+__all__ = ["FoldLimits", "FoldedMessage", "MessageBuilder", "fold"]
+
 Block: TypeAlias = dict[str, Json]
-Status: TypeAlias = Literal["complete", "incomplete"]
 
 UNFINISHED: Final = "the stream ended before the call was complete"
 RESPONSE_KEYS: Final = {"provider": "model_provider", "model": "model_name"}
@@ -38,32 +39,6 @@ GROWS: Final[dict[str, str]] = {
     **dict.fromkeys(MEDIA_TYPES, "data-delta"),
 }
 """The delta by which a block of each type grows; other types grow by whichever delta comes first."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoldLimits:
-    """Bounds of one message, in characters; passing one raises `LimitExceededError`."""
-
-    blocks: int = 4096
-    tool_args: int = 4 * 1024 * 1024
-    message: int = 64 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoldedMessage:
-    """What a stream of events said, as one value."""
-
-    role: Role = "ai"
-    id: str | None = None
-    blocks: list[FinalizedContentBlock] = field(default_factory=list)
-    usage: UsageInfo | None = None
-    finish_reason: FinishReason | None = None
-    metadata: dict[str, Json] = field(default_factory=dict)
-    """Start metadata merged with finish metadata; `provider` and `model` appear as `model_provider`, `model_name`."""
-    additional_kwargs: dict[str, Json] = field(default_factory=dict)
-    status: Status = "complete"
-    fields: dict[str, Json] = field(default_factory=dict)
-    """The message's own fields that travelled with its start: `name`, `tool_call_id`, `status` (of a tool)."""
 
 
 class _Open:
@@ -146,6 +121,15 @@ class MessageBuilder:
         """Whether `message-finish` was seen."""
         self.error: StreamError | None = None
         """The `error` event that ended the stream, if one did."""
+
+    @property
+    def is_started(self) -> bool:
+        """Whether anything was said."""
+        return self._started or bool(self._blocks)
+
+    def open_indexes(self) -> list[int]:
+        """Give the blocks that were started and not finished."""
+        return sorted(self._open)
 
     def feed(self, event: Mapping[str, Json]) -> None:
         """Take one event."""

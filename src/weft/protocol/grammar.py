@@ -13,7 +13,8 @@ from typing import Final
 from weft.exceptions import MalformedStreamError, WeftError
 from weft.protocol.blocks import HEAVY_FIELDS, Json
 from weft.protocol.events import DELTA_FIELDS, Event
-from weft.protocol.fold import FoldedMessage, MessageBuilder, fold
+from weft.protocol.fold import MessageBuilder, fold
+from weft.protocol.folded import FoldedMessage
 from weft.protocol.merge import GROWING_CALLS, copy_json
 from weft.protocol.promote import parse_tool_args
 from weft.protocol.replay import MessageLike, describe, replay
