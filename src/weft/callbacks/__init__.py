@@ -1,0 +1,101 @@
+"""Callbacks: handlers that observe runs, the managers that speak to them, and handlers ready to use.
+
+`dispatch_custom_event` and its twin need the config of the run under way, which stands above this package: they are
+loaded when asked for.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from weft.callbacks.base import (
+    AsyncCallbackHandler,
+    BaseCallbackHandler,
+    BaseCallbackManager,
+    CallbackManagerMixin,
+    Callbacks,
+    ChainManagerMixin,
+    LLMManagerMixin,
+    RetrieverManagerMixin,
+    RunManagerMixin,
+    ToolManagerMixin,
+)
+from weft.callbacks.file import FileCallbackHandler
+from weft.callbacks.groups import AsyncCallbackManagerForChainGroup, CallbackManagerForChainGroup
+from weft.callbacks.manager import (
+    AsyncCallbackManager,
+    AsyncCallbackManagerForChainRun,
+    AsyncCallbackManagerForLLMRun,
+    AsyncCallbackManagerForRetrieverRun,
+    AsyncCallbackManagerForToolRun,
+    AsyncParentRunManager,
+    AsyncRunManager,
+    BaseRunManager,
+    CallbackManager,
+    CallbackManagerForChainRun,
+    CallbackManagerForLLMRun,
+    CallbackManagerForRetrieverRun,
+    CallbackManagerForToolRun,
+    ParentRunManager,
+    RunManager,
+)
+from weft.callbacks.stdout import StdOutCallbackHandler
+from weft.callbacks.streaming_stdout import StreamingStdOutCallbackHandler
+from weft.callbacks.usage import UsageMetadataCallbackHandler, get_usage_metadata_callback
+
+__all__ = [
+    "AsyncCallbackHandler",
+    "AsyncCallbackManager",
+    "AsyncCallbackManagerForChainGroup",
+    "AsyncCallbackManagerForChainRun",
+    "AsyncCallbackManagerForLLMRun",
+    "AsyncCallbackManagerForRetrieverRun",
+    "AsyncCallbackManagerForToolRun",
+    "AsyncParentRunManager",
+    "AsyncRunManager",
+    "BaseCallbackHandler",
+    "BaseCallbackManager",
+    "BaseRunManager",
+    "CallbackManager",
+    "CallbackManagerForChainGroup",
+    "CallbackManagerForChainRun",
+    "CallbackManagerForLLMRun",
+    "CallbackManagerForRetrieverRun",
+    "CallbackManagerForToolRun",
+    "CallbackManagerMixin",
+    "Callbacks",
+    "ChainManagerMixin",
+    "FileCallbackHandler",
+    "LLMManagerMixin",
+    "ParentRunManager",
+    "RetrieverManagerMixin",
+    "RunManager",
+    "RunManagerMixin",
+    "StdOutCallbackHandler",
+    "StreamingStdOutCallbackHandler",
+    "ToolManagerMixin",
+    "UsageMetadataCallbackHandler",
+    "adispatch_custom_event",
+    "dispatch_custom_event",
+    "get_usage_metadata_callback",
+]
+
+_HIGHER = {"adispatch_custom_event", "dispatch_custom_event"}
+
+if TYPE_CHECKING:  # their shapes, for checkers: an import, even here, would point up
+
+    def dispatch_custom_event(
+        name: str, data: Any, *, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Tell the handlers of the run under way of an event of your own."""
+
+    async def adispatch_custom_event(
+        name: str, data: Any, *, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Tell the handlers of the run under way of an event of your own."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HIGHER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("weft.tracers._custom_events"), name)

@@ -5,7 +5,8 @@ A handler overrides the events it cares for; a hook left as it is costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from uuid import UUID
 
@@ -282,6 +283,21 @@ class BaseCallbackHandler(
 
 class AsyncCallbackHandler(BaseCallbackHandler):
     """Observes runs with `async def` hooks; also works in blocking runs, in a thread of its own."""
+
+
+def _awaited(event: str) -> Callable[..., Coroutine[Any, Any, None]]:
+    hook = getattr(BaseCallbackHandler, event)
+
+    @functools.wraps(hook)
+    async def awaited(self: AsyncCallbackHandler, *args: Any, **kwargs: Any) -> None:
+        hook(self, *args, **kwargs)
+
+    return awaited
+
+
+for _event in [name for name in dir(BaseCallbackHandler) if name.startswith("on_")]:
+    # So that an override may say `await super().on_llm_end(...)`.
+    setattr(AsyncCallbackHandler, _event, _awaited(_event))
 
 
 class BaseCallbackManager(CallbackManagerMixin):

@@ -6,13 +6,15 @@ A handler that raises is logged and the run goes on, unless the handler says `ra
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from weft._io import IO
-from weft.callbacks.base import BaseCallbackHandler
+from weft._drive import drive
+from weft._io import ASYNC, BLOCKING, IO, shield
+from weft.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 
 logger = logging.getLogger("weft.callbacks")
 
@@ -49,9 +51,9 @@ def hears(handler: BaseCallbackHandler, event: str) -> bool:
     heard = _HEARD.get(key)
     if heard is None:
         own = getattr(type(handler), event, None)
-        default = getattr(BaseCallbackHandler, event, None)
+        defaults = (getattr(BaseCallbackHandler, event, None), getattr(AsyncCallbackHandler, event, None))
         # A class without the hook at all may answer through __getattr__ (a proxy): ask it.
-        heard = _HEARD[key] = own is not default or own is None
+        heard = _HEARD[key] = own is None or own not in defaults
     return heard
 
 
@@ -65,16 +67,47 @@ def listening(handlers: Sequence[BaseCallbackHandler], event: str) -> list[BaseC
     ]
 
 
-async def tell(io: IO, handlers: Sequence[BaseCallbackHandler], event: str, *args: Any, **kwargs: Any) -> None:
+async def tell(
+    io: IO, handlers: Sequence[BaseCallbackHandler], event: str, *args: Any, **kwargs: Any
+) -> None:
     """Tell every handler that listens of an event."""
-    ignored = IGNORED_BY.get(event)
-    for handler in handlers:
+    await _tell(io, handlers, event, IGNORED_BY.get(event), args, kwargs)
+
+
+async def _tell(
+    io: IO,
+    handlers: Sequence[BaseCallbackHandler],
+    event: str,
+    ignored: str | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
+    for handler in tuple(handlers):  # a hook may add or remove handlers
         if ignored is not None and getattr(handler, ignored, False):
             continue
         if event == "on_chat_model_start" and not hears(handler, event):
-            await _tell_as_text(io, handler, *args, **kwargs)
+            await _tell_as_text(io, handler, *args, **_own(kwargs))
         elif hears(handler, event):
-            await _tell_one(io, handler, event, args, kwargs)
+            given = (_copy(args[0]), *args[1:]) if event == "on_stream_event" else args
+            await _tell_one(io, handler, event, given, _own(kwargs))
+
+
+def _own(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Each handler gets lists and dicts of its own, so that one which changes them harms nobody."""
+    own = dict(kwargs)
+    if (tags := own.get("tags")) is not None:
+        own["tags"] = list(tags)
+    if (metadata := own.get("metadata")) is not None:
+        own["metadata"] = dict(metadata)
+    return own
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in value]
+    return value
 
 
 async def _tell_one(
@@ -92,9 +125,9 @@ async def _tell_one(
         if event == "on_chat_model_start":
             await _tell_as_text(io, handler, *args, **kwargs)
         else:
-            _log(handler, event, error)
-    except Exception as error:  # noqa: BLE001  a handler's fault is logged, not the run's
-        _log(handler, event, error)
+            _complain(handler, event, error)
+    except Exception as error:
+        _complain(handler, event, error)
         if handler.raise_error:
             raise
 
@@ -110,5 +143,60 @@ async def _tell_as_text(
     await _tell_one(io, handler, "on_llm_start", (serialized, prompts, *args), kwargs)
 
 
-def _log(handler: BaseCallbackHandler, event: str, error: Exception) -> None:
-    logger.warning("%s.%s raised %r", type(handler).__name__, event, error, exc_info=handler.raise_error)
+_COMPLAINTS = "_weft_complaints"
+
+
+def _complain(handler: BaseCallbackHandler, event: str, error: Exception) -> None:
+    """Log a handler's fault once: the same fault again, on every token, would drown the log."""
+    fault = (event, type(error))
+    try:
+        seen: set[Any] = handler.__dict__.setdefault(_COMPLAINTS, set())
+    except AttributeError:  # a handler with slots has no place to remember
+        seen = set()
+    if fault in seen:
+        logger.debug("%s.%s raised %r again", type(handler).__name__, event, error)
+        return
+    seen.add(fault)
+    logger.warning(
+        "%s.%s raised %r; the run goes on%s",
+        type(handler).__name__,
+        event,
+        error,
+        " no further (raise_error)" if handler.raise_error else ", the same fault is not logged again",
+        exc_info=error,
+    )
+
+
+def handle_event(
+    handlers: list[BaseCallbackHandler],
+    event_name: str,
+    ignore_condition_name: str | None,
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
+    drive(_tell(BLOCKING, handlers, event_name, ignore_condition_name, args, kwargs))
+
+
+async def ahandle_event(
+    handlers: list[BaseCallbackHandler],
+    event_name: str,
+    ignore_condition_name: str | None,
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
+    await _tell(ASYNC, handlers, event_name, ignore_condition_name, args, kwargs)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def shielded(func: F) -> F:
+    """Let an async function finish although its caller was cancelled."""
+
+    @functools.wraps(func)
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        return await shield(func(*args, **kwargs))
+
+    return cast("F", guarded)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
@@ -54,7 +55,7 @@ class Told:
             return cast("Callable[..., Any]", self)
         event = self.event
 
-        def told(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        def told(*args: Any, **kwargs: Any) -> Any:
             body = manager._tell(event, *args, **kwargs)
             return drive(body) if manager._io.blocking else body
 
@@ -217,7 +218,7 @@ RUN_MANAGERS: dict[str, tuple[type[BaseRunManager], type[BaseRunManager]]] = {
 """Kind of run -> its manager, blocking and awaited."""
 
 
-def _recolour(manager: BaseRunManager) -> Any:  # noqa: ANN401
+def _recolour(manager: BaseRunManager) -> Any:
     for blocking, awaited in RUN_MANAGERS.values():
         if type(manager) is awaited:
             twin = blocking
@@ -287,7 +288,7 @@ class _Manager(BaseCallbackManager):
             **kwargs,
         )
 
-    def _say(self, body: Any) -> Any:  # noqa: ANN401
+    def _say(self, body: Any) -> Any:
         return drive(body) if self._io.blocking else body
 
     def on_llm_start(self, serialized: Any, prompts: list[str], run_id: UUID | None = None, **kwargs: Any) -> Any:
@@ -418,3 +419,23 @@ def child_manager(
         metadata=dict(parent.inheritable_metadata),
         inheritable_metadata=dict(parent.inheritable_metadata),
     )
+
+
+ELSEWHERE = {
+    "AsyncCallbackManagerForChainGroup": "weft.callbacks.groups",
+    "CallbackManagerForChainGroup": "weft.callbacks.groups",
+    "atrace_as_chain_group": "weft.callbacks.groups",
+    "trace_as_chain_group": "weft.callbacks.groups",
+    "ahandle_event": "weft.callbacks.dispatch",
+    "handle_event": "weft.callbacks.dispatch",
+    "shielded": "weft.callbacks.dispatch",
+    "adispatch_custom_event": "weft.tracers._custom_events",
+    "dispatch_custom_event": "weft.tracers._custom_events",
+}
+"""Names that LangChain keeps in this module -> the module that has them here."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(ELSEWHERE[name]), name)
