@@ -27,7 +27,7 @@ from weft.protocol.events import Event
 from weft.protocol.fold import MessageBuilder
 from weft.protocol.replay import message_to_events
 from weft.tracers._streaming import StreamingHandler, V2StreamingHandler
-from weft.utils.uuid import uuid7
+from weft.utils.uuid import new_id
 
 if TYPE_CHECKING:
     from weft.language_models.chat_models import BaseChatModel
@@ -267,7 +267,7 @@ def _complete(generation: ChatGeneration, model: BaseChatModel, run: Run) -> Non
 
 
 def _run_id(run: Run) -> str:
-    return f"lc_run--{run.id or uuid7()}-0"
+    return f"lc_run--{run.id or new_id()}"
 
 
 def _opening(event: Event, run: Run) -> list[Event]:
