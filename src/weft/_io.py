@@ -679,6 +679,11 @@ class Async:
         return asyncio.Lock()
 
 
+async def shield(body: Coroutine[Any, Any, T]) -> T:
+    """Wait for a body that runs to its end although the one who waits is cancelled."""
+    return await asyncio.shield(asyncio.ensure_future(body))
+
+
 async def _cancel_all(tasks: set[asyncio.Task[Any]]) -> None:
     waiting = [task for task in tasks if not task.done()]
     for task in waiting:
