@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.protocol.cost import cpu_seconds, growth
 from tests.strategies import event_streams
 from weft.exceptions import LimitExceededError, MalformedStreamError
 from weft.protocol import FoldedMessage, FoldLimits, MessageBuilder, fold
@@ -401,40 +400,28 @@ def test_looking_at_the_message_while_it_grows_changes_nothing(events):
     assert builder.result() == fold(events)
 
 
-def seconds_per_delta(count: int) -> float:
+def feeding_text(count):
     events = [text("token") for _ in range(count)]
-    best = float("inf")
-    for _ in range(3):
-        builder = fed(START, begin())
-        started = time.perf_counter()
+    builder = fed(START, begin())
+
+    def feed():
         for event in events:
             builder.feed(event)
-        best = min(best, (time.perf_counter() - started) / count)
-    return best
+
+    return feed
 
 
 def test_200_000_deltas_cost_per_delta_what_1_000_cost():
-    few = min(seconds_per_delta(1_000) for _ in range(5))
-
-    assert seconds_per_delta(200_000) < 3 * few
-    assert few < 5e-6
+    assert growth(feeding_text, 1_000, factor=200) / 200 < 2
+    assert min(cpu_seconds(feeding_text(1_000)) for _ in range(5)) / 1_000 < 4e-6
 
 
-def seconds_for_args(slices: int) -> float:
+def feeding_args(slices):
     pieces = ['{"a": "'] + ["x" * 40] * slices + ['"}']
-    events = [
-        START,
-        begin(**CALL),
-        *map(args, pieces),
-        done(**{**CALL, "type": "tool_call", "args": {}}),
-    ]
-    started = time.perf_counter()
-    fed(*events)
-    return time.perf_counter() - started
+    finish = done(**{**CALL, "type": "tool_call", "args": {"a": "x" * 40 * slices}})
+    events = [START, begin(**CALL), *map(args, pieces), finish]
+    return lambda: fed(*events)
 
 
 def test_F_U07_four_megabytes_of_arguments_are_linear():
-    half = min(seconds_for_args(50_000) for _ in range(3))
-    full = min(seconds_for_args(100_000) for _ in range(3))
-
-    assert full / half < 2.5
+    assert growth(feeding_args, 50_000) < 2.5

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.protocol.cost import cpu_seconds, growth
 from tests.strategies import partial_parts, say, speeches
 from weft.exceptions import LimitExceededError, MalformedStreamError
 from weft.protocol import EventWriter, MessageBuilder, assert_valid_event_stream, check, fold
@@ -459,20 +460,17 @@ def test_cutting_what_is_said_anywhere_gives_the_same_message(speech, indexed, d
     assert [block["type"] for block in fold(events).blocks] == [said.kind for said in speech]
 
 
-def seconds_for_text(count):
-    import time
-
+def saying_text(count):
     writer = EventWriter()
-    started = time.perf_counter()
-    for _ in range(count):
-        writer.text("token")
-    writer.finish()
-    return time.perf_counter() - started
+
+    def speak():
+        for _ in range(count):
+            writer.text("token")
+        writer.finish()
+
+    return speak
 
 
 def test_saying_twice_as_much_takes_twice_as_long():
-    half = min(seconds_for_text(20_000) for _ in range(3))
-    full = min(seconds_for_text(40_000) for _ in range(3))
-
-    assert full / half < 3.5
-    assert full / 40_000 < 20e-6
+    assert growth(saying_text, 20_000) < 2.5
+    assert min(cpu_seconds(saying_text(1_000)) for _ in range(5)) / 1_000 < 10e-6
