@@ -15,7 +15,9 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
-from typing import Generic, TypeVar
+from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from weft._io import IO
 from weft.exceptions import ModelError
@@ -29,7 +31,7 @@ ROOM = 64
 PATIENCE = 30.0
 """Seconds the end of the process waits for a feed to stop: the time of the longest batch of a large model."""
 
-_running: weakref.WeakSet[Feed[object]] = weakref.WeakSet()
+_running: weakref.WeakSet[Feed[Any]] = weakref.WeakSet()
 
 
 class Feed(Generic[T]):
@@ -98,13 +100,13 @@ class Feed(Generic[T]):
                 if self._is_ready():
                     return self._take(StopAsyncIteration)
                 arrived: asyncio.Future[None] = loop.create_future()
-                self._waiting = lambda: _settle_from_thread(loop, arrived)
+                self._waiting = partial(_settle_from_thread, loop, arrived)
             await arrived
 
     def _run(self) -> None:
         try:
             self._produce(self._emit)
-        except BaseException as error:  # noqa: BLE001  it is raised where the feed is read
+        except BaseException as error:  # raised where the feed is read
             self._error = error
         with self._changed:
             self._ended = True
@@ -152,10 +154,8 @@ def _settle_from_thread(loop: asyncio.AbstractEventLoop, arrived: asyncio.Future
         if not arrived.done():
             arrived.set_result(None)
 
-    try:
+    with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
         loop.call_soon_threadsafe(settle)
-    except RuntimeError:
-        pass  # the loop was closed meanwhile: nobody waits any more
 
 
 def stop_all() -> bool:
@@ -163,7 +163,7 @@ def stop_all() -> bool:
     feeds = [feed for feed in list(_running) if feed._process == os.getpid()]
     for feed in feeds:
         feed.close()
-    return all([feed.join(PATIENCE) for feed in feeds])
+    return not [feed for feed in feeds if not feed.join(PATIENCE)]
 
 
 # A thread that comes back from C++ into a finalised interpreter aborts the process ("exception not rethrown").

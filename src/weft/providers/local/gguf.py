@@ -56,7 +56,9 @@ def convert_minilm(weights: Path, vocabulary: Path, target: Path) -> None:
     pieces = pieces[:-1] if pieces[-1] == "" else pieces
     with weights.open("rb") as source, target.open("wb") as sink:
         start, entries = _read_header(source, weights)
-        renamed = {new: entries[old] for old, new in _tensor_names() if _require(old, entries, weights)}
+        renamed = {
+            new: entries[old] for old, new in _tensor_names() if _require(old, entries, weights)
+        }
         sink.write(_encode_head(pieces, renamed))
         for name, entry in renamed.items():
             source.seek(start + entry["data_offsets"][0])
@@ -122,7 +124,9 @@ def _copy_tensor(source: BinaryIO, sink: BinaryIO, count: int, kind: int) -> Non
         data = source.read(4 * step)
         if len(data) != 4 * step:
             raise SchemaError("the safetensors file ends in the middle of a tensor")
-        sink.write(struct.pack(f"<{step}e", *struct.unpack(f"<{step}f", data)) if kind == F16 else data)
+        sink.write(
+            struct.pack(f"<{step}e", *struct.unpack(f"<{step}f", data)) if kind == F16 else data
+        )
         left -= step
     sink.write(bytes(_padding(count * (2 if kind == F16 else 4))))
 
@@ -151,7 +155,7 @@ def _metadata(pieces: list[str]) -> list[bytes]:
         whole("bert.feed_forward_length", FEED_FORWARD),
         whole("bert.attention.head_count", HEADS),
         _string("bert.attention.layer_norm_epsilon") + struct.pack("<If", FLOAT32, 1e-12),
-        _string("bert.attention.causal") + struct.pack("<I?", BOOL, False),
+        _string("bert.attention.causal") + struct.pack("<IB", BOOL, 0),
         whole("bert.pooling_type", MEAN_POOLING),
         text("tokenizer.ggml.model", "bert"),
         text("tokenizer.ggml.pre", "default"),

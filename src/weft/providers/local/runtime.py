@@ -17,7 +17,6 @@ import http.client
 import json
 import os
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +73,7 @@ class Runtime:
         self.path = path
         self.settings = settings
         self.name = path.stem
+        self.version = str(load_library().__version__)
         self._key = secrets.token_urlsafe(24)
         self._server = _start(path, settings, self._key, self.name)
 
@@ -102,7 +102,12 @@ class Runtime:
 
     def produce(self, request: Request, emit: Emit[Chunk]) -> None:
         """Answer in this thread, handing each chunk to `emit` until it says stop."""
-        sent = {"stream_options": {"include_usage": True}, **request, "stream": True, "return_progress": True}
+        sent = {
+            "stream_options": {"include_usage": True},
+            **request,
+            "stream": True,
+            "return_progress": True,
+        }
         failure: list[ModelError] = []
 
         def on_chunk(chunk: Chunk) -> bool:
@@ -115,7 +120,9 @@ class Runtime:
         try:
             self._server.handle_chat_completions(sent, on_chunk)
         except ValueError as error:
-            raise ModelInvalidRequestError(str(error), provider=PROVIDER, model=self.name, status=400) from error
+            raise ModelInvalidRequestError(
+                str(error), provider=PROVIDER, model=self.name, status=400
+            ) from error
         except RuntimeError as error:
             raise decode_error({"code": 500, "message": str(error)}, self.name) from error
         if failure:
@@ -132,7 +139,9 @@ class Runtime:
 
     def tokenize(self, text: str, *, add_special: bool = False) -> list[int]:
         """Give the model's own tokens of a text."""
-        tokens: list[int] = self.ask("/tokenize", {"content": text, "add_special": add_special})["tokens"]
+        tokens: list[int] = self.ask("/tokenize", {"content": text, "add_special": add_special})[
+            "tokens"
+        ]
         return tokens
 
     def detokenize(self, tokens: list[int]) -> str:
@@ -174,26 +183,43 @@ class _Table:
     def __init__(self) -> None:
         self.loaded: dict[tuple[Path, Settings], Runtime] = {}
         self.lock = Lock()
+        self.is_forked = False
+        """This process was forked from one that had a model loaded: llama.cpp cannot clean up here."""
 
 
 _table = _Table()
 
 
 def unload(path: str | Path | None = None) -> None:
-    """Free one model, or all; answers under way are stopped."""
+    """Free one model, or all; answers under way are stopped. In a forked child the memory stays until its end."""
     stopped = stop_all()
     with _table.lock:
         wanted = None if path is None else Path(path).expanduser().absolute()
         for key in [key for key in _table.loaded if wanted in (None, key[0])]:
             runtime = _table.loaded.pop(key)
-            if not stopped:
+            if not stopped or _table.is_forked:
                 runtime.forget()
 
 
 def _forget_after_fork() -> None:
     for runtime in _table.loaded.values():
         runtime.forget()
-    _table.__init__()  # type: ignore[misc]  the lock may be held by a thread that is gone
+    is_forked = _table.is_forked or bool(_table.loaded)
+    if is_forked and not _table.is_forked:
+        _skip_destructors_at_exit()
+    _table.loaded, _table.is_forked = {}, is_forked
+    _table.lock = Lock()  # the old one may be held by a thread that is gone
+
+
+def _skip_destructors_at_exit() -> None:
+    """Leave a forked child by `_exit`, after Python's own end and with its status.
+
+    A static object of llama.cpp waits, when destroyed, for a thread that only the parent has. Where the C library has
+    no `on_exit` (not glibc), a child that forked after loading should end with `os._exit`, as multiprocessing does.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "on_exit"):
+        library.on_exit(library._exit, None)
 
 
 atexit.register(unload)
@@ -216,7 +242,9 @@ def default_threads() -> int:
     The threads of a computation wait for each other actively: with one more thread than free processors, 40 tokens a
     second become 5.
     """
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    usable = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    )
     return max(1, min(MOST_THREADS, usable - 1))
 
 
@@ -276,7 +304,6 @@ def _check_file(path: Path) -> None:
             model=path.stem,
         ) from error
     if magic != b"GGUF":
-        raise UsageError(f"{path} is not a GGUF file (it begins with {magic!r}); llama.cpp reads GGUF only")
-
-
-Loader = Callable[[], Runtime]
+        raise UsageError(
+            f"{path} is not a GGUF file (it begins with {magic!r}); llama.cpp reads GGUF only"
+        )
