@@ -27,8 +27,40 @@ def drive(body: Coroutine[Any, Any, T]) -> T:
         body.close()
 
 
+class Iterated(AsyncGenerator[T, None]):
+    """A blocking generator in the shape of a stream: `drive_each` takes the generator out again.
+
+    Blocking steps in a row so cost what plain generators cost.
+    """
+
+    def __init__(self, items: Generator[T, None, None]) -> None:
+        self.items = items
+
+    async def asend(self, value: None) -> T:
+        """Give the next item."""
+        item = next(self.items, _END)
+        if item is _END:
+            raise StopAsyncIteration
+        return cast("T", item)
+
+    async def athrow(self, *error: Any) -> T:  # noqa: ANN401
+        """Raise an error where the generator is."""
+        return self.items.throw(*error)
+
+    async def aclose(self) -> None:
+        """Close the generator."""
+        self.items.close()
+
+
+_END = object()
+
+
 def drive_each(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
     """Iterate an async generator that never suspends; closing this closes it, `finally` blocks included."""
+    return stream.items if isinstance(stream, Iterated) else _driven(stream)
+
+
+def _driven(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
     try:
         while True:
             step = stream.__anext__()

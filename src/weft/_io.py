@@ -378,7 +378,7 @@ class Blocking:
             raise
         finally:
             stopped = True
-            room.release(len(streams))
+            room.release(max(1, len(streams)))
             while open_streams:
                 open_streams -= ready.get() is None
 

@@ -6,14 +6,15 @@ given so far, as in LangChain.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from weft._config import Configs, get_config_list
+from weft._config import Configs, RunnableConfig
 from weft._io import IO
 from weft._run import Run
 from weft.callbacks.base import BaseCallbackHandler
+from weft.exceptions import UsageError
 
 if TYPE_CHECKING:
     from weft.runnables.base import Runnable
@@ -46,6 +47,11 @@ def plus(first: Any, second: Any) -> Any:  # noqa: ANN401
         return second
 
 
+async def one(value: Any) -> AsyncGenerator[Any, None]:  # noqa: ANN401
+    """A stream of one piece."""
+    yield value
+
+
 async def add_up(stream: AsyncGenerator[Any, None]) -> Any:  # noqa: ANN401
     """Read a stream to its end and add up its pieces; NOTHING where there were none."""
     whole: Any = NOTHING
@@ -57,15 +63,20 @@ async def add_up(stream: AsyncGenerator[Any, None]) -> Any:  # noqa: ANN401
 
 def runs_of(
     inputs: Sequence[Any], config: Configs, io: IO, kwargs: dict[str, Any]
-) -> tuple[Sequence[Run], int | None]:
-    """Make the run of each input of a batch, and say how many may run at once."""
-    if config is None:
-        first = Run.root(io, None, kwargs)
-        if first.manager is None:
-            return [first] * len(inputs), first.max_concurrency
-    configs = get_config_list(config, len(inputs))
-    runs = [Run.root(io, one, kwargs) for one in configs]
-    return runs, runs[0].max_concurrency if runs else None
+) -> tuple[Callable[[int], Run], int | None]:
+    """Say how to make the run of each input of a batch, when it is its turn, and how many may run at once."""
+    if config is not None and not isinstance(config, Mapping):
+        configs = list(config)
+        if len(configs) != len(inputs):
+            raise UsageError(f"one config per input is needed: {len(inputs)} inputs, {len(configs)} configs")
+        limit = Run.root(io, configs[0], kwargs).max_concurrency if configs else None
+        return (lambda place: Run.root(io, configs[place], kwargs)), limit
+    first = Run.root(io, config, kwargs)
+    if first.manager is None:
+        return (lambda _: first), first.max_concurrency
+    # A run id names one run: the first.
+    rest = cast("RunnableConfig", {key: value for key, value in (config or {}).items() if key != "run_id"})
+    return (lambda place: Run.root(io, rest, kwargs) if place else first), first.max_concurrency
 
 
 async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:  # noqa: ANN401
@@ -80,8 +91,8 @@ async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:  # 
 async def call(runnable: Runnable[Any, Any], value: Any, run: Run) -> Any:  # noqa: ANN401
     """Run once, told."""
     run = run.patched()
-    await begin(runnable, value, run)
     try:
+        await begin(runnable, value, run)
         output = await runnable._once(value, run)
     except BaseException as error:
         await run.tell("on_chain_error", error)
@@ -96,12 +107,17 @@ def observers(handlers: Sequence[BaseCallbackHandler]) -> list[Any]:
 
 
 async def _watch(
-    outputs: AsyncGenerator[Any, None], run: Run, ending: dict[str, Any]
+    runnable: Runnable[Any, Any],
+    told: Any,  # noqa: ANN401
+    open_outputs: Callable[[], AsyncGenerator[Any, None]],
+    run: Run,
+    ending: dict[str, Any],
 ) -> AsyncGenerator[Any, None]:
     whole: Any = NOTHING
     watching = observers(run.handlers)
     try:
-        async with aclosing(outputs):
+        await begin(runnable, told, run)
+        async with aclosing(open_outputs()) as outputs:
             async for output in outputs:
                 whole = plus(whole, output)
                 for observer in watching:
@@ -119,8 +135,7 @@ async def _watch(
 async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401
     """Stream, told."""
     run = run.patched()
-    await begin(runnable, value, run)
-    async with aclosing(_watch(runnable._pieces(value, run), run, {})) as outputs:
+    async with aclosing(_watch(runnable, value, lambda: runnable._pieces(value, run), run, {})) as outputs:
         async for output in outputs:
             yield output
 
@@ -128,17 +143,22 @@ async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGen
 async def transform(
     runnable: Runnable[Any, Any], inputs: AsyncGenerator[Any, None], run: Run
 ) -> AsyncGenerator[Any, None]:
-    """Transform, told: the input is known only when it has been read, so the end says it."""
+    """Transform, told: the input is known only when it has been read, so the end says it.
+
+    The first piece is read before the start is told, so that the steps of a sequence start in their order.
+    """
     run = run.patched()
     ending: dict[str, Any] = {}
 
-    async def heard() -> AsyncGenerator[Any, None]:
-        async with aclosing(inputs):
-            async for piece in inputs:
-                ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
-                yield piece
+    async def heard(piece: Any) -> AsyncGenerator[Any, None]:  # noqa: ANN401
+        while piece is not NOTHING:
+            ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
+            yield piece
+            piece = await anext(inputs, NOTHING)
 
-    await begin(runnable, {"input": ""}, run)
-    async with aclosing(_watch(runnable._flow(heard(), run), run, ending)) as outputs:
-        async for output in outputs:
-            yield output
+    async with aclosing(inputs):
+        first = await anext(inputs, NOTHING)
+        flow = lambda: runnable._flow(heard(first), run)  # noqa: E731
+        async with aclosing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
+            async for output in outputs:
+                yield output

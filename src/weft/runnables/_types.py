@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
 from weft._config import RunnableConfig
 
+T = TypeVar("T")
 Fields = Mapping[str, Any]
 """Field name -> (type, default), as `create_model` takes them."""
 
@@ -85,7 +86,7 @@ class Types:
 
     def get_prompts(self, config: RunnableConfig | None = None) -> list[Any]:
         """Give the prompts among the parts of this runnable."""
-        nodes = self.get_graph(config).nodes.values()
+        nodes = cast("Any", self).get_graph(config).nodes.values()
         return [node.data for node in nodes if getattr(node.data, "_run_type", None) == "prompt"]
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
@@ -156,14 +157,13 @@ def value_model(name: str, kind: Any) -> type[BaseModel]:  # noqa: ANN401
         return _root_model.__wrapped__(name, kind)
 
 
+class _LooseRoot(RootModel[T], Generic[T]):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+
 @lru_cache(maxsize=256)
 def _root_model(name: str, kind: Any) -> type[BaseModel]:  # noqa: ANN401
-    class Root(RootModel[kind]):
-        model_config = ConfigDict(arbitrary_types_allowed=True, title=name)
-
-    Root.__name__ = Root.__qualname__ = name
-    Root.__doc__ = None
-    return Root
+    return create_model(name, __base__=_LooseRoot[kind])
 
 
 def object_model(name: str, fields: Fields) -> type[BaseModel]:

@@ -117,6 +117,7 @@ class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
     async def _run_each(
         self, inputs: Sequence[Any], config: Configs, io: IO, kwargs: dict[str, Any], *, keep_errors: bool
     ) -> list[Any]:
+        inputs = inputs if isinstance(inputs, Sequence) else list(inputs)
         results: list[Any] = [None] * len(inputs)
         async with aclosing(self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)) as done:
             async for place, result in done:
@@ -126,8 +127,10 @@ class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
     async def _as_completed(
         self, inputs: Sequence[Any], config: Configs, io: IO, kwargs: dict[str, Any], *, keep_errors: bool
     ) -> AsyncGenerator[tuple[int, Any], None]:
-        runs, limit = _trace.runs_of(inputs, config, io, kwargs)
-        outcomes = io.as_completed(lambda pair: self._step(pair[0], pair[1]), zip(inputs, runs), limit=limit)
+        run_of, limit = _trace.runs_of(inputs, config, io, kwargs)
+        outcomes = io.as_completed(
+            lambda place: self._step(inputs[place], run_of(place)), range(len(inputs)), limit=limit
+        )
         async with aclosing(outcomes):
             async for place, value, error in outcomes:
                 if error is not None and not (keep_errors and isinstance(error, Exception)):

@@ -169,8 +169,8 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):
     def with_config(
         self, config: RunnableConfig | None = None, **kwargs: Any
     ) -> RunnableBinding[Input, Output]:
-        """Bind more config."""
-        return self._with(config=merge_configs(self.config, config, kwargs))  # type: ignore[arg-type]
+        """Bind more config; what was bound under the same key is replaced."""
+        return self._with(config={**self.config, **(config or {}), **kwargs})
 
     def with_types(
         self, *, input_type: Any = None, output_type: Any = None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import AsyncExitStack, aclosing, closing
 from typing import Any, TypeVar, cast
 
+from weft._drive import Iterated, drive_each
 from weft._run import Run
 from weft.exceptions import BlockingCallError
 from weft.runnables import _functions
-from weft.runnables._trace import NOTHING, plus
+from weft.runnables._trace import NOTHING, one, plus
 from weft.runnables.base import Runnable
 from weft.runnables.coerce import is_generator_function
 
@@ -58,7 +59,18 @@ class RunnableGenerator(Runnable[Input, Output]):
         given = getattr(transform, "__name__", None)
         self.name = name or (given if given and given != "<lambda>" else type(self).__name__)
 
-    async def _flow(
+    def _flow(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
+        if run.io.blocking and run.manager is None and not run.given and self._blocking is not None:
+            return Iterated(self._plain(inputs, run))
+        return self._guarded(inputs, run)
+
+    def _plain(self, inputs: AsyncGenerator[Any, None], run: Run) -> Generator[Any, None, None]:
+        with closing(drive_each(inputs)) as source:
+            yield from self._call(cast("Callable[..., Any]", self._blocking), source, run)
+
+    async def _guarded(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         if run.io.blocking and self._blocking is None:
@@ -81,13 +93,8 @@ class RunnableGenerator(Runnable[Input, Output]):
         """Give the user's generator, not yet begun."""
         return function(source, **_functions.extras(_functions.wanted(function), run))
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
-        async def once() -> AsyncGenerator[Any, None]:
-            yield input
-
-        async with aclosing(self._flow(once(), run)) as pieces:
-            async for piece in pieces:
-                yield piece
+    def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+        return self._flow(one(input), run)
 
     async def _once(self, input: Any, run: Run) -> Any:
         whole: Any = NOTHING

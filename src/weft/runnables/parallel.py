@@ -80,6 +80,8 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
         async with aclosing(run.io.merge(streams)) as merged:
             async for key, piece in merged:
                 yield AddableDict({key: piece})
+        if not streams:
+            yield AddableDict()
 
     async def _flow(
         self, inputs: AsyncGenerator[Any, None], run: Run
@@ -92,6 +94,8 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
         async with aclosing(inputs), aclosing(run.io.merge(streams)) as merged:
             async for key, piece in merged:
                 yield AddableDict({key: piece})
+        if not streams:
+            yield AddableDict()
 
     # -- types
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, SkipValidation
 
 from weft._config import RunnableConfig
 from weft._run import Run
@@ -43,7 +43,7 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
     ```
     """
 
-    input_type: Any = None
+    input_type: Any = Field(default=None, repr=False)
     """The type of the input, where it should be known."""
     func: Callable[..., Any] | None = None
     """Called with the whole input, for its effect."""
@@ -88,15 +88,18 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
             await self._look(input, run)
         return input
 
-    async def _flow(
+    def _flow(
+        self, inputs: AsyncGenerator[Other, None], run: Run
+    ) -> AsyncGenerator[Other, None]:
+        return self._looked_at(inputs, run) if self.func or self.afunc else inputs
+
+    async def _looked_at(
         self, inputs: AsyncGenerator[Other, None], run: Run
     ) -> AsyncGenerator[Other, None]:
         whole: Any = NOTHING
-        looked_at = bool(self.func or self.afunc)
         async with aclosing(inputs):
             async for piece in inputs:
-                if looked_at:
-                    whole = plus(whole, piece)
+                whole = plus(whole, piece)
                 yield piece
         if whole is not NOTHING:
             await self._look(whole, run)
@@ -115,7 +118,7 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
 class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
     """Hands a dict on with more keys; streamed, the keys that were there go first."""
 
-    mapper: RunnableParallel[dict[str, Any]]
+    mapper: SkipValidation[RunnableParallel[Any]]
     """Makes the new keys."""
 
     def __init__(self, mapper: RunnableParallel[Any] | Mapping[str, Branch], **kwargs: Any) -> None:

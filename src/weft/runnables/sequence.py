@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
@@ -85,16 +84,17 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         # Keyword arguments of the call are for the first step, as in LangChain.
         return child.patched(kwargs=run.kwargs) if place == 1 and run.kwargs else child
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
-        async def once() -> AsyncGenerator[Any, None]:
-            yield input
-
-        async with aclosing(self._flow(once(), run)) as outputs:
-            async for output in outputs:
-                yield output
+    def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+        return self._flow(_trace.one(input), run)
 
     def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
         flow = inputs
+        if run.manager is None:
+            child = run.child()
+            flow = self.first._step_transform(flow, run if run.kwargs else child)
+            for step in self.middle:
+                flow = step._step_transform(flow, child)
+            return self.last._step_transform(flow, child)
         for place, step in enumerate(self.steps, start=1):
             flow = step._step_transform(flow, self._child(run, place))
         return flow
