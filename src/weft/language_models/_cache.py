@@ -20,23 +20,21 @@ KEPT_REASONS = frozenset({"stop", "tool_use", None})
 
 
 class TurnCache:
-    """The cache of one turn; does nothing where there is none."""
+    """The cache of one turn."""
 
-    def __init__(self, cache: BaseCache | None, key: tuple[str, str], run: Run) -> None:
+    def __init__(self, cache: BaseCache, key: tuple[str, str], run: Run) -> None:
         self._cache = cache
         self._key = key
         self._run = run
 
     @classmethod
-    def of(cls, model: BaseChatModel, request: ChatRequest, run: Run) -> TurnCache:
-        """Find the cache in force for a model."""
+    def of(cls, model: BaseChatModel, request: ChatRequest, run: Run) -> TurnCache | None:
+        """Find the cache in force for a model; None where there is none."""
         cache = _in_force(model)
-        return cls(cache, cache_key(model, request) if cache is not None else ("", ""), run)
+        return None if cache is None else cls(cache, cache_key(model, request), run)
 
     async def lookup(self) -> list[ChatGeneration] | None:
         """Give the kept answer, its tokens marked as free of charge."""
-        if self._cache is None:
-            return None
         if self._run.io.blocking:
             kept = self._cache.lookup(*self._key)
         else:
@@ -47,7 +45,7 @@ class TurnCache:
 
     async def update(self, generations: list[ChatGeneration]) -> None:
         """Keep an answer that is complete; a truncated, filtered or refused one is not kept."""
-        if self._cache is None or not all(is_complete(one.message) for one in generations):
+        if not all(is_complete(one.message) for one in generations):
             return
         copies = [ChatGeneration(message=one.message.model_copy(deep=True)) for one in generations]
         if self._run.io.blocking:

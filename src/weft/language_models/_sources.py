@@ -127,11 +127,15 @@ async def _replayed(
 
 async def generate(model: BaseChatModel, request: ChatRequest, run: Run) -> ChatResult:
     """Give the model's whole answer from `_generate` or `_agenerate`."""
-    written = written_by(type(model))
-    hook = written.one_of(run.io.blocking, "_generate", "_agenerate") or "_generate"
-    manager = run.run_manager("llm")
-    arguments = {**_arguments(request), "run_manager": manager}
-    if hook == "_agenerate" and run.io.blocking:
-        return await run.io.settle(model._agenerate(request.messages, **arguments))
-    result: ChatResult = await run.io.call(getattr(model, hook), request.messages, **arguments)
+    hook = _whole_hook(type(model), run.io.blocking)
+    arguments = {"stop": request.stop, "run_manager": run.run_manager("llm"), **request.options}
+    if run.io.blocking:
+        result = getattr(model, hook)(request.messages, **arguments)
+        return await run.io.settle(result) if hook == "_agenerate" else result
+    result = await run.io.call(getattr(model, hook), request.messages, **arguments)
     return result
+
+
+@cache
+def _whole_hook(cls: type[Any], blocking: bool) -> str:  # noqa: FBT001
+    return written_by(cls).one_of(blocking, "_generate", "_agenerate") or "_generate"

@@ -40,7 +40,9 @@ class Turn:
 
     def __init__(self, model: BaseChatModel, value: Any, run: Run, *, stream: bool) -> None:
         self.model = model
-        self.run = run.with_local(model.callbacks, model.tags, model.metadata, verbose=model.verbose).patched()
+        self.run = run.with_local(model.callbacks, model.tags, model.metadata, verbose=model.verbose)
+        if self.run is run and run.manager is not None:
+            self.run = run.patched()  # a run is begun once: this turn's own
         self.value = value
         self.stream = stream
         self.request: ChatRequest | None = None
@@ -97,8 +99,8 @@ class Turn:
 
     async def _open(self) -> ChatRequest:
         request = self.model._request(self.value, self.run, stream=self.stream)
-        self._is_watched = bool(listening(self.run.handlers, "on_stream_event"))
         if self.run.manager is not None:
+            self._is_watched = bool(listening(self.run.handlers, "on_stream_event"))
             await self.model._tell_start(request, self.run)
         try:
             self.request = await self.model._preprocess(request, self.run)
@@ -111,7 +113,7 @@ class Turn:
         written = _sources.written_by(type(self.model))
         if not written.generates:
             return True
-        if self.model._streaming_disabled(self.run.kwargs):
+        if self.run.manager is None or self.model._streaming_disabled(self.run.kwargs):
             return False
         if any(isinstance(handler, V2StreamingHandler) for handler in self.run.handlers):
             return True
@@ -121,7 +123,7 @@ class Turn:
 
     async def _said(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         cache = TurnCache.of(self.model, request, self.run)
-        kept = await cache.lookup()
+        kept = await cache.lookup() if cache is not None else None
         if kept is not None:
             self.message = cast("AIMessage", kept[0].message)
             for event in message_to_events(self.message):
@@ -132,7 +134,8 @@ class Turn:
             async for event in events:
                 yield event
         self.message = self._assembled()
-        await cache.update([ChatGeneration._trusted(self.message)])
+        if cache is not None:
+            await cache.update([ChatGeneration._trusted(self.message)])
 
     async def _attempts(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Ask until an answer comes, or an error that may not be tried again; fold what passes."""
@@ -142,7 +145,8 @@ class Turn:
             is_delivered = False
             feed = self.builder.feed
             try:
-                await self.model._wait_for_turn(self.run)
+                if self.model.rate_limiter is not None:
+                    await self.model._wait_for_turn(self.run)
                 async with aclosing(_sources.speak(self.model, request, self.run)) as events:
                     async for event in events:
                         if is_delivered and event["event"] == "content-block-delta":
@@ -189,14 +193,15 @@ class Turn:
 
     async def _whole(self, request: ChatRequest) -> ChatResult:
         cache = TurnCache.of(self.model, request, self.run)
-        kept = await cache.lookup()
+        kept = await cache.lookup() if cache is not None else None
         if kept is not None:
             return ChatResult(generations=kept)
         policy = effective(self.model._retry_policy)
         while True:
             self.attempts += 1
             try:
-                await self.model._wait_for_turn(self.run)
+                if self.model.rate_limiter is not None:
+                    await self.model._wait_for_turn(self.run)
                 result = await _sources.generate(self.model, request, self.run)
                 break
             except ModelError as error:
@@ -206,7 +211,8 @@ class Turn:
         for generation in result.generations:
             _complete(generation, self.model, self.run)
         result = await self.model._postprocess(request, result, self.run)
-        await cache.update(result.generations)
+        if cache is not None:
+            await cache.update(result.generations)
         return result
 
     def _assembled(self) -> AIMessage:
