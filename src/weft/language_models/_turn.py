@@ -61,22 +61,27 @@ class Turn:
         """Give the turn as events, callbacks told."""
         request = await self._open()
         view = self._view()
+        is_told = self._is_watched or view is not None
         try:
-            async with aclosing(self._said(request)) as said:
+            cache = TurnCache.of(self.model, request, self.run)
+            kept = await cache.lookup() if cache is not None else None
+            said = self._attempts(request) if kept is None else self._kept(kept)
+            async with aclosing(said):
                 async for event in said:
-                    if self._is_watched:
-                        await self.run.tell("on_stream_event", event)
-                    if view is not None:
-                        await self._tell_token(view, event)
+                    if is_told:
+                        await self._tell_event(event, view)
                     yield event
             result = await self._conclude(request)
+            if cache is not None and kept is None:
+                await cache.update(result.generations)
         except GeneratorExit:
             await self._fail(StreamClosedError("the stream was closed before its end", **self._where()))
             raise
         except BaseException as error:
             await self._fail(error)
             raise
-        await self._tell_end(result)
+        if self.run.manager is not None:
+            await self._tell_end(result)
 
     async def answer(self) -> ChatResult:
         """Give the end of the turn, callbacks told."""
@@ -92,7 +97,8 @@ class Turn:
         except BaseException as error:
             await self._fail(error)
             raise
-        await self._tell_end(result)
+        if self.run.manager is not None:
+            await self._tell_end(result)
         return result
 
     # -- phases
@@ -121,21 +127,12 @@ class Turn:
         self.tokens = self.tokens or v1
         return v1 and written.speaks
 
-    async def _said(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
-        cache = TurnCache.of(self.model, request, self.run)
-        kept = await cache.lookup() if cache is not None else None
-        if kept is not None:
-            self.message = cast("AIMessage", kept[0].message)
-            for event in message_to_events(self.message):
-                self.builder.feed(event)
-                yield event
-            return
-        async with aclosing(self._attempts(request)) as events:
-            async for event in events:
-                yield event
-        self.message = self._assembled()
-        if cache is not None:
-            await cache.update([ChatGeneration._trusted(self.message)])
+    async def _kept(self, generations: list[ChatGeneration]) -> AsyncGenerator[Event, None]:
+        """Replay an answer from the cache, with the id that is returned."""
+        self.message = cast("AIMessage", generations[0].message)
+        for event in message_to_events(self.message):
+            self.builder.feed(event)
+            yield event
 
     async def _attempts(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Ask until an answer comes, or an error that may not be tried again; fold what passes."""
@@ -222,9 +219,11 @@ class Turn:
         return message
 
     async def _conclude(self, request: ChatRequest) -> ChatResult:
-        message = cast("AIMessage", self.message)
+        message = self.message or self._assembled()
         result = ChatResult(generations=[ChatGeneration._trusted(message)])
-        return await self.model._postprocess(request, result, self.run)
+        result = await self.model._postprocess(request, result, self.run)
+        self.message = cast("AIMessage", result.generations[0].message)
+        return result
 
     # -- ends
 
@@ -245,16 +244,17 @@ class Turn:
         await self.run.tell("on_llm_error", error, response=partial)
 
     async def _tell_end(self, result: ChatResult) -> None:
-        if self.run.manager is not None:
-            told = LLMResult(generations=[result.generations], llm_output=result.llm_output)
-            await self.run.tell("on_llm_end", told)
+        told = LLMResult(generations=[result.generations], llm_output=result.llm_output)
+        await self.run.tell("on_llm_end", told)
 
     def _view(self) -> ChunkView | None:
         wanted = self.tokens and listening(self.run.handlers, "on_llm_new_token")
         return ChunkView(self.model._output_version) if wanted else None
 
-    async def _tell_token(self, view: ChunkView, event: Event) -> None:
-        chunk = view.feed(event)
+    async def _tell_event(self, event: Event, view: ChunkView | None) -> None:
+        if self._is_watched:
+            await self.run.tell("on_stream_event", event)
+        chunk = view.feed(event) if view is not None else None
         if chunk is not None:
             generation = ChatGenerationChunk(message=chunk)
             await self.run.tell("on_llm_new_token", str(chunk.text), chunk=generation)

@@ -14,9 +14,12 @@ CallOptions = dict[str, Any]
 """Keyword arguments of a call: tools, tool_choice, response_format, temperature, and what a provider knows besides."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class ChatRequest:
-    """Messages and options of one call, and whether the caller wants the answer piece by piece."""
+    """Messages and options of one call, and whether the caller wants the answer piece by piece.
+
+    A value: change it with `replace`. Not frozen, because a frozen dataclass costs four times as much to make.
+    """
 
     messages: list[BaseMessage]
     stop: list[str] | None = None
