@@ -153,7 +153,7 @@ def parse_calls(chunks: Sequence[ToolCallChunk]) -> ParsedCalls:
 
 def final_call(block: dict[str, Json]) -> dict[str, Json]:
     """Promote one growing call; where its stream already said what is wrong with it, that stands."""
-    final = promote(block)
+    final = promote({"type": "tool_call_chunk", **block})
     if block.get("error") is None:
         return final
     args = block.get("args")

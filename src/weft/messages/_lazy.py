@@ -59,7 +59,7 @@ class LazyFields(BaseModel):
         if name in PYDANTIC_SLOTS:
             return self._fill_slot(name)
         if name in type(self).model_fields:
-            getattr(self, "__pydantic_fields_set__")  # noqa: B009  before looking counts as saying
+            self.__pydantic_fields_set__  # noqa: B018  before looking counts as saying
             value = real_fields(self)[name] = self._lazy_value(name)
             return value
         return super().__getattr__(name)  # type: ignore[misc]
@@ -72,9 +72,8 @@ class LazyFields(BaseModel):
         object.__setattr__(self, name, value)
         return value
 
-    @property
-    def __dict__(self) -> Fields:
-        """All fields, in the order of the model."""
+    def _fill_fields(self) -> None:
+        """Work out every field that is missing."""
         fields = real_fields(self)
         names = type(self).model_fields
         if len(fields) < len(names):
@@ -84,7 +83,12 @@ class LazyFields(BaseModel):
             fields.clear()
             fields.update(whole)
             fields.update(others)
-        return fields
+
+    @property
+    def __dict__(self) -> Fields:
+        """All fields, in the order of the model."""
+        self._fill_fields()
+        return real_fields(self)
 
     @__dict__.setter
     def __dict__(self, fields: Fields) -> None:

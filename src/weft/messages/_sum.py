@@ -8,14 +8,14 @@ concatenation, and associative by construction. Parts are snapshots: changing a 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, TypeAlias, cast
 
 from weft.messages._calls import CallsGrowth, final_call
 from weft.messages._growth import ContentGrowth, grow_id, merge_kwargs, merge_metadata, reduce_pairs
 from weft.protocol.blocks import Json
 from weft.protocol.merge import add_usage, copy_json
 
-__all__ = ["ChunkLog", "Part", "snapshot"]
+__all__ = ["ChunkLog", "Held", "Part", "snapshot"]
 
 Part = str | dict[str, Json]
 """What a chunk says: its text if it says nothing else, else its fields."""
@@ -42,25 +42,31 @@ def snapshot(fields: dict[str, Json], extra: dict[str, Json] | None) -> Part:
 class ChunkSum:
     """The fold of the first parts of a log."""
 
-    __slots__ = ("_calls", "_content", "_fields", "_waiting", "folded")
+    __slots__ = ("_calls", "_content", "_fields", "_names", "_waiting", "folded")
 
     def __init__(self) -> None:
         self.folded = 0
         self._content = ContentGrowth()
         self._calls = CallsGrowth()
         self._fields: dict[str, Json] = {}
+        self._names: dict[str, None] = {}
         self._waiting: dict[str, list[dict[str, Json]]] = {name: [] for name in MERGED}
 
     def fold(self, parts: Iterable[Part]) -> None:
         """Take in parts, in order."""
-        add_content = self._content.add
+        texts: list[str] = []
         for part in parts:
             self.folded += 1
-            if isinstance(part, str):
-                add_content(part)
-            else:
-                add_content(part["content"])
-                self._take(part)
+            if type(part) is str:
+                texts.append(part)
+                continue
+            if texts:
+                self._content.add("".join(texts))
+                texts.clear()
+            fields = cast("dict[str, Json]", part)
+            self._content.add(fields["content"])
+            self._take(fields)
+        self._content.add("".join(texts))
 
     def value(self, name: str) -> Json:
         """Give one field of the sum, or None where no part says anything of it."""
@@ -73,6 +79,8 @@ class ChunkSum:
             return parsed[name == "invalid_tool_calls"]
         if name in MERGED:
             return self._merged(name)
+        if name == "__names__":
+            return [field for field in self._names if field != "__extra__"]
         return copy_json(self._fields.get(name))
 
     @property
@@ -101,6 +109,7 @@ class ChunkSum:
         for name, value in part.items():
             if name == "content":
                 continue
+            self._names[name] = None
             if name == "tool_call_chunks":
                 for chunk in value:
                     self._calls.add(chunk)
@@ -168,3 +177,7 @@ class ChunkLog:
         values = [folded.value(name) for name in names]
         self._spare[:] = [folded]
         return values
+
+
+Held: TypeAlias = tuple[ChunkLog, int] | tuple[ChunkLog, int, Literal["read"]]
+"""What a sum holds: a log, how much of it, and whether any field of the sum was read."""

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from weft.messages._calls import split_calls
 from weft.messages._fold import fields_of_fold
 from weft.messages._lazy import LazyFields, real_extra, real_fields, set_real_fields
-from weft.messages._sum import ChunkLog, Part, snapshot
+from weft.messages._sum import ChunkLog, Held, Part, snapshot
 from weft.messages.base import BaseMessage, BaseMessageChunk, Content
 from weft.messages.block_translators import standard_blocks
 from weft.messages.tool import default_tool_chunk_parser, default_tool_parser
@@ -50,6 +50,11 @@ LC_AUTO_PREFIX = "lc_"
 LC_ID_PREFIX = f"{LC_AUTO_PREFIX}run-"
 """Ids that begin so name the run that made the message."""
 
+CALL_FIELDS = {
+    "tool_calls": "tool_call",
+    "invalid_tool_calls": "invalid_tool_call",
+    "tool_call_chunks": "tool_call_chunk",
+}
 CHECKED_WHEN_ADDED = (
     "tool_call_chunks",
     "response_metadata",
@@ -101,15 +106,10 @@ class AIMessage(BaseMessage):
             return values
         values = dict(values)
         raw = (values.get("additional_kwargs") or {}).get("tool_calls")
-        has_calls = any(
-            values.get(name) for name in ("tool_calls", "invalid_tool_calls", "tool_call_chunks")
-        )
+        has_calls = any(values.get(name) for name in CALL_FIELDS)
         if isinstance(raw, list) and not has_calls:
             _calls_of_kwargs(cls, raw, values)
-        for name, kind in (
-            ("tool_calls", "tool_call"),
-            ("invalid_tool_calls", "invalid_tool_call"),
-        ):
+        for name, kind in CALL_FIELDS.items():
             if values.get(name) is None:
                 values.pop(name, None)
             elif isinstance(values[name], list):
@@ -183,7 +183,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
     __slots__ = ("_sum",)
 
     if TYPE_CHECKING:
-        _sum: tuple[ChunkLog, int]
+        _sum: Held | None
 
     type: Literal["AIMessageChunk"] = "AIMessageChunk"  # type: ignore[assignment]
     tool_call_chunks: list[ToolCallChunk] = Field(default_factory=list)
@@ -215,15 +215,27 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
 
     def __add__(self, other: Json) -> Self:
         """Join two pieces; the work is done when the sum is read."""
-        # Pydantic's isinstance costs as much as all the rest of this method.
-        if type(other) is not AIMessageChunk and not isinstance(other, AIMessageChunk):
+        # The hot path: a sum nobody has read, and one more plain piece. (Pydantic's isinstance alone
+        # costs as much as all of this.)
+        cls = type(self)
+        if type(other) is cls:
+            try:
+                held, right = _get_sum(self), _get_sum(other)
+            except AttributeError:
+                return self._plus(other)
+            if right is None and (held is None or len(held) == 2):
+                log, length = held or (ChunkLog([self._part()]), 1)
+                log = log.append(length, other._part())
+                chunk = cls.__new__(cls)
+                _set_sum(chunk, (log, length + 1))
+                return chunk
+        return self._plus(other)
+
+    def _plus(self, other: Json) -> Self:
+        if not isinstance(other, AIMessageChunk):
             return super().__add__(other)
-        held, right = self._held(), other._held()
-        if held is not None and real_fields(self):
-            held = self._unchanged(held)
-        if right is not None and real_fields(other):
-            right = other._unchanged(right)
-        log, length = held or (ChunkLog([self._part()]), 1)
+        held, right = self._unchanged(), other._unchanged()
+        log, length = (ChunkLog([self._part()]), 1) if held is None else held[:2]
         for part in (other._part(),) if right is None else right[0].parts[: right[1]]:
             log = log.append(length, part)
             length += 1
@@ -235,6 +247,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         """Set a field; a sum becomes a plain piece first."""
         self._settle()
         if name not in type(self).model_fields:
+            self._fill_fields()  # a piece of one field is taken to be plain text, see `_part`
             super().__setattr__(name, value)
             return
         self.__pydantic_fields_set__.add(name)
@@ -244,22 +257,31 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             fields.pop("tool_calls", None)
             fields.pop("invalid_tool_calls", None)
 
-    def _held(self) -> tuple[ChunkLog, int] | None:
+    def _held(self) -> Held | None:
         """Give the log of a sum; None for a plain piece."""
         try:
-            held: tuple[ChunkLog, int] | None = _get_sum(self)
+            held: Held | None = _get_sum(self)
         except AttributeError:  # made by Pydantic, by copy or by pickle
             return None
         return held
 
-    def _unchanged(self, held: tuple[ChunkLog, int]) -> tuple[ChunkLog, int] | None:
-        """Make sure that nobody changed a field in place after reading it; if so, this is no sum any more."""
+    def _unchanged(self) -> Held | None:
+        """Give the log of a sum, unless somebody changed a field in place after reading it."""
+        held = self._held()
+        if held is None or len(held) == 2:
+            return held
         fields = real_fields(self)
         looked = [name for name in CHECKED_WHEN_ADDED if type(fields.get(name)) in (list, dict)]
         if not looked or held[0].read(held[1], looked) == [fields[name] for name in looked]:
             return held
         self._settle()
         return None
+
+    def _read(self, held: Held, names: Sequence[str]) -> list[Json]:
+        """Read fields of a sum, and remember that somebody may now change them."""
+        if len(held) == 2:
+            _set_sum(self, (*held, "read"))
+        return held[0].read(held[1], names)
 
     def _settle(self) -> None:
         """Turn a sum into a plain piece that holds its own fields."""
@@ -290,32 +312,31 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
 
     def _lazy_value(self, name: str) -> Json:
         held = self._held()
+        is_call = name in ("tool_calls", "invalid_tool_calls")
         if held is None:
-            if name in ("tool_calls", "invalid_tool_calls"):
-                return self._own_calls()[name == "invalid_tool_calls"]
-            return super()._lazy_value(name)
-        if name in ("tool_calls", "invalid_tool_calls"):
+            return (
+                self._own_calls()[name == "invalid_tool_calls"] if is_call else _default(self, name)
+            )
+        if is_call:
+            calls, invalid = self._read(held, ["tool_calls", "invalid_tool_calls"])
             fields = real_fields(self)
-            names = ["tool_calls", "invalid_tool_calls"]
-            values = held[0].read(held[1], names)
-            for other, value in zip(names, values, strict=True):
-                fields.setdefault(other, value)
+            fields.setdefault("tool_calls", calls)
+            fields.setdefault("invalid_tool_calls", invalid)
             return fields[name]
-        value = held[0].read(held[1], [name])[0]
-        return super()._lazy_value(name) if value is None else value
+        value = self._read(held, [name])[0]
+        return _default(self, name) if value is None else value
 
     def _lazy_fields_set(self) -> set[str]:
         held = self._held()
-        if held is None:
-            return super()._lazy_fields_set()
-        parts = held[0].parts[: held[1]]
-        return {"content"}.union(*(part for part in parts if not isinstance(part, str))) - {
-            "__extra__"
-        }
+        return (
+            super()._lazy_fields_set()
+            if held is None
+            else {"content", *self._read(held, ["__names__"])[0]}
+        )
 
     def _lazy_extra(self) -> dict[str, Any]:
         held = self._held()
-        return {} if held is None else held[0].read(held[1], ["__extra__"])[0] or {}
+        return {} if held is None else self._read(held, ["__extra__"])[0] or {}
 
     def _own_calls(self) -> tuple[list[ToolCall], list[InvalidToolCall]]:
         if not self.tool_call_chunks:
@@ -349,6 +370,10 @@ def add_ai_message_chunks(left: AIMessageChunk, *others: AIMessageChunk) -> AIMe
     for other in others:
         left = left + other
     return left
+
+
+def _default(chunk: AIMessageChunk, name: str) -> Json:
+    return type(chunk).model_fields[name].get_default(call_default_factory=True)
 
 
 def _calls_part(chunk: AIMessageChunk) -> dict[str, Json]:
