@@ -17,6 +17,7 @@ import os
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -28,7 +29,7 @@ from collections.abc import (
     Mapping,
     Sized,
 )
-from contextlib import (
+from contextlib import (, suppress
     AbstractAsyncContextManager,
     AbstractContextManager,
     aclosing,
@@ -73,6 +74,13 @@ class Started(Protocol):
     def cancel(self) -> None: ...  # noqa: D102
 
 
+class Channel(Protocol):
+    """Carries items from any thread to the one body that reads them."""
+
+    def put(self, item: Any) -> None: ...
+    async def get(self) -> Any: ...
+
+
 class IO(Protocol):
     """What a body may ask of the world."""
 
@@ -111,6 +119,9 @@ class IO(Protocol):
 
     def lock(self) -> AbstractAsyncContextManager[Any]:
         """Make a lock for the bodies of one call."""
+
+    def channel(self) -> Channel:
+        """Make a channel from anywhere to one reader of this colour."""
 
 
 class Threads:
@@ -261,6 +272,39 @@ class _ThreadLock:
 
     async def __aexit__(self, *_: object) -> None:
         self._lock.release()
+
+
+class _ThreadChannel:
+    def __init__(self) -> None:
+        self._items: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.put = self._items.put
+
+    async def get(self) -> Any:
+        return self._items.get()
+
+
+class _LoopChannel:
+    """Items arrive in the order they were put, from the loop's own thread or from another one."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._home = threading.get_ident()
+        self._items: deque[Any] = deque()
+        self._arrived = asyncio.Event()
+
+    def put(self, item: Any) -> None:
+        self._items.append(item)
+        if threading.get_ident() == self._home:
+            self._arrived.set()
+            return
+        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody reads any more
+            self._loop.call_soon_threadsafe(self._arrived.set)
+
+    async def get(self) -> Any:
+        while not self._items:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._items.popleft()
 
 
 _END = object()
@@ -440,6 +484,9 @@ class Blocking:
 
     def lock(self) -> AbstractAsyncContextManager[Any]:
         return _ThreadLock()
+
+    def channel(self) -> Channel:
+        return _ThreadChannel()
 
 
 async def _in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
@@ -677,6 +724,9 @@ class Async:
 
     def lock(self) -> AbstractAsyncContextManager[Any]:
         return asyncio.Lock()
+
+    def channel(self) -> Channel:
+        return _LoopChannel()
 
 
 async def shield(body: Coroutine[Any, Any, T]) -> T:

@@ -15,6 +15,7 @@ from weft._io import IO
 from weft._run import Run
 from weft.callbacks.base import BaseCallbackHandler
 from weft.exceptions import UsageError
+from weft.tracers._streaming import StreamObserver
 
 if TYPE_CHECKING:
     from weft.runnables.base import Runnable
@@ -28,13 +29,6 @@ class _Nothing:
 
 
 NOTHING = _Nothing()
-
-
-class StreamObserver:
-    """A handler that also sees every piece of a streamed output (`astream_log`, `astream_events`)."""
-
-    def on_chunk(self, run_id: Any, chunk: Any) -> None:  # noqa: ANN401
-        """A piece of a run's output passed by."""
 
 
 def plus(first: Any, second: Any) -> Any:  # noqa: ANN401
@@ -132,8 +126,20 @@ async def _watch(
     await run.tell("on_chain_end", None if whole is NOTHING else whole, **ending)
 
 
+def _gives_pieces(runnable: Runnable[Any, Any]) -> bool:
+    """Whether its class streams; one that does not is told as one call, with its input at the start."""
+    cls = type(runnable)
+    return cls._pieces.__module__ != _BASE or cls._flow.__module__ != _BASE
+
+
+_BASE = "weft.runnables.base"
+
+
 async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401
     """Stream, told."""
+    if not _gives_pieces(runnable):
+        yield await call(runnable, value, run)
+        return
     run = run.patched()
     async with aclosing(_watch(runnable, value, lambda: runnable._pieces(value, run), run, {})) as outputs:
         async for output in outputs:
@@ -147,6 +153,11 @@ async def transform(
 
     The first piece is read before the start is told, so that the steps of a sequence start in their order.
     """
+    if not _gives_pieces(runnable):
+        whole = await add_up(inputs)
+        if whole is not NOTHING:
+            yield await call(runnable, whole, run)
+        return
     run = run.patched()
     ending: dict[str, Any] = {}
 
