@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
         try:
             while not self.transport.is_closing():
                 request = await self.read_request()
-                if request["method"] == "CONNECT":
+                if request["method"] == "CONNECT" and request["path"] not in self.world.scripts:
                     await self.connect(request)
                     return
                 await self.answer(request)

@@ -13,7 +13,14 @@ import pytest
 from tests.servers.fixtures import fault_server, fault_server_process  # noqa: F401
 from weft._drive import drive
 from weft.testing.replay import RecordingTransport, ReplayTransport
-from weft.transports import HttpOptions, NativeTransport, PyreqwestTransport, Request, Timeouts, Transport
+from weft.transports import (
+    HttpOptions,
+    NativeTransport,
+    PyreqwestTransport,
+    Request,
+    Timeouts,
+    Transport,
+)
 from weft.transports.httpx import HttpxTransport
 
 T = TypeVar("T")
@@ -58,7 +65,7 @@ class Replaying:
                 async with aclosing(response.chunks()) as chunks:
                     async for _ in chunks:
                         pass
-        except Exception:  # noqa: BLE001  the recording holds it
+        except Exception:
             if not self.recorder.path.exists():
                 raise  # refused before anything was sent
         self.inner = ReplayTransport(self.recorder.path).open(self.request, blocking=self.blocking)

@@ -11,7 +11,7 @@ import pytest
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import Caller
 from weft.exceptions import ModelTimeoutError, UsageError
-from weft.transports import Request, Timeouts
+from weft.transports import NativeTransport, Request, Timeouts
 
 PINGS = Answer([b"data: 1\n\n", ("repeat", [500, 0.02, b": ping\n\n"])], framing="chunked")
 
@@ -98,8 +98,6 @@ def test_a_timeout_frees_the_connection_at_once(live_caller: Caller, fault_serve
 
 
 def test_a_cancelled_task_is_cancelled_even_when_its_clock_rings_too(fault_server: FaultServer) -> None:
-    from weft.transports import NativeTransport
-
     url = fault_server.script("/a", Answer([b"x", ("stall", None)], framing="chunked"))
     transport = NativeTransport()
 

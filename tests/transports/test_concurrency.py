@@ -1,0 +1,262 @@
+"""One transport, used from many places: threads, loops, forks, more calls than slots, and the end of the program."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.servers import Answer, FaultServer
+from tests.transports.conftest import LIVE, Caller
+from weft._drive import drive
+from weft.exceptions import ModelTimeoutError
+from weft.transports import HttpOptions, Request, Transport, default_transport
+
+
+async def echo(transport: Transport, url: str, text: str, *, blocking: bool) -> str:
+    async with transport.open(Request(url=f"{url}/echo", body=text.encode()), blocking=blocking) as response:
+        return str(json.loads(await response.read())["body"])
+
+
+def test_F_C04_twenty_loops_one_transport_twenty_requests(
+    live: Callable[..., Transport], fault_server: FaultServer
+) -> None:
+    transport = live()
+    for turn in range(20):
+        assert asyncio.run(echo(transport, fault_server.url, f"t{turn}", blocking=False)) == f"t{turn}"
+    assert fault_server.hits("/echo") == 20
+
+
+def test_F_C04_eight_threads_with_loops_of_their_own(
+    live: Callable[..., Transport], fault_server: FaultServer
+) -> None:
+    transport = live()
+
+    def work(thread: int) -> list[str]:
+        async def body() -> list[str]:
+            calls = (echo(transport, fault_server.url, f"{thread}-{i}", blocking=False) for i in range(5))
+            return await asyncio.gather(*calls)
+
+        return [text for _ in range(3) for text in asyncio.run(body())]
+
+    with ThreadPoolExecutor(8) as threads:
+        for thread, texts in enumerate(threads.map(work, range(8))):
+            assert texts == [f"{thread}-{i}" for i in range(5)] * 3
+    assert fault_server.hits("/echo") == 8 * 15
+
+
+def test_F_C06_sixty_four_threads_mix_nothing_up(
+    live: Callable[..., Transport], fault_server: FaultServer
+) -> None:
+    transport = live()
+
+    def work(number: int) -> bool:
+        text = f"{number}-" + "x" * (number * 7 % 3000)
+        return drive(echo(transport, fault_server.url, text, blocking=True)) == text
+
+    with ThreadPoolExecutor(64) as threads:
+        assert all(threads.map(work, range(640)))
+    assert fault_server.hits("/echo") == 640
+
+
+def test_a_blocking_call_inside_a_running_loop(live: Callable[..., Transport], fault_server: FaultServer) -> None:
+    transport = live()
+
+    async def notebook_cell() -> str:
+        said = drive(echo(transport, fault_server.url, "hi", blocking=True))
+        await asyncio.sleep(0)
+        return said + await echo(transport, fault_server.url, " there", blocking=False)
+
+    assert asyncio.run(notebook_cell()) == "hi there"
+
+
+def in_child(kind: str, url: str, number: int, wrong: multiprocessing.Value) -> None:  # type: ignore[valid-type]
+    transport = TRANSPORTS[kind]
+    for turn in range(25):
+        text = f"{number}-{turn}"
+        blocking = bool(turn % 2)
+        body = echo(transport, url, text, blocking=blocking)
+        try:
+            same = (drive(body) if blocking else asyncio.run(body)) == text
+        except Exception as error:  # noqa: BLE001
+            print(repr(error), file=sys.stderr)
+            same = False
+        if not same:
+            with wrong.get_lock():
+                wrong.value += 1
+
+
+TRANSPORTS: dict[str, Transport] = {}
+
+
+def test_F_C05_a_forked_child_gets_right_answers(
+    live: Callable[..., Transport], fault_server: FaultServer
+) -> None:
+    """4 children × 25 calls after use in the parent; pyreqwest's runtime is replaced by httpx2 in the child."""
+    transport = live()
+    assert drive(echo(transport, fault_server.url, "parent", blocking=True)) == "parent"
+    assert asyncio.run(echo(transport, fault_server.url, "parent", blocking=False)) == "parent"
+    TRANSPORTS["it"] = transport
+    forks = multiprocessing.get_context("fork")
+    wrong = forks.Value("i", 0)
+    children = [
+        forks.Process(target=in_child, args=("it", fault_server.url, n, wrong)) for n in range(4)
+    ]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(20)
+    assert [child.exitcode for child in children] == [0] * 4
+    assert wrong.value == 0
+    assert drive(echo(transport, fault_server.url, "again", blocking=True)) == "again"
+    assert fault_server.hits("/echo") == 103
+
+
+def test_F_H07_a_connection_the_server_closed_while_idle_costs_nothing(
+    live: Callable[..., Transport], blocking: bool, fault_server: FaultServer
+) -> None:
+    url = fault_server.script("/a", Answer(b"x", close_after=0.02))
+    transport = live()
+
+    async def body() -> list[bytes]:
+        read = []
+        for _ in range(5):
+            async with transport.open(Request(url=url, body=b"{}"), blocking=blocking) as response:
+                read.append(await response.read())
+            await asyncio.sleep(0.08) if not blocking else time.sleep(0.08)
+        return read
+
+    assert Caller(transport, blocking=blocking).run(body()) == [b"x"] * 5
+    assert fault_server.hits("/a") == 5
+
+
+def test_connections_are_reused(live: Callable[..., Transport], blocking: bool, fault_server: FaultServer) -> None:
+    url = fault_server.script("/a", Answer([b"x", b"y"], framing="chunked"))
+    transport = live()
+
+    async def body() -> None:
+        for _ in range(5):
+            async with transport.open(Request(url=url), blocking=blocking) as response:
+                assert await response.read() == b"xy"
+
+    Caller(transport, blocking=blocking).run(body())
+    assert len({seen.connection for seen in fault_server.requests("/a")}) == 1
+
+
+def test_F_C14_more_calls_than_slots_wait_and_then_say_so(
+    live: Callable[..., Transport], fault_server: FaultServer
+) -> None:
+    url = fault_server.script("/a", Answer([b"x", ("wait", 0.3), b"y"], framing="chunked"))
+    patient = live(HttpOptions(max_connections=4, pool_timeout=10))
+    hasty = live(HttpOptions(max_connections=1, pool_timeout=0.1))
+
+    async def read(transport: Transport, blocking: bool) -> bytes:
+        async with transport.open(Request(url=url), blocking=blocking) as response:
+            return await response.read()
+
+    async def at_once(transport: Transport, many: int) -> list[bytes | BaseException]:
+        calls = (read(transport, blocking=False) for _ in range(many))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    assert asyncio.run(at_once(patient, 12)) == [b"xy"] * 12
+    one, other = sorted(asyncio.run(at_once(hasty, 2)), key=repr)
+    assert isinstance(one, ModelTimeoutError)
+    assert (one.phase, other) == ("pool", b"xy")
+    with ThreadPoolExecutor(12) as threads:
+        assert set(threads.map(lambda _: drive(read(patient, blocking=True)), range(12))) == {b"xy"}
+
+
+def test_five_hundred_at_once(live: Callable[..., Transport], fault_server: FaultServer) -> None:
+    if live.kind == "httpx":  # type: ignore[attr-defined]
+        many = 100  # its pool is quadratic in what waits; 500 take ten seconds of CPU
+    else:
+        many = 500
+    transport = live()
+
+    async def body() -> list[str]:
+        calls = (echo(transport, fault_server.url, f"n{i}", blocking=False) for i in range(many))
+        return await asyncio.gather(*calls)
+
+    assert asyncio.run(body()) == [f"n{i}" for i in range(many)]
+
+
+PROGRAM = """
+import asyncio, sys, threading, time
+from weft._drive import drive, drive_each
+from weft.transports import Request, NativeTransport, PyreqwestTransport
+from weft.transports.httpx import HttpxTransport
+
+kind, url, way = sys.argv[1:]
+transport = {"native": NativeTransport, "pyreqwest": PyreqwestTransport, "httpx": HttpxTransport}[kind]()
+
+async def pieces(blocking):
+    async with transport.open(Request(url=url), blocking=blocking) as response:
+        async for chunk in response.chunks():
+            print("got", flush=True)
+            yield chunk
+
+async def read(blocking):
+    async for _ in pieces(blocking):
+        pass
+
+if way == "blocking":
+    drive(read(True))
+elif way == "async":
+    asyncio.run(read(False))
+elif way == "exit":
+    stream = drive_each(pieces(True))
+    next(stream)
+    sys.exit(0)
+elif way == "daemon":
+    threading.Thread(target=lambda: drive(read(True)), daemon=True).start()
+    time.sleep(0.7)
+"""
+
+
+@pytest.mark.parametrize("way", ["blocking", "async"])
+@pytest.mark.parametrize("kind", [*LIVE])
+def test_F_C13_ctrl_c_ends_a_stalled_stream_at_once(kind: str, way: str, fault_server: FaultServer) -> None:
+    url = fault_server.script("/a", Answer([b"hello", ("stall", None)], framing="chunked"))
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, kind, url, way],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert program.stdout is not None
+    assert program.stdout.readline() == "got\n"
+    time.sleep(0.1)
+    program.send_signal(signal.SIGINT)
+    _, errors = program.communicate(timeout=5)
+    assert errors.strip().endswith("KeyboardInterrupt")
+    assert program.returncode == -signal.SIGINT
+    assert "Fatal" not in errors
+
+
+@pytest.mark.parametrize("way", ["exit", "daemon"])
+@pytest.mark.parametrize("kind", [*LIVE])
+def test_F_C13_a_program_ends_cleanly_with_a_stream_open(kind: str, way: str, fault_server: FaultServer) -> None:
+    url = fault_server.script("/a", Answer([b"hello", ("repeat", [500, 0.01, b"more"])], framing="chunked"))
+    program = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, kind, url, way],
+        capture_output=True, text=True, timeout=10, check=False,
+    )  # fmt: skip
+    assert program.stdout.startswith("got\n")
+    assert (program.returncode, program.stderr) == (0, "")
+
+
+def test_the_default_transport_is_one_for_all_threads() -> None:
+    found: list[Transport] = []
+    threads = [threading.Thread(target=lambda: found.append(default_transport())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(one) for one in found}) == 1

@@ -1,0 +1,144 @@
+"""The reader of HTTP/1.1, fed by hand: any split of the bytes gives the same answer."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.transports._http1 import (
+    BadHttp,
+    CutShort,
+    HeadTooLarge,
+    Reader,
+    write_connect,
+    write_request,
+)
+
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\nX-A: 2\r\n\r\n"
+    b"5;ext=1\r\nhello\r\n1 \r\n \r\n00A\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n"
+)
+
+
+def read(wire: bytes, cuts: list[int], method: str = "POST") -> tuple[Reader, bytes]:
+    reader, body = Reader(method, 64 * 1024), b""
+    edges = [0, *sorted(cut % (len(wire) + 1) for cut in cuts), len(wire)]
+    for start, end in itertools.pairwise(edges):
+        if start != end:
+            body += reader.feed(wire[start:end])
+    return reader, body
+
+
+@given(st.lists(st.integers(0, 1000)))
+def test_F_S01_any_split_of_chunks_is_the_same(cuts: list[int]) -> None:
+    reader, body = read(CHUNKED, cuts)
+    assert (reader.status, body, reader.done, reader.reusable) == (200, b"hello 0123456789", True, True)
+    assert reader.headers == [("transfer-encoding", "chunked"), ("x-a", "1"), ("x-a", "2")]
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(0, 1000)))
+def test_any_body_of_a_known_length_comes_through(data: bytes, cuts: list[int]) -> None:
+    wire = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(data) + data
+    reader, body = read(wire, cuts)
+    assert (body, reader.done) == (data, True)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=40), max_size=8), st.integers(0, 400))
+def test_F_T03_the_part_of_a_cut_chunk_is_given(pieces: list[bytes], at: int) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    wire = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+    cut = wire[: at % len(wire)]
+    reader, body = read(head + cut, [])
+    assert b"".join(pieces).startswith(body)
+    assert len(body) >= len(cut) - 6 * len(pieces) - 5
+    with pytest.raises(CutShort):
+        reader.end()
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused_or_waited_for_but_never_crashes(data: bytes) -> None:
+    for prefix in (b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"):
+        reader = Reader("POST", 1024)
+        try:
+            reader.feed(prefix + data)
+            reader.end()
+        except (BadHttp, HeadTooLarge, CutShort):
+            continue
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/2 200 OK",
+        b"HTTP/1.1 2000 OK",
+        b"HTTP/1.1 200 OK\r\nX : 1",
+        b"HTTP/1.1 200 OK\r\nX: 1\r\n folded",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1e3",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked",
+        b"HTTP/1.1 101 Switching Protocols",
+    ],
+)
+def test_a_head_that_could_be_read_two_ways_is_refused(head: bytes) -> None:
+    with pytest.raises(BadHttp):
+        Reader("POST", 1024).feed(head + b"\r\n\r\n")
+
+
+def test_what_comes_before_the_answer_is_passed_over() -> None:
+    wire = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+    reader, body = read(wire + b"HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", [])
+    assert (reader.status, body, reader.headers) == (200, b"ok", [("content-length", "2")])
+
+
+@pytest.mark.parametrize(
+    ("wire", "method"),
+    [
+        (b"HTTP/1.1 204 No Content\r\n\r\n", "POST"),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", "POST"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "HEAD"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "POST"),
+    ],
+)
+def test_answers_without_a_body_are_done_at_once(wire: bytes, method: str) -> None:
+    reader, body = read(wire, [], method)
+    assert (body, reader.done, reader.reusable) == (b"", True, True)
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 OK",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\nmore",
+    ],
+)
+def test_a_connection_in_doubt_is_not_used_again(wire: bytes) -> None:
+    reader, body = read(wire, [])
+    assert (body, reader.done, reader.reusable) == (b"x", True, False)
+
+
+def test_F_S09_endless_lines_are_stopped() -> None:
+    with pytest.raises(HeadTooLarge):
+        Reader("POST", 1000).feed(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 2000)
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with pytest.raises(BadHttp, match="size"):
+        Reader("POST", 1000).feed(chunked + b"1" * 9000)
+    with pytest.raises(HeadTooLarge):
+        Reader("POST", 1000).feed(chunked + b"0\r\n" + b"T: x\r\n" * 2000)
+    with pytest.raises(BadHttp, match="longer"):
+        Reader("POST", 1000).feed(chunked + b"1\r\nxyz\r\n")
+
+
+def test_a_request_is_written_for_a_server_and_for_a_proxy() -> None:
+    url = "http://h:81/a?b=c#d"
+    assert write_request("POST", url, {"x": "1"}, b"hi", whole_url=False) == (
+        b"POST /a?b=c HTTP/1.1\r\nHost: h:81\r\nx: 1\r\nContent-Length: 2\r\n\r\nhi"
+    )
+    assert write_request("GET", url, {}, b"", whole_url=True).startswith(b"GET http://h:81/a?b=c HTTP/1.1\r\n")
+    assert write_connect("::1", 443, "http://p").startswith(b"CONNECT [::1]:443 HTTP/1.1\r\n")

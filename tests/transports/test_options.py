@@ -1,0 +1,158 @@
+"""How transports connect: certificates, proxies, the environment, HTTP/2."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.servers import Answer, FaultServer
+from tests.transports.conftest import Caller
+from weft.exceptions import ModelConnectionError, UsageError
+from weft.transports import (
+    HttpOptions,
+    NativeTransport,
+    PyreqwestTransport,
+    Request,
+    Transport,
+    transport_for,
+)
+
+Make = Callable[..., Transport]
+
+
+@pytest.mark.parametrize("as_file", [True, False], ids=["file", "bytes"])
+def test_a_custom_ca_is_trusted(
+    live: Make, blocking: bool, fault_server: FaultServer, tmp_path: Path, as_file: bool
+) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_bytes(b"# a comment\n" + fault_server.ca_pem)
+    caller = Caller(live(HttpOptions(ca=file if as_file else fault_server.ca_pem)), blocking=blocking)
+    for _ in range(2):
+        assert caller.read(fault_server.https_url + "/ok", method="GET") == (200, b"ok")
+
+
+def test_a_cut_inside_tls_is_an_interruption(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+    """F-T03, TLS close."""
+    fault_server.script("/a", Answer([b"hello ", b"world"], framing="chunked"))
+    caller = Caller(live(HttpOptions(ca=fault_server.ca_pem)), blocking=blocking)
+    for how in ("fin", "rst"):
+        pieces, error = caller.stream(f"{fault_server.https_url}/a?cut=8&how={how}")
+        assert b"".join(pieces) == b"hello wo"
+        assert type(error).__name__ == "StreamInterruptedError"
+
+
+def test_verification_can_be_turned_off(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+    caller = Caller(live(HttpOptions(verify=False)), blocking=blocking)
+    assert caller.read(fault_server.https_url + "/ok") == (200, b"ok")
+
+
+def test_a_certificate_of_another_name_is_refused(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+    caller = Caller(live(HttpOptions(ca=fault_server.ca_pem)), blocking=blocking)
+    _, error = caller.stream(fault_server.https_url.replace("localhost", "127.0.0.1") + "/ok")
+    assert isinstance(error, ModelConnectionError)
+
+
+def test_bad_certificates_are_a_mistake(live: Make, tmp_path: Path) -> None:
+    for ca in (b"nonsense", tmp_path / "missing.pem"):
+        _, error = Caller(live(HttpOptions(ca=ca)), blocking=True).stream("https://localhost:1/")
+        assert isinstance(error, UsageError)
+
+
+def test_extra_headers_go_with_every_request_and_give_way(
+    live: Make, blocking: bool, fault_server: FaultServer
+) -> None:
+    caller = Caller(live(HttpOptions(headers={"X-Team": "weft", "X-Tag": "a"})), blocking=blocking)
+    caller.read(fault_server.url + "/ok", headers={"x-tag": "b"})
+    (seen,) = fault_server.requests()
+    assert (seen.headers["x-team"], seen.headers["x-tag"]) == ("weft", "b")
+
+
+def test_a_proxy_carries_http(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+    proxy = fault_server.other_url.replace("http://", "http://ann:p%40ss@")
+    caller = Caller(live(HttpOptions(proxy=proxy)), blocking=blocking)
+    assert caller.read("http://model.example/echo")[0] == 200
+    (seen,) = fault_server.requests()
+    assert (seen.port, seen.target) == ("other", "http://model.example/echo")
+    assert seen.headers["proxy-authorization"] == "Basic " + base64.b64encode(b"ann:p@ss").decode()
+
+
+def test_a_proxy_tunnels_https_and_sees_no_key(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+    options = HttpOptions(proxy=fault_server.other_url, ca=fault_server.ca_pem)
+    caller = Caller(live(options), blocking=blocking)
+    read = caller.read(fault_server.https_url + "/ok", headers={"Authorization": "Bearer k"})
+    assert read == (200, b"ok")
+    tunnel, call = fault_server.requests()
+    assert (tunnel.method, tunnel.port, call.port) == ("CONNECT", "other", "https")
+    assert "authorization" not in tunnel.headers
+
+
+def test_F_H09_the_environment_is_used_only_if_asked(
+    live: Make, blocking: bool, fault_server: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "ca.pem").write_bytes(fault_server.ca_pem)
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login ann password secret\n")
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, fault_server.other_url)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+
+    alone = Caller(live(), blocking=blocking)
+    alone.read(fault_server.url + "/ok")
+    _, error = alone.stream(fault_server.https_url + "/ok")
+    assert isinstance(error, ModelConnectionError)
+    (seen,) = fault_server.requests()
+    assert (seen.port, seen.target) == ("http", "/ok")
+    assert "authorization" not in seen.headers
+
+    fault_server.reset()
+    asked = Caller(live(HttpOptions(trust_env=True)), blocking=blocking)
+    asked.read(fault_server.url + "/ok")
+    (seen,) = fault_server.requests()
+    assert (seen.port, seen.target) == ("other", fault_server.url + "/ok")
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    monkeypatch.setenv("no_proxy", "localhost")
+    trusting = Caller(live(HttpOptions(trust_env=True)), blocking=blocking)
+    assert trusting.read(fault_server.https_url + "/ok") == (200, b"ok")
+
+
+def test_compression_is_asked_for_where_wanted(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+    Caller(live(HttpOptions(compression=True)), blocking=blocking).read(fault_server.url + "/ok")
+    assert fault_server.requests()[0].headers["accept-encoding"] == "gzip, deflate"
+
+
+def test_http2_falls_back_where_the_server_has_none(blocking: bool, fault_server: FaultServer) -> None:
+    options = HttpOptions(http2=True, ca=fault_server.ca_pem)
+    transport = transport_for(options)
+    assert isinstance(transport, PyreqwestTransport)
+    assert Caller(transport, blocking=blocking).read(fault_server.https_url + "/ok") == (200, b"ok")
+    transport.close()
+
+
+def test_the_native_transport_says_what_it_does_not_do() -> None:
+    with pytest.raises(UsageError, match="PyreqwestTransport"):
+        NativeTransport(HttpOptions(http2=True))
+    _, error = Caller(NativeTransport(HttpOptions(proxy="socks5://h:1")), blocking=True).stream("http://model.example/")
+    assert isinstance(error, UsageError)
+    assert isinstance(transport_for(HttpOptions(proxy="https://h:1")), PyreqwestTransport)
+    assert isinstance(transport_for(HttpOptions()), NativeTransport)
+
+
+def test_a_proxy_that_refuses_the_tunnel(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+    fault_server.script(fault_server.https_url.removeprefix("https://"), Answer(status=407))
+    options = HttpOptions(proxy=fault_server.other_url, ca=fault_server.ca_pem)
+    _, error = Caller(live(options), blocking=blocking).stream(fault_server.https_url + "/ok")
+    assert isinstance(error, ModelConnectionError)
+    assert fault_server.wait_for_open(0) == 0
+
+
+def test_get_sends_no_body(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+    caller = Caller(live(), blocking=blocking)
+    assert caller.read(fault_server.url + "/ok", method="GET") == (200, b"ok")
+    assert "content-length" not in fault_server.requests()[0].headers
+    assert Request(url="http://h").method == "POST"
