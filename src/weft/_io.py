@@ -29,13 +29,14 @@ from collections.abc import (
     Mapping,
     Sized,
 )
-from contextlib import (, suppress
+from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     aclosing,
     asynccontextmanager,
     closing,
     nullcontext,
+    suppress,
 )
 from contextvars import Context, copy_context
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
