@@ -31,6 +31,7 @@ from weft.exceptions import (
     status_error_class,
 )
 from weft.providers.local._bridge import Emit, Feed, Lock, stop_all
+from weft.providers.local.tools import ArgumentMender
 
 Json = Any
 Request = dict[str, Json]
@@ -109,13 +110,14 @@ class Runtime:
             "return_progress": True,
         }
         failure: list[ModelError] = []
+        mender = ArgumentMender()
 
         def on_chunk(chunk: Chunk) -> bool:
             if "error" in chunk:
                 failure.append(decode_error(chunk["error"], self.name))
                 return True
-            # Progress of the prompt is spoken as empty deltas; we ask for it only to be able to stop there.
-            return emit(None if "prompt_progress" in chunk else chunk)
+            told = "prompt_progress" not in chunk or says_something(chunk)
+            return emit(mender.feed(chunk) if told else None)
 
         try:
             self._server.handle_chat_completions(sent, on_chunk)
@@ -234,6 +236,16 @@ def decode_error(error: Json, model: str) -> ModelError:
     if error.get("type") == "exceed_context_size_error" or "is too large to process" in message:
         kind, status = ContextOverflowError, 400
     return kind(message, provider=PROVIDER, model=model, status=status, code=error.get("type"))
+
+
+def says_something(chunk: Chunk) -> bool:
+    """Tell a chunk of the answer from one that only reports how far the prompt is.
+
+    Progress is asked for so that an answer can be stopped before its first word. It comes as a first delta repeated,
+    except that the name of a tool whose call was begun for the model comes with it too.
+    """
+    deltas = [choice.get("delta") or {} for choice in chunk.get("choices") or ()]
+    return any(value for delta in deltas for key, value in delta.items() if key != "role")
 
 
 def default_threads() -> int:
