@@ -1,7 +1,7 @@
 """How long runnables take, ours beside LangChain's, measured in turn by the same functions.
 
-Every measure is a function of a package name (`weft` or `langchain_core`) and gives seconds per operation. The peer runs
-in a process of its own, with the interpreter that has it:
+Every measure is a function of a package name (`weft` or `langchain_core`) and gives seconds per operation. The peer
+runs in a process of its own, with the interpreter that has it:
 
     python benchmarks/runnables.py --peer path/to/python
 """
@@ -19,7 +19,13 @@ from collections.abc import Callable
 from typing import Any
 
 ROUNDS = 7
-LIMITS = {"ten_lambdas": 15, "streamed_item": 8, "streamed_item_async": 8, "batch_of_1000": 8, "abatch_of_1000": 8}
+LIMITS = {
+    "ten_lambdas": 15,
+    "streamed_item": 8,
+    "streamed_item_async": 8,
+    "batch_of_1000": 8,
+    "abatch_of_1000": 8,
+}
 """Measure -> how many times faster than the peer it must be."""
 
 
@@ -116,7 +122,14 @@ def parallel_of_two(package: str) -> float:
     return best(lambda: chain.invoke(1), 100)
 
 
-MEASURES = (ten_lambdas, streamed_item, streamed_item_async, batch_of_1000, abatch_of_1000, parallel_of_two)
+MEASURES = (
+    ten_lambdas,
+    streamed_item,
+    streamed_item_async,
+    batch_of_1000,
+    abatch_of_1000,
+    parallel_of_two,
+)
 
 
 def measure(package: str) -> dict[str, float]:

@@ -43,7 +43,7 @@ class Iterated(AsyncGenerator[T, None]):
             raise StopAsyncIteration
         return cast("T", item)
 
-    async def athrow(self, *error: Any) -> T:  # noqa: ANN401
+    async def athrow(self, *error: Any) -> T:
         """Raise an error where the generator is."""
         return self.items.throw(*error)
 

@@ -84,7 +84,9 @@ class Run:
         """Of a call made inside another one's function: the config it inherited, and the one it was given."""
 
     @classmethod
-    def blocking(cls, config: RunnableConfig | None = None, kwargs: dict[str, Any] = NO_KWARGS) -> Run:
+    def blocking(
+        cls, config: RunnableConfig | None = None, kwargs: dict[str, Any] = NO_KWARGS
+    ) -> Run:
         """Make the run of a blocking call."""
         return cls.root(BLOCKING, config, kwargs)
 
@@ -110,7 +112,7 @@ class Run:
 
     # -- what the config says
 
-    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401
+    def get(self, key: str, default: Any = None) -> Any:
         """Give a value of the config."""
         value = self.given.get(key)
         return default if value is None else value
@@ -147,18 +149,26 @@ class Run:
         return Run(self.io, _without_own(self.given), manager, NO_KWARGS)
 
     def patched(
-        self, config: RunnableConfig | None = None, kwargs: dict[str, Any] | None = None, *, io: IO | None = None
+        self,
+        config: RunnableConfig | None = None,
+        kwargs: dict[str, Any] | None = None,
+        *,
+        io: IO | None = None,
     ) -> Run:
         """Copy this run with more config merged in, other kwargs, or another colour; not yet started."""
         if not config:
             manager = self.manager
             if io is not None and manager is not None and io.blocking is not self.io.blocking:
                 manager = _recolour(manager, io)
-            return Run(io or self.io, self.given, manager, self.kwargs if kwargs is None else kwargs)
+            return Run(
+                io or self.io, self.given, manager, self.kwargs if kwargs is None else kwargs
+            )
         base = {**self.given, "callbacks": self.manager} if self.manager else self.given
         given = merge_configs(base, config)
         colour = io or self.io
-        return Run(colour, given, _listeners(colour, given), self.kwargs if kwargs is None else kwargs)
+        return Run(
+            colour, given, _listeners(colour, given), self.kwargs if kwargs is None else kwargs
+        )
 
     def over(
         self, under: RunnableConfig, factories: Sequence[ConfigFactory], kwargs: dict[str, Any]
@@ -169,7 +179,9 @@ class Run:
             given = merge_configs(_overlay(None, under), base)
         else:
             inherited, called = self.origin
-            if called.get("callbacks") is not None:  # a call's own handlers replace the inherited ones
+            if (
+                called.get("callbacks") is not None
+            ):  # a call's own handlers replace the inherited ones
                 inherited = cast("RunnableConfig", {**inherited, "callbacks": None})
             given = merge_configs(inherited, _overlay(None, under), _overlay(None, called))
         for factory in factories:
@@ -197,7 +209,10 @@ class Run:
 
     def config(self, tag: str | None = None) -> RunnableConfig:
         """Give the full config for calls nested in this run."""
-        given = cast("RunnableConfig", {key: value for key, value in self.given.items() if key not in OWN_KEYS})
+        given = cast(
+            "RunnableConfig",
+            {key: value for key, value in self.given.items() if key not in OWN_KEYS},
+        )
         config = ensure_config(given)
         nested = self.child(tag).manager
         config["callbacks"] = nested
@@ -290,7 +305,9 @@ def _overlay(inherited: RunnableConfig | None, config: RunnableConfig | None) ->
 def _without_own(given: RunnableConfig) -> RunnableConfig:
     if OWN_KEYS.isdisjoint(given):
         return given
-    return cast("RunnableConfig", {key: value for key, value in given.items() if key not in OWN_KEYS})
+    return cast(
+        "RunnableConfig", {key: value for key, value in given.items() if key not in OWN_KEYS}
+    )
 
 
 def _manager_class(io: IO) -> type[Manager]:

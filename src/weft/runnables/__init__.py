@@ -14,3 +14,30 @@ from weft.runnables.router import RouterInput, RouterRunnable
 from weft.runnables.sequence import RunnableSequence
 from weft.runnables.serializable import RunnableSerializable
 from weft.runnables.utils import AddableDict, aadd, add
+
+__all__ = [
+    "AddableDict",
+    "RouterInput",
+    "RouterRunnable",
+    "Runnable",
+    "RunnableAssign",
+    "RunnableBinding",
+    "RunnableBranch",
+    "RunnableConfig",
+    "RunnableEach",
+    "RunnableGenerator",
+    "RunnableLambda",
+    "RunnableMap",
+    "RunnableParallel",
+    "RunnablePassthrough",
+    "RunnablePick",
+    "RunnableSequence",
+    "RunnableSerializable",
+    "aadd",
+    "add",
+    "chain",
+    "ensure_config",
+    "get_config_list",
+    "merge_configs",
+    "patch_config",
+]

@@ -33,7 +33,7 @@ class Forward(Generic[Input, Output]):
     def __or__(self, other: Callable[[Output], Other]) -> RunnableSequence[Input, Other]: ...
     @overload
     def __or__(self, other: Callable[..., Any]) -> RunnableSequence[Input, Any]: ...
-    def __or__(self, other: Any) -> RunnableSequence[Input, Any]:  # noqa: ANN401
+    def __or__(self, other: Any) -> RunnableSequence[Input, Any]:
         """Run this, then the other: a runnable, a function, or a dict of them."""
         return self.pipe(other)
 
@@ -41,7 +41,7 @@ class Forward(Generic[Input, Output]):
     def __ror__(self, other: Mapping[str, Any]) -> RunnableSequence[Any, Output]: ...
     @overload
     def __ror__(self, other: Callable[[Other], Any]) -> RunnableSequence[Other, Output]: ...
-    def __ror__(self, other: Any) -> RunnableSequence[Any, Output]:  # noqa: ANN401
+    def __ror__(self, other: Any) -> RunnableSequence[Any, Output]:
         """Run the other (a function, or a dict of branches), then this."""
         from weft.runnables.sequence import sequence_of
 
@@ -77,7 +77,7 @@ class Forward(Generic[Input, Output]):
         return RunnableBinding(bound=self._me(), config=given)
 
     def with_types(
-        self, *, input_type: Any = None, output_type: Any = None  # noqa: ANN401
+        self, *, input_type: Any = None, output_type: Any = None
     ) -> Runnable[Input, Output]:
         """Say the types of input and output, where they cannot be inferred."""
         from weft.runnables.binding import RunnableBinding
@@ -88,7 +88,7 @@ class Forward(Generic[Input, Output]):
 
     # -- of lists and dicts
 
-    def map(self) -> Runnable[Sequence[Input], list[Output]]:  # type: ignore[type-var]
+    def map(self) -> Runnable[Sequence[Input], list[Output]]:
         """Give a runnable that runs this for each item of a list."""
         from weft.runnables.each import RunnableEach
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+)
 from operator import itemgetter
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -30,7 +38,7 @@ def extras(wants: tuple[str, ...], run: Run) -> dict[str, Any]:
     return given
 
 
-async def call(function: Callable[..., Any], value: Any, run: Run) -> Any:  # noqa: ANN401
+async def call(function: Callable[..., Any], value: Any, run: Run) -> Any:
     """Call a function; runnables that it calls are children of this run."""
     with run.current():
         return await run.io.call(function, value, **extras(wanted(function), run))
@@ -42,14 +50,16 @@ STREAMS = (Iterator, AsyncIterator, Iterable, AsyncIterable, Generator, AsyncGen
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    target = function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004
+    target = (
+        function if inspect.isroutine(function) else getattr(type(function), "__call__", function)
+    )  # noqa: B004
     try:
         return get_type_hints(target)
     except (NameError, TypeError, AttributeError):
         return dict(getattr(target, "__annotations__", {}))
 
 
-def parameter_type(function: Callable[..., Any] | None) -> Any:  # noqa: ANN401
+def parameter_type(function: Callable[..., Any] | None) -> Any:
     """Give the annotated type of the first parameter."""
     try:
         first = next(iter(inspect.signature(function).parameters), None)  # type: ignore[arg-type]
@@ -58,12 +68,12 @@ def parameter_type(function: Callable[..., Any] | None) -> Any:  # noqa: ANN401
     return _hints(function).get(first or "", Any) if function else Any
 
 
-def return_type(function: Callable[..., Any] | None) -> Any:  # noqa: ANN401
+def return_type(function: Callable[..., Any] | None) -> Any:
     """Give the annotated type of the result."""
     return _hints(function).get("return", Any) if function else Any
 
 
-def iterated(annotation: Any) -> Any:  # noqa: ANN401
+def iterated(annotation: Any) -> Any:
     """Give what a stream annotation iterates over: `str` of `Iterator[str]`."""
     arguments = get_args(annotation)
     return arguments[0] if arguments and get_origin(annotation) in STREAMS else Any
@@ -71,4 +81,4 @@ def iterated(annotation: Any) -> Any:  # noqa: ANN401
 
 def item_keys(function: Callable[..., Any] | None) -> tuple[Any, ...]:
     """Give the keys that an `itemgetter` reads."""
-    return tuple(function.__reduce__()[1]) if isinstance(function, itemgetter) else ()  # type: ignore[misc]
+    return tuple(function.__reduce__()[1]) if isinstance(function, itemgetter) else ()

@@ -1,143 +1,239 @@
 """Classes written for LangChain: they override `invoke`, `stream` and friends instead of `_once` and `_pieces`.
 
-`adopt` looks once, when a class is made, at who is nearer in its ancestry: a hand-written public method or one of our
-behaviours. Where the public method is nearer, a parent's step calls it. The public methods of `Runnable` itself never
-go through a step, so `super().invoke()` inside an override does not come back to the override.
+`adopt` looks once, when a class is made, at what is nearer in its ancestry: a hand-written public method or one of our
+behaviours. The rules, which give what LangChain gives:
+
+- A parent's step calls the hand-written method where that is nearer than our behaviour of the same kind.
+- What was not written is derived from what was: `stream` from `invoke`, `transform` from `stream`, and an `a…` twin
+  from the blocking method, in a thread. A streaming behaviour that is inherited stays, even if `invoke` was overridden.
+- The public methods of `Runnable` never call their own override, so `super().invoke()` does not come back to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from functools import cache
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from weft._run import Run
 from weft.exceptions import BlockingCallError
+from weft.runnables._trace import NOTHING, add_up
 
-ONCE = ("_once", "_traced", "invoke", "ainvoke")
-PIECES = ("_pieces", "_traced_stream", "_once", "_traced", "stream", "astream", "invoke", "ainvoke")
-FLOW = ("_flow", "_traced_transform", "_pieces", "_traced_stream", "_once", "_traced", "transform", "atransform")
+FAR = 1000
+"""A place in the ancestry behind everything."""
+
+
+BEHAVIOURS = {"_once", "_traced", "_pieces", "_traced_stream", "_flow", "_traced_transform"}
+NAMES = BEHAVIOURS | {"invoke", "ainvoke", "stream", "astream", "transform", "atransform"}
+
+
+class ByHand(NamedTuple):
+    """Names of the hand-written methods that steps call, blocking and async; None where there is none."""
+
+    blocking: str | None
+    awaited: str | None
+
+
+NOT_BY_HAND = ByHand(None, None)
+
+
+class Legacy:
+    """What the classes below `Runnable` know of their hand-written methods, and LangChain's helpers to write them."""
+
+    _once_by_hand: ClassVar[ByHand] = NOT_BY_HAND
+    _pieces_by_hand: ClassVar[ByHand] = NOT_BY_HAND
+    _flow_by_hand: ClassVar[ByHand] = NOT_BY_HAND
+
+    def _call_with_config(
+        self,
+        func: Callable[..., Any],
+        input_: Any,
+        config: Any,
+        run_type: str | None = None,
+        serialized: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call a function as the traced run of this runnable."""
+        return _as_lambda(self, func).invoke(input_, config, **kwargs)
+
+    async def _acall_with_config(
+        self,
+        func: Callable[..., Any],
+        input_: Any,
+        config: Any,
+        run_type: str | None = None,
+        serialized: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call a function as the traced run of this runnable."""
+        return await _as_lambda(self, func).ainvoke(input_, config, **kwargs)
+
+    def _transform_stream_with_config(
+        self,
+        inputs: Iterator[Any],
+        transformer: Callable[..., Any],
+        config: Any,
+        run_type: str | None = None,
+        **kwargs: Any,
+    ) -> Iterator[Any]:
+        """Transform a stream as the traced run of this runnable."""
+        outputs: Iterator[Any] = _as_generator(self, transformer).transform(
+            inputs, config, **kwargs
+        )
+        return outputs
+
+    def _atransform_stream_with_config(
+        self,
+        inputs: AsyncIterator[Any],
+        transformer: Callable[..., Any],
+        config: Any,
+        run_type: str | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[Any]:
+        """Transform a stream as the traced run of this runnable."""
+        outputs: AsyncIterator[Any] = _as_generator(self, transformer).atransform(
+            inputs, config, **kwargs
+        )
+        return outputs
+
+
+def _as_lambda(runnable: Any, func: Callable[..., Any]) -> Any:
+    from weft.runnables.lambda_ import RunnableLambda  # noqa: PLC0415  it is a Runnable itself
+
+    return RunnableLambda(func, name=runnable.get_name())
+
+
+def _as_generator(runnable: Any, transformer: Callable[..., Any]) -> Any:
+    from weft.runnables.generator import RunnableGenerator  # noqa: PLC0415
+
+    return RunnableGenerator(transformer, name=runnable.get_name())
+
+
+# -- choosing, once per class
 
 
 def adopt(cls: type[Any]) -> None:
-    """Choose how parents run instances of a new class."""
-    once = _nearest(cls, ONCE)
-    if getattr(cls._traced, "_adopted", False):
-        cls._traced = next(
-            one for ancestor in cls.__mro__[1:]
-            if (one := ancestor.__dict__.get("_traced")) and not getattr(one, "_adopted", False)
-        )
-    pieces, flow = _nearest(cls, PIECES), _nearest(cls, FLOW)
-    cls._step = _call_public if once in ("invoke", "ainvoke") else cls._traced
-    if pieces in ("stream", "astream", "invoke", "ainvoke"):
-        by_hand = _nearest(cls, ("stream", "astream")) is not None and pieces in ("stream", "astream")
-        cls._step_stream = _stream_public if by_hand else _stream_once
-    else:
-        cls._step_stream = cls._traced_stream
-    if flow in ("transform", "atransform"):
-        cls._step_transform = _transform_public
-    elif cls._step_stream in (_stream_public, _stream_once):
-        cls._step_transform = _transform_by_stream
-    else:
-        cls._step_transform = cls._traced_transform
-    if once in ("invoke", "ainvoke") and "_once" not in _own_names(cls):
-        # Only the public methods were written: the twin that was not is derived from the one that was.
-        cls._traced = _twin
+    """Choose how parents run instances of a new class, and how what it did not write is derived."""
+    cls._written = frozenset(NAMES & cls.__dict__.keys())
+    once, pieces, flow = (
+        _nearest(cls, "_once", "_traced"),
+        _nearest(cls, "_pieces", "_traced_stream", "_flow", "_traced_transform"),
+        _nearest(cls, "_flow", "_traced_transform"),
+    )
+    cls._once_by_hand = _by_hand(cls, "invoke", "ainvoke", once, lend=once == FAR)
+    cls._pieces_by_hand = _by_hand(cls, "stream", "astream", pieces, lend=True)
+    cls._flow_by_hand = _by_hand(cls, "transform", "atransform", flow, lend=True)
+    has_once, has_pieces = any(cls._once_by_hand), any(cls._pieces_by_hand)
+
+    cls._traced = _call_twin if has_once and once == FAR else _inherited(cls, "_traced")
+    derived = pieces == FAR and (has_once or has_pieces)
+    cls._traced_stream = _stream_twin if derived else _inherited(cls, "_traced_stream")
+    derived = flow == FAR and ((has_once and pieces == FAR) or has_pieces)
+    cls._traced_transform = (
+        _transform_by_stream if derived else _inherited(cls, "_traced_transform")
+    )
+
+    cls._step = _call_public if has_once else cls._traced
+    cls._step_stream = _stream_public if has_pieces else cls._traced_stream
+    cls._step_transform = _transform_public if any(cls._flow_by_hand) else cls._traced_transform
 
 
-@cache
-def _own_names(cls: type[Any]) -> set[str]:
-    """Names defined below `Runnable` in the ancestry of a class."""
-    names: set[str] = set()
-    for ancestor in cls.__mro__:
+def _nearest(cls: type[Any], *names: str) -> int:
+    """Give the place of the nearest ancestor below `Runnable` that defines one of the names; FAR if none does."""
+    for place, ancestor in enumerate(cls.__mro__):
         if ancestor.__module__ == "weft.runnables.base" and ancestor.__name__ == "Runnable":
-            break
-        names |= ancestor.__dict__.keys()
-    return names
+            return FAR
+        if any(_defines(ancestor, name) for name in names):
+            return place
+    return FAR
 
 
-def _nearest(cls: type[Any], names: tuple[str, ...]) -> str | None:
-    """Give the name that the nearest ancestor below `Runnable` defines."""
-    for ancestor in cls.__mro__:
-        if ancestor.__module__ == "weft.runnables.base" and ancestor.__name__ == "Runnable":
-            return None
-        for name in names:
-            if name in ancestor.__dict__ and not getattr(ancestor.__dict__[name], "_adopted", False):
-                return name
-    return None
+def _defines(cls: type[Any], name: str) -> bool:
+    """Whether the body of a class has a name; what `adopt` sets does not count."""
+    return name in cls.__dict__.get("_written", cls.__dict__)
 
 
-def _adopted(function: Callable[..., Any]) -> Callable[..., Any]:
-    function._adopted = True  # type: ignore[attr-defined]
-    return function
+def _by_hand(cls: type[Any], blocking: str, awaited: str, behaviour: int, *, lend: bool) -> ByHand:
+    """Say which public methods are nearer than our behaviour; `lend` lets the blocking one serve async calls."""
+    nearer = [name if _nearest(cls, name) < behaviour else None for name in (blocking, awaited)]
+    return ByHand(nearer[0], nearer[1] or (nearer[0] if lend else None))
 
 
-@_adopted
-async def _call_public(self: Any, input: Any, run: Run) -> Any:  # noqa: A002, ANN401
-    names = _own_names(type(self))
-    wanted = "invoke" if run.io.blocking else "ainvoke"
-    if wanted not in names:
+def _inherited(cls: type[Any], name: str) -> Any:
+    return next(ancestor.__dict__[name] for ancestor in cls.__mro__ if _defines(ancestor, name))
+
+
+# -- running what was written by hand
+
+
+async def _call_public(self: Any, input: Any, run: Run) -> Any:
+    name = self._once_by_hand[not run.io.blocking]
+    if name is None:
         return await self._traced(input, run)
-    return await run.io.call(getattr(self, wanted), input, run.own_config(), **run.kwargs)
+    return await run.io.call(getattr(self, name), input, run.own_config(), **run.kwargs)
 
 
-@_adopted
-async def _twin(self: Any, input: Any, run: Run) -> Any:  # noqa: A002, ANN401
-    names = _own_names(type(self))
-    if "invoke" in names and not run.io.blocking:
+async def _call_twin(self: Any, input: Any, run: Run) -> Any:
+    blocking, awaited = self._once_by_hand
+    if run.io.blocking and blocking is None:
+        raise BlockingCallError(
+            f"{type(self).__name__} implements only `ainvoke`: use ainvoke or astream"
+        )
+    if not run.io.blocking and awaited == "invoke":
         return await run.io.call(self.invoke, input, run.own_config(), **run.kwargs)
-    if "ainvoke" in names and run.io.blocking and "invoke" not in names:
-        raise BlockingCallError(f"{type(self).__name__} implements only `ainvoke`: use ainvoke or astream")
     return await self._once(input, run)
 
 
-@_adopted
-async def _stream_once(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: A002, ANN401
-    yield await self._step(input, run)
-
-
-@_adopted
-async def _stream_public(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: A002, ANN401
-    names = _own_names(type(self))
-    if not run.io.blocking and "astream" in names:
-        pieces = self.astream(input, run.own_config(), **run.kwargs)
-    elif "stream" in names:
-        pieces = self.stream(input, run.own_config(), **run.kwargs)
+async def _stream_public(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    name = self._pieces_by_hand[not run.io.blocking]
+    if name is None:
+        outputs = self._traced_stream(input, run)
     else:
-        raise BlockingCallError(f"{type(self).__name__} implements only `astream`: use astream")
-    async with aclosing(run.io.each(pieces)) as outputs:
+        outputs = run.io.each(getattr(self, name)(input, run.own_config(), **run.kwargs))
+    async with aclosing(outputs):
         async for output in outputs:
             yield output
 
 
-@_adopted
-async def _transform_public(
-    self: Any, inputs: AsyncGenerator[Any, None], run: Run  # noqa: ANN401
-) -> AsyncGenerator[Any, None]:
-    names = _own_names(type(self))
-    if run.io.blocking:
-        from weft._drive import drive_each  # noqa: PLC0415
-
-        pieces = self.transform(drive_each(inputs), run.own_config(), **run.kwargs)
-    elif "atransform" in names:
-        pieces = self.atransform(inputs, run.own_config(), **run.kwargs)
-    else:
-        async with aclosing(_transform_by_stream(self, inputs, run)) as outputs:
+async def _stream_twin(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    if not run.io.blocking and self._pieces_by_hand.awaited == "stream":
+        async with aclosing(
+            run.io.each(self.stream(input, run.own_config(), **run.kwargs))
+        ) as outputs:
             async for output in outputs:
                 yield output
-        return
-    async with aclosing(run.io.each(pieces)) as outputs:
+    else:
+        yield await self._step(input, run)
+
+
+async def _transform_public(
+    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+) -> AsyncGenerator[Any, None]:
+    name = self._flow_by_hand[not run.io.blocking]
+    if name is None:
+        outputs = self._traced_transform(inputs, run)
+    elif name == "atransform":
+        outputs = run.io.each(self.atransform(inputs, run.own_config(), **run.kwargs))
+    else:
+        outputs = _transform_blocking(self, inputs, run)
+    async with aclosing(inputs), aclosing(outputs):
         async for output in outputs:
             yield output
 
 
-@_adopted
-async def _transform_by_stream(
-    self: Any, inputs: AsyncGenerator[Any, None], run: Run  # noqa: ANN401
+async def _transform_blocking(
+    self: Any, inputs: AsyncGenerator[Any, None], run: Run
 ) -> AsyncGenerator[Any, None]:
-    from weft.runnables._trace import NOTHING, add_up  # noqa: PLC0415
+    async with run.io.iterate(inputs) as source:
+        outputs = run.io.each(self.transform(source, run.own_config(), **run.kwargs))
+        async with aclosing(outputs):
+            async for output in outputs:
+                yield output
 
+
+async def _transform_by_stream(
+    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+) -> AsyncGenerator[Any, None]:
     whole = await add_up(inputs)
     if whole is NOTHING:
         return

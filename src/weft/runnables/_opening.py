@@ -1,8 +1,8 @@
 """A `stream_v2` call that has not begun: nothing happens before somebody reads the stream.
 
 `Runnable.stream_v2` makes an `Opening` and hands it to `_open_stream_v2`. A chat model returns its stream, which calls
-`begin()` when it is first read, then `end` or `fail` once (neither if `begin` itself raised). A sequence wraps the opening: its `begin` runs the steps
-before the last one. A runnable that ends in no model refuses.
+`begin()` when it is first read, then `end` or `fail` once (neither if `begin` itself raised). A sequence wraps the
+opening: its `begin` runs the steps before the last one. A runnable that ends in no model refuses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft._run import Run
 class Opening:
     """The input and the run of a stream not yet read."""
 
-    def __init__(self, input: Any, run: Run) -> None:  # noqa: A002, ANN401
+    def __init__(self, input: Any, run: Run) -> None:
         self._input = input
         self._run = run
 
@@ -30,7 +30,7 @@ class Opening:
         """Give the model's input and its run; called once, at the first read."""
         return self._input, self._run
 
-    async def end(self, output: Any) -> None:  # noqa: ANN401
+    async def end(self, output: Any) -> None:
         """The stream came to its end, or its reader closed it; `output` is what it gave."""
 
     async def fail(self, error: BaseException) -> None:
@@ -52,7 +52,7 @@ class Wrapped(Opening):
         """Give the inner input and run."""
         return await self._inner.begin()
 
-    async def end(self, output: Any) -> None:  # noqa: ANN401
+    async def end(self, output: Any) -> None:
         """Pass the end on."""
         await self._inner.end(output)
 

@@ -31,7 +31,7 @@ class _Nothing:
 NOTHING = _Nothing()
 
 
-def plus(first: Any, second: Any) -> Any:  # noqa: ANN401
+def plus(first: Any, second: Any) -> Any:
     """Add a piece to what came before; where the type has no `+` (or not this one), the newer piece stands."""
     if first is NOTHING:
         return second
@@ -41,12 +41,12 @@ def plus(first: Any, second: Any) -> Any:  # noqa: ANN401
         return second
 
 
-async def one(value: Any) -> AsyncGenerator[Any, None]:  # noqa: ANN401
+async def one(value: Any) -> AsyncGenerator[Any, None]:
     """A stream of one piece."""
     yield value
 
 
-async def add_up(stream: AsyncGenerator[Any, None]) -> Any:  # noqa: ANN401
+async def add_up(stream: AsyncGenerator[Any, None]) -> Any:
     """Read a stream to its end and add up its pieces; NOTHING where there were none."""
     whole: Any = NOTHING
     async with aclosing(stream):
@@ -62,18 +62,22 @@ def runs_of(
     if config is not None and not isinstance(config, Mapping):
         configs = list(config)
         if len(configs) != len(inputs):
-            raise UsageError(f"one config per input is needed: {len(inputs)} inputs, {len(configs)} configs")
+            raise UsageError(
+                f"one config per input is needed: {len(inputs)} inputs, {len(configs)} configs"
+            )
         limit = Run.root(io, configs[0], kwargs).max_concurrency if configs else None
         return (lambda place: Run.root(io, configs[place], kwargs)), limit
     first = Run.root(io, config, kwargs)
     if first.manager is None:
         return (lambda _: first), first.max_concurrency
     # A run id names one run: the first.
-    rest = cast("RunnableConfig", {key: value for key, value in (config or {}).items() if key != "run_id"})
+    rest = cast(
+        "RunnableConfig", {key: value for key, value in (config or {}).items() if key != "run_id"}
+    )
     return (lambda place: Run.root(io, rest, kwargs) if place else first), first.max_concurrency
 
 
-async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:  # noqa: ANN401
+async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:
     """Tell listeners that a run starts."""
     if run.manager is None:
         return
@@ -82,7 +86,7 @@ async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:  # 
     await run.begin("chain", "on_chain_start", runnable._serialized(), value, name=name, **extra)
 
 
-async def call(runnable: Runnable[Any, Any], value: Any, run: Run) -> Any:  # noqa: ANN401
+async def call(runnable: Runnable[Any, Any], value: Any, run: Run) -> Any:
     """Run once, told."""
     run = run.patched()
     try:
@@ -102,7 +106,7 @@ def observers(handlers: Sequence[BaseCallbackHandler]) -> list[Any]:
 
 async def _watch(
     runnable: Runnable[Any, Any],
-    told: Any,  # noqa: ANN401
+    told: Any,
     open_outputs: Callable[[], AsyncGenerator[Any, None]],
     run: Run,
     ending: dict[str, Any],
@@ -135,13 +139,15 @@ def _gives_pieces(runnable: Runnable[Any, Any]) -> bool:
 _BASE = "weft.runnables.base"
 
 
-async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401
+async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGenerator[Any, None]:
     """Stream, told."""
     if not _gives_pieces(runnable):
         yield await call(runnable, value, run)
         return
     run = run.patched()
-    async with aclosing(_watch(runnable, value, lambda: runnable._pieces(value, run), run, {})) as outputs:
+    async with aclosing(
+        _watch(runnable, value, lambda: runnable._pieces(value, run), run, {})
+    ) as outputs:
         async for output in outputs:
             yield output
 
@@ -161,7 +167,7 @@ async def transform(
     run = run.patched()
     ending: dict[str, Any] = {}
 
-    async def heard(piece: Any) -> AsyncGenerator[Any, None]:  # noqa: ANN401
+    async def heard(piece: Any) -> AsyncGenerator[Any, None]:
         while piece is not NOTHING:
             ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
             yield piece

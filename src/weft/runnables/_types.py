@@ -23,14 +23,14 @@ class Types:
     """Methods of `Runnable` that say what it takes and gives."""
 
     @property
-    def InputType(self) -> Any:  # noqa: ANN401, N802  LangChain's name
+    def InputType(self) -> Any:
         """The type of the input."""
-        return _plain(io_types(type(self))[0])
+        return _plain(_io_types_of(self)[0])
 
     @property
-    def OutputType(self) -> Any:  # noqa: ANN401, N802  LangChain's name
+    def OutputType(self) -> Any:
         """The type of the output."""
-        return _plain(io_types(type(self))[1])
+        return _plain(_io_types_of(self)[1])
 
     @property
     def input_schema(self) -> type[BaseModel]:
@@ -58,11 +58,15 @@ class Types:
         """Give the JSON schema of the output."""
         return self.get_output_schema(config).model_json_schema()
 
-    def _schema_before(self, following: type[BaseModel], config: RunnableConfig | None) -> type[BaseModel]:
+    def _schema_before(
+        self, following: type[BaseModel], config: RunnableConfig | None
+    ) -> type[BaseModel]:
         """What a sequence takes that begins with this runnable; `following` is what its rest takes."""
         return self.get_input_schema(config)
 
-    def _schema_after(self, previous: type[BaseModel], config: RunnableConfig | None) -> type[BaseModel]:
+    def _schema_after(
+        self, previous: type[BaseModel], config: RunnableConfig | None
+    ) -> type[BaseModel]:
         """What a sequence gives that ends with this runnable; `previous` is what its other steps give."""
         return self.get_output_schema(config)
 
@@ -75,9 +79,16 @@ class Types:
         """Give the config this runnable accepts as a Pydantic model: what is configurable, and the keys named."""
         fields: dict[str, Any] = {}
         if specs := self.config_specs:
-            fields["configurable"] = (object_model("Configurable", {s.id: _configurable(s) for s in specs}), None)
+            fields["configurable"] = (
+                object_model("Configurable", {s.id: _configurable(s) for s in specs}),
+                None,
+            )
         hints = get_type_hints(RunnableConfig) if include else {}
-        fields |= {key: (hints[key], None) for key in hints if key in (include or ()) and key != "configurable"}
+        fields |= {
+            key: (hints[key], None)
+            for key in hints
+            if key in (include or ()) and key != "configurable"
+        }
         return object_model(self.get_name("Config"), fields)
 
     def get_config_jsonschema(self, *, include: Sequence[str] | None = None) -> dict[str, Any]:
@@ -103,8 +114,13 @@ class Types:
 # -- generic arguments
 
 
+def _io_types_of(runnable: object) -> tuple[Any, Any]:
+    cls: Any = type(runnable)
+    return io_types(cls)
+
+
 @cache
-def io_types(cls: type[Any]) -> tuple[Any, Any]:
+def io_types(cls: Any) -> tuple[Any, Any]:
     """Give the two arguments of `Runnable[...]` in the ancestry of a class, type variables filled in."""
     found = _runnable_arguments(cls, ())
     return (found[0], found[1]) if found else (Any, Any)
@@ -127,7 +143,7 @@ def _runnable_arguments(cls: type[Any], given: tuple[Any, ...]) -> tuple[Any, ..
     return None
 
 
-def _filled(argument: Any, known: dict[Any, Any]) -> Any:  # noqa: ANN401
+def _filled(argument: Any, known: dict[Any, Any]) -> Any:
     if isinstance(argument, TypeVar):
         return known.get(argument, argument)
     inside = getattr(argument, "__parameters__", ())
@@ -136,7 +152,7 @@ def _filled(argument: Any, known: dict[Any, Any]) -> Any:  # noqa: ANN401
     return argument
 
 
-def _plain(found: Any) -> Any:  # noqa: ANN401
+def _plain(found: Any) -> Any:
     return Any if isinstance(found, TypeVar) else found
 
 
@@ -147,7 +163,7 @@ class _Loose(BaseModel):
     model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
 
 
-def value_model(name: str, kind: Any) -> type[BaseModel]:  # noqa: ANN401
+def value_model(name: str, kind: Any) -> type[BaseModel]:
     """Give a model of one value: the type itself where it is a model, else a root model named `name`."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
@@ -162,7 +178,7 @@ class _LooseRoot(RootModel[T], Generic[T]):
 
 
 @lru_cache(maxsize=256)
-def _root_model(name: str, kind: Any) -> type[BaseModel]:  # noqa: ANN401
+def _root_model(name: str, kind: Any) -> type[BaseModel]:
     return create_model(name, __base__=_LooseRoot[kind])
 
 
@@ -202,13 +218,14 @@ def is_anything(model: type[BaseModel]) -> bool:
 
 def fields_of(model: type[BaseModel]) -> dict[str, Any]:
     """Give the fields of a model as `object_model` takes them."""
-    return {
-        field.alias or name: (field.annotation, ... if field.is_required() else field.get_default(call_default_factory=True))
-        for name, field in model.model_fields.items()
-    }
+    fields: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        default = ... if field.is_required() else field.get_default(call_default_factory=True)
+        fields[field.alias or name] = (field.annotation, default)
+    return fields
 
 
-def _configurable(spec: Any) -> Any:  # noqa: ANN401
+def _configurable(spec: Any) -> Any:
     return spec.annotation, Field(spec.default, title=spec.name, description=spec.description)
 
 

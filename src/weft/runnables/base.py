@@ -28,7 +28,7 @@ from weft._run import Kind, Run
 from weft.exceptions import UsageError
 from weft.runnables import _trace
 from weft.runnables._forward import Forward
-from weft.runnables._legacy import adopt
+from weft.runnables._legacy import Legacy, adopt
 from weft.runnables._opening import Opening
 from weft.runnables._types import Types
 
@@ -37,7 +37,7 @@ Output = TypeVar("Output", covariant=True)
 Other = TypeVar("Other")
 
 
-class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
+class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output]):
     """A unit of work that can be invoked, batched, streamed, transformed and composed.
 
     ```python
@@ -63,12 +63,12 @@ class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
 
     # -- behaviours: a subclass overrides one or more of these
 
-    async def _once(self, input: Any, run: Run) -> Any:  # noqa: A002, ANN401
+    async def _once(self, input: Any, run: Run) -> Any:
         raise NotImplementedError(
             f"{type(self).__name__} implements neither `_once` nor `invoke`: write one of them"
         )
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: A002, ANN401
+    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         yield await self._once(input, run)
 
     async def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
@@ -81,17 +81,19 @@ class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
 
     # -- the same, with listeners told
 
-    async def _traced(self, input: Any, run: Run) -> Any:  # noqa: A002, ANN401
+    async def _traced(self, input: Any, run: Run) -> Any:
         if run.manager is None:
             return await self._once(input, run)
         return await _trace.call(self, input, run)
 
-    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:  # noqa: A002, ANN401
+    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         if run.manager is None:
             return self._pieces(input, run)
         return _trace.stream(self, input, run)
 
-    def _traced_transform(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    def _traced_transform(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         if run.manager is None:
             return self._flow(inputs, run)
         return _trace.transform(self, inputs, run)
@@ -104,28 +106,44 @@ class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
 
     # -- once
 
-    def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:  # noqa: A002
+    def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Run once."""
         return cast("Output", drive(self._traced(input, Run.blocking(config, kwargs))))
 
-    async def ainvoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:  # noqa: A002
+    async def ainvoke(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Output:
         """Run once."""
         return cast("Output", await self._traced(input, Run.asynchronous(config, kwargs)))
 
     # -- many at once
 
     async def _run_each(
-        self, inputs: Sequence[Any], config: Configs, io: IO, kwargs: dict[str, Any], *, keep_errors: bool
+        self,
+        inputs: Sequence[Any],
+        config: Configs,
+        io: IO,
+        kwargs: dict[str, Any],
+        *,
+        keep_errors: bool,
     ) -> list[Any]:
-        inputs = inputs if isinstance(inputs, Sequence) else list(inputs)
+        inputs = list(inputs) if not hasattr(inputs, "__len__") else inputs  # a generator, say
         results: list[Any] = [None] * len(inputs)
-        async with aclosing(self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)) as done:
+        async with aclosing(
+            self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
+        ) as done:
             async for place, result in done:
                 results[place] = result
         return results
 
     async def _as_completed(
-        self, inputs: Sequence[Any], config: Configs, io: IO, kwargs: dict[str, Any], *, keep_errors: bool
+        self,
+        inputs: Sequence[Any],
+        config: Configs,
+        io: IO,
+        kwargs: dict[str, Any],
+        *,
+        keep_errors: bool,
     ) -> AsyncGenerator[tuple[int, Any], None]:
         run_of, limit = _trace.runs_of(inputs, config, io, kwargs)
         outcomes = io.as_completed(
@@ -139,26 +157,48 @@ class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
 
     @overload
     def batch(
-        self, inputs: list[Input], config: Configs = None, *, return_exceptions: Literal[False] = False, **kwargs: Any
+        self,
+        inputs: list[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: Literal[False] = False,
+        **kwargs: Any,
     ) -> list[Output]: ...
     @overload
     def batch(
         self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool, **kwargs: Any
     ) -> list[Output | Exception]: ...
     def batch(
-        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any
+        self,
+        inputs: list[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
     ) -> list[Any]:
         """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order."""
-        return drive(self._run_each(inputs, config, BLOCKING, kwargs, keep_errors=return_exceptions))
+        return drive(
+            self._run_each(inputs, config, BLOCKING, kwargs, keep_errors=return_exceptions)
+        )
 
     async def abatch(
-        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any
+        self,
+        inputs: list[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
     ) -> list[Any]:
         """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order."""
         return await self._run_each(inputs, config, ASYNC, kwargs, keep_errors=return_exceptions)
 
     def batch_as_completed(
-        self, inputs: Sequence[Input], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any
+        self,
+        inputs: Sequence[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
     ) -> Iterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return drive_each(
@@ -166,32 +206,42 @@ class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
         )
 
     def abatch_as_completed(
-        self, inputs: Sequence[Input], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any
+        self,
+        inputs: Sequence[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
     ) -> AsyncIterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return self._as_completed(inputs, config, ASYNC, kwargs, keep_errors=return_exceptions)
 
     # -- piece by piece
 
-    def stream(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Output]:  # noqa: A002
+    def stream(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Output]:
         """Run once; give the output piece by piece."""
         return drive_each(self._traced_stream(input, Run.blocking(config, kwargs)))
 
     def astream(
-        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncGenerator[Output, None]:
         """Run once; give the output piece by piece."""
         return self._traced_stream(input, Run.asynchronous(config, kwargs))
 
     def transform(
-        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
         """Turn a stream of inputs into a stream of outputs."""
         run = Run.blocking(config, kwargs)
         return drive_each(self._traced_transform(run.io.each(input), run))
 
     def atransform(
-        self, input: AsyncIterator[Input] | Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self,
+        input: AsyncIterator[Input] | Iterable[Input],
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
     ) -> AsyncGenerator[Output, None]:
         """Turn a stream of inputs into a stream of outputs."""
         run = Run.asynchronous(config, kwargs)
@@ -199,15 +249,17 @@ class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
 
     # -- a model's stream of events
 
-    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401
+    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Give the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(Opening(input, Run.blocking(config, kwargs)))
 
-    async def astream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401
+    async def astream_v2(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
         """Give the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(Opening(input, Run.asynchronous(config, kwargs)))
 
-    def _open_stream_v2(self, opening: Opening) -> Any:  # noqa: ANN401
+    def _open_stream_v2(self, opening: Opening) -> Any:
         raise UsageError(
             f"{self.get_name()} gives no stream of message events: `stream_v2` is for a chat model or a sequence that "
             "ends in one. Use `stream`, or `astream_events` to see the models inside"
@@ -218,7 +270,7 @@ class Runnable(Types, Forward[Input, Output], ABC, Generic[Input, Output]):
         return None
 
 
-def is_async_callable(function: Any) -> bool:  # noqa: ANN401
+def is_async_callable(function: Any) -> bool:
     """Whether calling this gives a coroutine, also for objects with an async `__call__`."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(type(function), "__call__", None)  # noqa: B004
@@ -243,7 +295,7 @@ ELSEWHERE = {
 """Names that LangChain keeps in this module -> the module that has them here."""
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
+def __getattr__(name: str) -> Any:
     if name not in ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"weft.runnables.{ELSEWHERE[name]}"), name)

@@ -23,7 +23,7 @@ Output = TypeVar("Output", covariant=True)
 ConfigFactory = Callable[[RunnableConfig], RunnableConfig]
 
 
-class RunnableBindingBase(RunnableSerializable[Input, Output]):
+class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[no-redef]  # the plugin trips on the field
     """A runnable that passes calls on to another, with more arguments and config."""
 
     bound: Runnable[Any, Any]
@@ -138,7 +138,7 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):
         return self.bound.config_specs
 
 
-class RunnableBinding(RunnableBindingBase[Input, Output]):
+class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-redef]  # the plugin trips on the field
     """A runnable with arguments, config or types bound to it (`bind`, `with_config`, `with_types`).
 
     What it does not have itself it takes from what is bound; a method that takes a config gets the bound

@@ -52,7 +52,9 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
         if not branches and default is not None:  # as written by `dumps`
             branches = (*given.pop("branches"), default)
         if len(branches) < 2:
-            raise UsageError("RunnableBranch needs at least one (condition, runnable) pair and a default")
+            raise UsageError(
+                "RunnableBranch needs at least one (condition, runnable) pair and a default"
+            )
         last = branches[-1]
         if not isinstance(last, Runnable | Mapping) and not callable(last):
             raise TypeError(
@@ -108,5 +110,7 @@ def _pair(branch: Any) -> tuple[Runnable[Any, Any], Runnable[Any, Any]]:
             f"a branch must be a tuple (condition, runnable), not {type(branch).__name__}: {branch!r:.200}"
         )
     if len(branch) != 2:
-        raise UsageError(f"a branch must be a tuple (condition, runnable), not of length {len(branch)}")
+        raise UsageError(
+            f"a branch must be a tuple (condition, runnable), not of length {len(branch)}"
+        )
     return coerce_to_runnable(branch[0]), coerce_to_runnable(branch[1])

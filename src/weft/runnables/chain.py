@@ -12,7 +12,9 @@ Output = TypeVar("Output")
 
 
 @overload
-def chain(func: Callable[[Input], Coroutine[Any, Any, Output]]) -> RunnableLambda[Input, Output]: ...
+def chain(
+    func: Callable[[Input], Coroutine[Any, Any, Output]],
+) -> RunnableLambda[Input, Output]: ...
 @overload
 def chain(func: Callable[[Input], Iterator[Output]]) -> RunnableLambda[Input, Output]: ...
 @overload

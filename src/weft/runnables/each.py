@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -19,7 +19,7 @@ Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 
 
-class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):  # type: ignore[type-var]
+class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
     """Runs a runnable for each item of its input, at most `max_concurrency` at once."""
 
     bound: Runnable[Any, Any]
@@ -32,13 +32,17 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):  # 
 
     async def _once(self, input: Any, run: Run) -> list[Any]:
         if isinstance(input, str | bytes | dict) or not hasattr(input, "__iter__"):
-            raise UsageError(f"{self.get_name()} needs a list of inputs, not {type(input).__name__}: {input!r:.200}")
+            raise UsageError(
+                f"{self.get_name()} needs a list of inputs, not {type(input).__name__}: {input!r:.200}"
+            )
         items = list(input)
         outputs: list[Any] = [None] * len(items)
 
         async def one(item: Any) -> Any:
             child = run.child()
-            return await self.bound._step(item, child.patched(kwargs=run.kwargs) if run.kwargs else child)
+            return await self.bound._step(
+                item, child.patched(kwargs=run.kwargs) if run.kwargs else child
+            )
 
         async with aclosing(run.io.as_completed(one, items, limit=run.max_concurrency)) as outcomes:
             async for place, value, error in outcomes:
@@ -63,7 +67,9 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):  # 
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """Give the output as a Pydantic model."""
-        return _types.value_model(self.get_name("Output"), list[self.bound.get_output_schema(config)])  # type: ignore[misc]
+        return _types.value_model(
+            self.get_name("Output"), list[self.bound.get_output_schema(config)]
+        )  # type: ignore[misc]
 
     @property
     def config_specs(self) -> list[Any]:
@@ -84,20 +90,24 @@ class RunnableEach(RunnableEachBase[Input, Output]):
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
         """Give the name shown in traces: with that of what is bound."""
-        return super().get_name(suffix, name=name or self.name or f"RunnableEach<{self.bound.get_name()}>")
+        return super().get_name(
+            suffix, name=name or self.name or f"RunnableEach<{self.bound.get_name()}>"
+        )
 
     def bind(self, **kwargs: Any) -> RunnableEach[Input, Output]:
         """Bind arguments for every item."""
         return RunnableEach(bound=self.bound.bind(**kwargs))
 
-    def with_config(self, config: RunnableConfig | None = None, **kwargs: Any) -> RunnableEach[Input, Output]:
+    def with_config(
+        self, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> RunnableEach[Input, Output]:
         """Bind config for every item."""
         return RunnableEach(bound=self.bound.with_config(config, **kwargs))
 
     def with_listeners(self, **listeners: Any) -> RunnableEach[Input, Output]:
         """Listen to the run of every item."""
-        return RunnableEach(bound=self.bound.with_listeners(**listeners))
+        return RunnableEach(bound=cast("Any", self.bound).with_listeners(**listeners))
 
     def with_alisteners(self, **listeners: Any) -> RunnableEach[Input, Output]:
         """Listen to the run of every item, awaited."""
-        return RunnableEach(bound=self.bound.with_alisteners(**listeners))
+        return RunnableEach(bound=cast("Any", self.bound).with_alisteners(**listeners))

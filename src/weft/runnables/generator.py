@@ -59,9 +59,7 @@ class RunnableGenerator(Runnable[Input, Output]):
         given = getattr(transform, "__name__", None)
         self.name = name or (given if given and given != "<lambda>" else type(self).__name__)
 
-    def _flow(
-        self, inputs: AsyncGenerator[Any, None], run: Run
-    ) -> AsyncGenerator[Any, None]:
+    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
         if run.io.blocking and run.manager is None and not run.given and self._blocking is not None:
             return Iterated(self._plain(inputs, run))
         return self._guarded(inputs, run)

@@ -49,12 +49,16 @@ class RunnableLambda(Runnable[Input, Output]):
             raise UsageError(f"{func!r} is a Runnable already: use it as it is")
         is_async = is_async_callable(func) or inspect.isasyncgenfunction(func)
         if is_async and afunc is not None:
-            raise UsageError("func is async already: give the blocking function first, its async twin as afunc")
+            raise UsageError(
+                "func is async already: give the blocking function first, its async twin as afunc"
+            )
         self.func: Callable[..., Any] | None = None if is_async else func
         self.afunc: Callable[..., Any] | None = func if is_async else afunc
         given = getattr(func, "__name__", None)
         self.name = name or (given if given and given != "<lambda>" else None)
-        self._wants = {id(one): _functions.wanted(one) for one in (self.func, self.afunc) if one is not None}
+        self._wants = {
+            id(one): _functions.wanted(one) for one in (self.func, self.afunc) if one is not None
+        }
 
     def _choose(self, run: Run) -> Callable[..., Any]:
         if run.io.blocking:
@@ -129,7 +133,9 @@ class RunnableLambda(Runnable[Input, Output]):
     def OutputType(self) -> Any:
         """The annotated type of the result; of a generator, what it yields."""
         annotated = _functions.return_type(self._function)
-        is_stream = inspect.isgeneratorfunction(self._function) or inspect.isasyncgenfunction(self._function)
+        is_stream = inspect.isgeneratorfunction(self._function) or inspect.isasyncgenfunction(
+            self._function
+        )
         return _functions.iterated(annotated) if is_stream else annotated
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
@@ -143,7 +149,7 @@ class RunnableLambda(Runnable[Input, Output]):
             keys = tuple(sorted(get_function_first_arg_dict_keys(self._function) or ()))
         if not keys:
             return super().get_input_schema(config)
-        return _types.object_model(self.get_name("Input"), {key: (Any, ...) for key in keys})
+        return _types.object_model(self.get_name("Input"), dict.fromkeys(keys, (Any, ...)))
 
     # -- names
 

@@ -36,12 +36,12 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
     steps__: Mapping[str, Runnable[Any, Any]]
     """The branches by the key of their output."""
 
-    def __init__(
-        self, steps__: Mapping[str, Branch] | None = None, **kwargs: Branch
-    ) -> None:
+    def __init__(self, steps__: Mapping[str, Branch] | None = None, **kwargs: Branch) -> None:
         """Take branches from a dict, from keyword arguments, or both."""
         if steps__ is not None and not isinstance(steps__, Mapping):
-            raise TypeError(f"RunnableParallel needs a dict of branches, not {type(steps__).__name__}")
+            raise TypeError(
+                f"RunnableParallel needs a dict of branches, not {type(steps__).__name__}"
+            )
         branches = {**(steps__ or {}), **kwargs}
         super().__init__(steps__={key: coerce_to_runnable(step) for key, step in branches.items()})
 
@@ -111,8 +111,14 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
         """Give the keys that the branches read, where all of them read keys."""
         schemas = [step.get_input_schema(config) for step in self.steps__.values()]
         objects = [schema for schema in schemas if _types.is_object(schema)]
-        if objects and all(_types.is_object(schema) or _types.is_anything(schema) for schema in schemas):
-            fields = {name: field for schema in objects for name, field in _types.fields_of(schema).items()}
+        if objects and all(
+            _types.is_object(schema) or _types.is_anything(schema) for schema in schemas
+        ):
+            fields = {
+                name: field
+                for schema in objects
+                for name, field in _types.fields_of(schema).items()
+            }
             return _types.object_model(self.get_name("Input"), fields)
         return super().get_input_schema(config)
 
@@ -127,7 +133,9 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
         return _types.unique_specs(step.config_specs for step in self.steps__.values())
 
     def __repr__(self) -> str:
-        shown = ",\n  ".join(f"{key}: {_types.indented(repr(step))}" for key, step in self.steps__.items())
+        shown = ",\n  ".join(
+            f"{key}: {_types.indented(repr(step))}" for key, step in self.steps__.items()
+        )
         return "{\n  " + shown + "\n}"
 
 

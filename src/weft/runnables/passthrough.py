@@ -69,7 +69,7 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
         return True
 
     @classmethod
-    def assign(cls, **kwargs: Branch) -> RunnableAssign:
+    def assign(cls, **kwargs: Branch) -> RunnableAssign:  # type: ignore[override]  # no step comes before it
         """Pass a dict on with more keys, each made by a runnable from the dict."""
         return RunnableAssign(RunnableParallel(kwargs))
 
@@ -88,9 +88,7 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
             await self._look(input, run)
         return input
 
-    def _flow(
-        self, inputs: AsyncGenerator[Other, None], run: Run
-    ) -> AsyncGenerator[Other, None]:
+    def _flow(self, inputs: AsyncGenerator[Other, None], run: Run) -> AsyncGenerator[Other, None]:
         return self._looked_at(inputs, run) if self.func or self.afunc else inputs
 
     async def _looked_at(
@@ -143,7 +141,9 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
 
     def _given(self, piece: dict[str, Any]) -> AddableDict:
         _check_dict(piece, "RunnablePassthrough.assign()")
-        return AddableDict({key: value for key, value in piece.items() if key not in self.mapper.steps__})
+        return AddableDict(
+            {key: value for key, value in piece.items() if key not in self.mapper.steps__}
+        )
 
     async def _pieces(self, input: dict[str, Any], run: Run) -> AsyncGenerator[AddableDict, None]:
         if given := self._given(input):
@@ -180,7 +180,9 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         given, made = self.mapper.get_input_schema(config), self.mapper.get_output_schema(config)
         if not _types.is_object(given):
             return made
-        return _types.object_model("RunnableAssignOutput", {**_types.fields_of(given), **_types.fields_of(made)})
+        return _types.object_model(
+            "RunnableAssignOutput", {**_types.fields_of(given), **_types.fields_of(made)}
+        )
 
     def _schema_before(
         self, following: type[BaseModel], config: RunnableConfig | None
@@ -189,7 +191,9 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         if not _types.is_object(following):
             return own
         made = self.mapper.steps__
-        wanted = {key: field for key, field in _types.fields_of(following).items() if key not in made}
+        wanted = {
+            key: field for key, field in _types.fields_of(following).items() if key not in made
+        }
         known = _types.fields_of(own) if _types.is_object(own) else {}
         return _types.object_model("RunnableSequenceInput", {**wanted, **known})
 
@@ -256,7 +260,6 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
         if (picked := self._pick(input)) is not None:
             yield picked
 
-
     def _schema_after(
         self, previous: type[BaseModel], config: RunnableConfig | None
     ) -> type[BaseModel]:
@@ -265,9 +268,15 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
             kind = known[self.keys][0] if self.keys in known else Any
             return _types.value_model(self.get_name("Output"), kind)
         picked = {key: known[key] for key in self.keys if key in known}
-        return _types.object_model(self.get_name("Output"), picked) if picked else self.get_output_schema(config)
+        return (
+            _types.object_model(self.get_name("Output"), picked)
+            if picked
+            else self.get_output_schema(config)
+        )
 
 
 def _check_dict(value: object, who: str) -> None:
     if not isinstance(value, Mapping):
-        raise UsageError(f"the input of {who} must be a dict, not {type(value).__name__}: {value!r:.200}")
+        raise UsageError(
+            f"the input of {who} must be a dict, not {type(value).__name__}: {value!r:.200}"
+        )

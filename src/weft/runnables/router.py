@@ -43,7 +43,9 @@ class RouterRunnable(RunnableSerializable[RouterInput, Output]):
     runnables: Mapping[str, Runnable[Any, Any]]
     """The runnables by name."""
 
-    def __init__(self, runnables: Mapping[str, Runnable[Any, Output] | Callable[[Any], Output]]) -> None:
+    def __init__(
+        self, runnables: Mapping[str, Runnable[Any, Output] | Callable[[Any], Output]]
+    ) -> None:
         """Take runnables or functions by name."""
         super().__init__(runnables={key: coerce_to_runnable(one) for key, one in runnables.items()})
 
@@ -52,7 +54,7 @@ class RouterRunnable(RunnableSerializable[RouterInput, Output]):
         """Whether this can be dumped: yes, if its runnables can."""
         return True
 
-    def _route(self, value: RouterInput) -> tuple[Runnable[Any, Any], Any]:
+    def _route(self, value: Any) -> tuple[Runnable[Any, Any], Any]:
         if not isinstance(value, Mapping) or "key" not in value or "input" not in value:
             raise UsageError(f"RouterRunnable needs {{'key': …, 'input': …}}, not {value!r:.200}")
         if value["key"] not in self.runnables:

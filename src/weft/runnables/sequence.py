@@ -52,7 +52,11 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         flat: list[Runnable[Any, Any]] = []
         for step in given:
             runnable = coerce_to_runnable(step)
-            flat.extend(runnable.steps if isinstance(runnable, RunnableSequence) and not runnable.name else [runnable])
+            flat.extend(
+                runnable.steps
+                if isinstance(runnable, RunnableSequence) and not runnable.name
+                else [runnable]
+            )
         if len(flat) < 2:
             raise UsageError(f"a sequence needs at least 2 steps, got {len(flat)}")
         super().__init__(first=flat[0], middle=flat[1:-1], last=flat[-1], name=name)
@@ -146,12 +150,12 @@ class _StepsFirst(Wrapped):
     def __init__(self, inner: Opening, sequence: RunnableSequence[Any, Any]) -> None:
         super().__init__(inner)
         self._sequence = sequence
-        self._run: Run | None = None
+        self._own: Run | None = None
 
     async def begin(self) -> tuple[Any, Run]:
         value, run = await self._inner.begin()
         steps = self._sequence.steps
-        self._run = run = run.patched()
+        self._own = run = run.patched()
         await _trace.begin(self._sequence, value, run)
         try:
             for place, step in enumerate(steps[:-1], start=1):
@@ -162,13 +166,13 @@ class _StepsFirst(Wrapped):
         return value, self._sequence._child(run, len(steps))
 
     async def end(self, output: Any) -> None:
-        if self._run is not None:
-            await self._run.tell("on_chain_end", output)
+        if self._own is not None:
+            await self._own.tell("on_chain_end", output)
         await self._inner.end(output)
 
     async def fail(self, error: BaseException) -> None:
-        if self._run is not None:
-            await self._run.tell("on_chain_error", error)
+        if self._own is not None:
+            await self._own.tell("on_chain_error", error)
         await self._inner.fail(error)
 
 

@@ -69,7 +69,9 @@ def get_unique_config_specs(specs: Iterable[Any]) -> list[Any]:
     for spec in specs:
         known = by_id.setdefault(spec.id, spec)
         if known != spec:
-            raise UsageError(f"two configurable fields share the id {spec.id!r}: {known!r} and {spec!r}")
+            raise UsageError(
+                f"two configurable fields share the id {spec.id!r}: {known!r} and {spec!r}"
+            )
     return [by_id[key] for key in sorted(by_id)]
 
 
@@ -79,19 +81,21 @@ class IsFunctionArgDict(ast.NodeVisitor):
     def __init__(self) -> None:
         self.keys: set[str] = set()
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Look into a function."""
         self._look(node, node.body)
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:  # noqa: N802
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         """Look into an async function."""
         self._look(node, node.body)
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> None:
         """Look into a lambda."""
         self._look(node, [node.body])
 
-    def _look(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, body: list[Any]) -> None:
+    def _look(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, body: list[Any]
+    ) -> None:
         if not node.args.args:
             return
         finder = IsLocalDict(node.args.args[0].arg, self.keys)
@@ -106,18 +110,22 @@ class IsLocalDict(ast.NodeVisitor):
         self.name = name
         self.keys = keys
 
-    def visit_Subscript(self, node: ast.Subscript) -> None:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> None:
         """Look at `name[...]`."""
         if self._is_name(node.value) and isinstance(node.ctx, ast.Load):
             self._note(node.slice)
         self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> None:
         """Look at `name.get(...)`."""
         function = node.func
-        if isinstance(function, ast.Attribute) and function.attr == "get" and self._is_name(function.value):
-            if len(node.args) in (1, 2):
-                self._note(node.args[0])
+        if (
+            isinstance(function, ast.Attribute)
+            and function.attr == "get"
+            and node.args
+            and self._is_name(function.value)
+        ):
+            self._note(node.args[0])
         self.generic_visit(node)
 
     def _is_name(self, node: ast.expr) -> bool:
