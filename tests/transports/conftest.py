@@ -61,10 +61,12 @@ class Replaying:
 
     async def __aenter__(self) -> Any:
         try:
-            async with self.recorder.open(self.request, blocking=self.blocking) as response:
-                async with aclosing(response.chunks()) as chunks:
-                    async for _ in chunks:
-                        pass
+            async with (
+                self.recorder.open(self.request, blocking=self.blocking) as response,
+                aclosing(response.chunks()) as chunks,
+            ):
+                async for _ in chunks:
+                    pass
         except Exception:
             if not self.recorder.path.exists():
                 raise  # refused before anything was sent
@@ -107,7 +109,7 @@ class Caller:
                 aclosing(response.chunks()) as chunks,
             ):
                 async for piece in chunks:
-                    pieces.append(piece)
+                    pieces.append(piece)  # noqa: PERF401  kept also when the next one fails
 
         try:
             self.run(body())

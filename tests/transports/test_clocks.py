@@ -64,14 +64,16 @@ def test_a_slow_reader_is_not_an_idle_server(live_caller: Caller, fault_server: 
 
     async def body() -> bytes:
         read = b""
-        async with live_caller.open(Request(url=url, timeouts=Timeouts(idle=0.2))) as response:
-            async with aclosing(response.chunks(progress_only=True)) as chunks:
-                async for chunk in chunks:
-                    read += chunk
-                    if live_caller.blocking:
-                        time.sleep(0.4)
-                    else:
-                        await asyncio.sleep(0.4)
+        async with (
+            live_caller.open(Request(url=url, timeouts=Timeouts(idle=0.2))) as response,
+            aclosing(response.chunks(progress_only=True)) as chunks,
+        ):
+            async for chunk in chunks:
+                read += chunk
+                if live_caller.blocking:
+                    time.sleep(0.4)
+                else:
+                    await asyncio.sleep(0.4)
         return read
 
     assert live_caller.run(body()) == b"onetwo"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import urllib.request
 from urllib.parse import urlsplit
 
 from weft.transports.base import HttpOptions
@@ -12,6 +11,8 @@ def proxy_for(url: str, options: HttpOptions) -> str | None:
     """Give the proxy's URL, or none."""
     if options.proxy is not None or not options.trust_env:
         return options.proxy
+    import urllib.request  # noqa: PLC0415  20 ms that few programs need
+
     parts = urlsplit(url)
     proxies = urllib.request.getproxies_environment()
     if urllib.request.proxy_bypass_environment(parts.netloc, proxies):  # type: ignore[attr-defined]
