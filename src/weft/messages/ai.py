@@ -18,7 +18,7 @@ from weft.messages._fold import fields_of_fold
 from weft.messages._lazy import LazyFields, real_extra, real_fields, set_real_fields
 from weft.messages._sum import ChunkLog, Held, Part, snapshot
 from weft.messages.base import BaseMessage, BaseMessageChunk, Content
-from weft.messages.block_translators import standard_blocks
+from weft.messages.block_translators import REGISTERED, standard_blocks
 from weft.messages.tool import default_tool_chunk_parser, default_tool_parser
 from weft.messages.usage import (
     InputTokenDetails,
@@ -144,12 +144,16 @@ class AIMessage(BaseMessage):
     @property
     def content_blocks(self) -> list[ContentBlock]:
         """The content, reasoning and tool calls as standard blocks, whatever provider wrote them."""
+        provider = self.response_metadata.get("model_provider")
+        if provider in REGISTERED:
+            is_chunk = isinstance(self, BaseMessageChunk)
+            return REGISTERED[provider][f"translate_content{'_chunk' if is_chunk else ''}"](self)
         return standard_blocks(
             self.content,
-            self.response_metadata.get("model_provider"),
+            provider,
             metadata=self.response_metadata,
             additional_kwargs=self.additional_kwargs,
-            calls=[*self.tool_calls, *self.invalid_tool_calls],
+            calls=cast("list[dict[str, Json]]", [*self.tool_calls, *self.invalid_tool_calls]),
         )
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from weft.messages.block_translators.common import Block, media, rest_of, with_extras
+from weft.messages.block_translators.pipeline import of_message
 from weft.protocol.blocks import Json
 from weft.protocol.merge import copy_json
 
-__all__ = ["translate"]
+__all__ = [
+    "translate",
+    "translate_content",
+    "translate_content_chunk",
+]
 
 CITATION_KEYS = {
     "url": "url",
@@ -176,3 +181,5 @@ READERS = {
     "image": _image,
     "document": _file,
 }
+
+translate_content = translate_content_chunk = of_message(translate)

@@ -8,11 +8,18 @@ from typing import Literal
 from weft.exceptions import UsageError
 from weft.messages.block_translators import common
 from weft.messages.block_translators.common import Block, data_url, media, rest_of, with_extras
+from weft.messages.block_translators.pipeline import of_message
 from weft.protocol.blocks import Json
 from weft.protocol.merge import copy_json
 from weft.protocol.promote import promote
 
-__all__ = ["convert_to_openai_data_block", "convert_to_openai_image_block", "translate"]
+__all__ = [
+    "convert_to_openai_data_block",
+    "convert_to_openai_image_block",
+    "translate",
+    "translate_content",
+    "translate_content_chunk",
+]
 
 CITATIONS = frozenset({"url_citation", "file_citation", "container_file_citation", "file_path"})
 SERVER_CALLS = {
@@ -285,3 +292,6 @@ def _today(block: Block) -> Block:
     """Read a block in any of its standard spellings."""
     blocks = common.translate(block)
     return blocks[0] if blocks else block
+
+
+translate_content = translate_content_chunk = of_message(translate)

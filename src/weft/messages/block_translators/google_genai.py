@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
+from typing import cast
 
 from weft.messages.block_translators.common import Block, media, rest_of, with_extras
-from weft.protocol.blocks import Json
+from weft.messages.block_translators.pipeline import of_message
+from weft.protocol.blocks import Citation, Json
 from weft.protocol.merge import copy_json
 
-__all__ = ["translate", "with_grounding"]
+__all__ = [
+    "translate",
+    "translate_content",
+    "translate_content_chunk",
+    "translate_grounding_metadata_to_citations",
+    "with_sources",
+]
 
 CAMEL = {
     "inlineData": "inline_data",
@@ -37,22 +46,30 @@ def translate(block: Block) -> list[Block] | None:
     return None
 
 
-def with_grounding(blocks: list[Block], grounding: Json) -> list[Block]:
+def with_sources(blocks: list[Block], metadata: Mapping[str, Json]) -> list[Block]:
     """Put the sources of a grounded answer, which Gemini lists apart, on its text."""
+    grounding = metadata.get("grounding_metadata")
     if not isinstance(grounding, dict) or any(block.get("annotations") for block in blocks):
         return blocks
-    names = {"groundingChunks": "grounding_chunks", "groundingSupports": "grounding_supports"}
-    said = {names.get(key, key): value for key, value in grounding.items()}
-    notes = [
-        _citation(said["grounding_chunks"], number, support)
-        for support in said.get("grounding_supports") or []
-        for number in _numbers(support)
-        if isinstance(number, int) and 0 <= number < len(said.get("grounding_chunks") or [])
-    ]
+    notes = translate_grounding_metadata_to_citations(grounding)
     at = next((at for at, block in enumerate(blocks) if block.get("type") == "text"), None)
     if at is None or not notes:
         return blocks
     return [*blocks[:at], {**blocks[at], "annotations": notes}, *blocks[at + 1 :]]
+
+
+def translate_grounding_metadata_to_citations(grounding_metadata: Block) -> list[Citation]:
+    """Read Gemini's grounding metadata as citations."""
+    names = {"groundingChunks": "grounding_chunks", "groundingSupports": "grounding_supports"}
+    said = {names.get(key, key): value for key, value in grounding_metadata.items()}
+    chunks = said.get("grounding_chunks") or []
+    notes = [
+        _citation(chunks, number, support)
+        for support in said.get("grounding_supports") or []
+        for number in _numbers(support)
+        if isinstance(number, int) and 0 <= number < len(chunks)
+    ]
+    return cast("list[Citation]", notes)
 
 
 def _numbers(support: Block) -> list[Json]:
@@ -195,3 +212,5 @@ PARTS = {
     "thought": _thought,
     "text": _text,
 }
+
+translate_content = translate_content_chunk = of_message(translate)
