@@ -118,7 +118,9 @@ def test_keys_do_not_show_in_a_repr() -> None:
     shown = repr(Request(url=GOOD, headers={"Authorization": "Bearer sk-1"}, body=b"secret"))
     assert "sk-1" not in shown
     assert "secret" not in shown
-    assert "sk-2" not in repr(NativeTransport(HttpOptions(headers={"api-key": "sk-2"})))
+    options = HttpOptions(headers={"api-key": "sk-2"}, proxy="http://ann:sk-2@proxy.example")
+    for kind in (NativeTransport, PyreqwestTransport, HttpxTransport):
+        assert "sk-2" not in repr(kind(options))
 
 
 @pytest.mark.parametrize("kind", [NativeTransport, PyreqwestTransport, HttpxTransport])

@@ -38,6 +38,8 @@ class RecordingTransport:
     """Passes calls on to `inner` and writes each one to `path`.
 
     ```python
+    from weft.transports import default_transport
+
     transport = RecordingTransport(default_transport(), "recordings/hello.jsonl")
     ```
     """

@@ -89,9 +89,9 @@ class Request:
 class HttpOptions:
     """How a transport connects. Nothing is read from the environment unless `trust_env` asks for it."""
 
-    proxy: str | None = None
+    proxy: str | None = field(default=None, repr=False)
     """`http://user:password@host:port`, for every request."""
-    ca: str | Path | bytes | None = None
+    ca: str | Path | bytes | None = field(default=None, repr=False)
     """Certificates to trust besides the system's: a PEM file, or PEM bytes."""
     client_certificate: str | Path | None = None
     """A PEM file with a certificate and its key, shown to servers that ask."""
