@@ -171,6 +171,25 @@ def test_T15_a_finish_that_contradicts_wins_and_has_no_tail():
     assert builder.blocks() == [{"type": "text", "text": "Hello"}]
 
 
+@pytest.mark.parametrize("event", [END, done(7, type="text", text="a"), {"index": 0, "content": 3}])
+def test_other_events_have_no_tail(event):
+    assert fed(START, begin()).tail(event) == ""
+
+
+def test_the_builder_says_what_is_open_and_gives_single_blocks():
+    builder = fed({**START, "metadata": {"provider": "acme"}})
+    assert builder.is_started
+    assert not MessageBuilder().is_started
+
+    for event in (begin(0), text("a"), begin(1), done(1, type="text", text="")):
+        builder.feed(event)
+
+    assert builder.open_indexes() == [0]
+    assert builder.block(0) == {"type": "text", "text": "a"}
+    assert builder.block(2) is None
+    assert builder.start_metadata == {"provider": "acme"}
+
+
 def test_a_finish_without_the_text_keeps_what_the_deltas_said():
     assert fed(START, begin(), text("a"), done(type="text")).blocks() == [
         {"type": "text", "text": "a"}
@@ -263,6 +282,8 @@ def test_E2_usage_known_only_to_the_producer_can_be_noted():
     message = builder.result(partial=True)
 
     assert (message.usage, message.metadata) == ({"input_tokens": 3}, {"x": 1})
+    builder.note(usage={"input_tokens": 9}, metadata={"x": 9})
+    assert builder.result(partial=True) == message
 
 
 def test_E3_a_message_without_its_end_is_no_result():
@@ -356,6 +377,11 @@ def test_halves_of_a_character_in_two_deltas_are_one_character():
         (FoldLimits(tool_args=5), [begin(**CALL), args("12345"), args("6")], "longer than 5"),
         (FoldLimits(message=9), [begin(), text("12345"), text("67890")], "longer than 9"),
         (FoldLimits(message=9), [begin(), done(type="text", text="1234567890")], "longer than 9"),
+        (
+            FoldLimits(tool_args=5),
+            [begin(type="tool_call"), done(type="tool_call", args={"a": "12345"})],
+            "longer than 5",
+        ),
         (FoldLimits(message=9), [begin(value={"a": ["1234567890"]})], "longer than 9"),
     ],
 )

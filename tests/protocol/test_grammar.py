@@ -397,6 +397,13 @@ def test_V20_a_message_that_is_not_the_fold_of_its_events(break_it, field):
     assert any(field in violation.message for violation in violations)
 
 
+def test_V20_a_stream_that_is_too_large_to_fold():
+    writer = EventWriter()
+    events = [event for _ in range(4097) for event in writer.block({"type": "hologram"})]
+
+    assert rules(events + writer.finish()) == ["V20"]
+
+
 def test_the_error_names_the_rule_and_the_place():
     with pytest.raises(MalformedStreamError, match=r"^V3: the stream ends without") as caught:
         assert_valid_event_stream(stream()[:-1])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import json_objects, json_values, texts
-from weft.protocol import is_server_call, parse_tool_args, promote
+from weft.protocol import is_growing_call, is_server_call, parse_tool_args, promote
 
 
 def chunk(args, name="look", **more):
@@ -87,6 +87,12 @@ def test_T41_a_bad_server_call_is_marked_as_the_providers_own():
     assert block["type"] == "invalid_tool_call"
     assert is_server_call(block)
     assert not is_server_call(promote(chunk("{")))
+    assert is_server_call(promote({**chunk("{}"), "type": "server_tool_call_chunk"}))
+
+
+def test_a_growing_call_is_told_from_a_finished_one():
+    assert is_growing_call(chunk("{"))
+    assert not is_growing_call(promote(chunk("{}")))
 
 
 def test_extras_go_along():

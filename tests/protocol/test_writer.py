@@ -175,6 +175,14 @@ def test_a_block_is_finished_at_its_true_boundary():
     assert kinds(writer.text("b", key=0)) == ["content-block-start", "content-block-delta"]
 
 
+def test_a_block_that_never_said_anything_closes_without_a_word():
+    writer = EventWriter()
+    writer.text("", key=0, id="m")
+
+    assert writer.close(0) == []
+    assert kinds(writer.finish()) == ["message-start", "message-finish"]
+
+
 @pytest.mark.parametrize("target", [{"key": 0}, {"kind": "text"}, {"key": "0", "kind": "text"}, {}])
 def test_a_block_can_be_meant_by_key_kind_both_or_neither(target):
     writer = EventWriter()

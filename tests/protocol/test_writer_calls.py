@@ -320,6 +320,14 @@ def test_F_U09_two_calls_of_one_id_are_an_error(second):
         writer.block(second)
 
 
+def test_repeated_ids_can_be_allowed():
+    writer = EventWriter(allow_repeated_ids=True)
+    events = writer.tool_call(key=0, id="c1", name="look", args="{}") + writer.close(0)
+    events += writer.tool_call(key=0, id="c1", name="look", args="{}") + writer.finish()
+
+    assert fold(events).blocks == [call({}), call({})]
+
+
 def test_a_call_told_twice_is_one_call():
     assert blocks_of(call({"a": 1}), call({"a": 1})) == [call({"a": 1})]
 
@@ -327,6 +335,14 @@ def test_a_call_told_twice_is_one_call():
 @pytest.mark.parametrize("args", ["", '{"a": 1}'])
 def test_a_call_that_was_announced_and_comes_whole_is_one_call(args):
     assert blocks_of(part(args, id="c1", name="look", index=0), call({"a": 1})) == [call({"a": 1})]
+
+
+def test_F_U09_a_call_that_comes_whole_and_differs_from_its_slices_is_an_error():
+    writer = EventWriter()
+    writer.tool_call(key=0, id="c1", name="look", args='{"a"')
+
+    with pytest.raises(MalformedStreamError, match="told twice"):
+        writer.block(call({"a": 1}))
 
 
 def test_a_call_with_arguments_that_are_no_object_is_invalid_from_its_start():

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias, cast
 
 from weft.exceptions import MalformedStreamError
-from weft.protocol.blocks import MEDIA_TYPES, Json
+from weft.protocol.blocks import HEAVY_FIELDS, MEDIA_TYPES, Json
 from weft.protocol.clean import clean_json
 from weft.protocol.events import DELTA_FIELDS, Event
 from weft.protocol.identity import CALL_KINDS, BlockRegistry, GrowingBlock, Key, kind_of
@@ -132,7 +132,8 @@ class BlockWriter:
         final = promote(dict(block)) if kind_of(block["type"]) in CALL_KINDS else dict(block)
         final = clean_json(final)
         kind = kind_of(final["type"])
-        if (waiting := self._registry.find_open(kind, final.get("id"))) is not None:
+        waiting = self._registry.find_open(kind, final.get("id")) if kind in CALL_KINDS else None
+        if waiting is not None:
             return self._complete(waiting, final)
         if self._is_told(kind, final):
             return []
@@ -151,7 +152,10 @@ class BlockWriter:
         if not block.parts and args:
             text = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
             return self._grow(block, text) + self._finish(block)
-        return self._finish(block)
+        events = self._finish(block)
+        if cast("Fields", events[-1])["content"]["args"] != args:
+            raise MalformedStreamError(f"the call {final['id']!r} was told twice, differently")
+        return events
 
     def update(self, fields: Fields, key: Key | None, kind: str | None) -> list[Event]:
         """Add fields to an open block."""
@@ -301,11 +305,14 @@ def _new_block(kind: str, key: Key | None) -> GrowingBlock:
 def _skeleton(content: Fields) -> Fields:
     """Give the start of a block: all that is known of one that grows, all but the payload of others."""
     kind = content["type"]
-    if kind in SPOKEN_KINDS:
-        said = {field: value for field, value in content.items() if field != kind}
-        return cast("Fields", copy_json({**said, "text": ""} if kind == "text" else said))
+    light = {name: value for name, value in content.items() if name not in HEAVY_FIELDS}
+    if kind == "text":
+        return cast("Fields", copy_json({**light, "text": ""}))
+    if kind == "reasoning":
+        light.pop("reasoning", None)
+        return cast("Fields", copy_json(light))
     if kind in CHUNK_OF.values():
-        return cast("Fields", copy_json({**content, "args": ""}))
+        return cast("Fields", copy_json({**light, "args": ""}))
     return cast("Fields", copy_json({name: content[name] for name in SKELETON if name in content}))
 
 

@@ -50,7 +50,7 @@ class _Watched:
     __slots__ = ("fields", "is_open", "kind", "parts")
 
     def __init__(self, content: dict[str, Json]) -> None:
-        self.kind: str = content["type"]
+        self.kind = str(content.get("type"))
         self.fields = content
         self.parts: dict[str, list[str]] = {}
         self.is_open = True
@@ -129,8 +129,7 @@ class GrammarChecker:
         return True
 
     def _on_message_start(self, event: Mapping[str, Json]) -> None:
-        if self._blocks:
-            self._wrong("V1", "message-start after content")
+        """Nothing more to see: `_check_first` looked at its place, the shapes at its fields."""
 
     def _on_start(self, event: Mapping[str, Json]) -> None:
         index, content = event["index"], event["content"]
@@ -140,12 +139,12 @@ class GrammarChecker:
             return self._wrong("V4", f"block {index} was started before")
         if index > len(self._blocks):
             return self._wrong("V4", f"block {index} where {len(self._blocks)} comes next")
+        self._blocks.append(_Watched(dict(copy_json(content))))
         if (problem := block_problem(content, is_start=True)) is not None:
             return self._wrong("V7", f"content-block-start {index}: {problem}")
         heavy = [name for name in sorted(HEAVY_FIELDS) if content.get(name)]
         if heavy:
             self._wrong("V17", f"block {index}: payload in the start: {', '.join(heavy)}")
-        self._blocks.append(_Watched(dict(copy_json(content))))
         return None
 
     def _opened(self, event: Mapping[str, Json]) -> _Watched | None:

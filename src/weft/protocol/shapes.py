@@ -53,6 +53,7 @@ def _is_anything(value: Json) -> bool:
 TEXT: Final = (is_text, "text")
 TEXT_OR_NONE: Final = (_is_text_or_none, "text or null")
 DICT: Final = (is_dict, "a dict")
+DICT_OR_NONE: Final = (lambda value: value is None or isinstance(value, dict), "a dict or null")
 LIST: Final = (lambda value: isinstance(value, list), "a list")
 
 EVENT_SHAPES: Final[dict[str, Shape]] = {
@@ -88,7 +89,7 @@ DELTA_SHAPES: Final[dict[str, Shape]] = {
     "block-delta": {"fields": DICT},
 }
 
-COMMON: Final[Shape] = {"id?": TEXT_OR_NONE, "extras?": DICT}
+COMMON: Final[Shape] = {"id?": TEXT_OR_NONE, "extras?": DICT_OR_NONE}
 MEDIA: Final[Shape] = {"url?": TEXT, "base64?": TEXT, "file_id?": TEXT, "mime_type?": TEXT}
 
 BLOCK_SHAPES: Final[dict[str, Shape]] = {
