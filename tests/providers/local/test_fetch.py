@@ -180,7 +180,7 @@ def test_a_cache_folder_that_cannot_be_made_is_said(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "file"))
 
-    with pytest.raises(StoreError, match="cannot be written.*WEFT_CACHE_DIR"):
+    with pytest.raises(StoreError, match=r"cannot be written.*WEFT_CACHE_DIR"):
         model_path("smollm2-135m")
 
 

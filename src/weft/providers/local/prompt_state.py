@@ -67,9 +67,7 @@ class PromptState:
         slot = self._idle_slot()
         if slot is None:
             return
-        if file.exists():
-            os.utime(file)
-            self._runtime.ask(f"/slots/{slot}?action=restore", {"filename": file.name})
+        if file.exists() and self._restore(file, slot):
             return
         self._runtime.ask(
             "/completion",
@@ -80,6 +78,15 @@ class PromptState:
         self._runtime.ask(f"/slots/{slot}?action=save", {"filename": temporary.name})
         temporary.replace(file)
         _forget_oldest(folder)
+
+    def _restore(self, file: Path, slot: int) -> bool:
+        try:
+            self._runtime.ask(f"/slots/{slot}?action=restore", {"filename": file.name})
+        except ModelError:
+            file.unlink(missing_ok=True)  # damaged: it is computed and saved again
+            return False
+        os.utime(file)
+        return True
 
     def _idle_slot(self) -> int | None:
         slots = self._runtime.ask("/slots", None, "GET")
