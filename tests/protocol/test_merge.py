@@ -104,6 +104,12 @@ def test_a_part_is_left_alone_and_not_shared():
     assert part == before
 
 
+def test_what_cannot_be_combined_is_replaced():
+    assert merged({"annotations": [1]}, {"annotations": {"a": 1}}) == {"annotations": {"a": 1}}
+    assert merged({"args": "{"}, {"args": {"a": 1}}) == {"args": {"a": 1}}
+    assert merged({"extras": {"a": 1}}, {"extras": "x"}) == {"extras": "x"}
+
+
 def test_items_of_lists_with_the_same_index_are_one_item():
     left = [{"index": 0, "args": "{"}, {"index": 1, "args": "["}, "plain"]
     right = [{"index": 1, "args": "]"}, {"index": 2}, "plain"]
