@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from weft._config import RunnableConfig
@@ -10,6 +10,7 @@ from weft._config import RunnableConfig
 if TYPE_CHECKING:
     from weft.runnables.base import Runnable
     from weft.runnables.sequence import RunnableSequence
+    from weft.tracers.log_stream import RunLogPatch
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -108,6 +109,32 @@ class Forward(Generic[Input, Output]):
         from weft.runnables.passthrough import RunnableAssign
 
         return self.pipe(RunnableAssign(RunnableParallel(kwargs)))
+
+    # -- what happens inside
+
+    def astream_events(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
+        """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
+        from weft.tracers.event_stream import astream_events
+
+        return astream_events(self, input, config, **kwargs)
+
+    def stream_events(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
+        """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
+        from weft.tracers.event_stream import stream_events
+
+        return stream_events(self, input, config, **kwargs)
+
+    def astream_log(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncGenerator[RunLogPatch, None]:
+        """Give the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
+        from weft.tracers.log_stream import astream_log
+
+        return astream_log(self, input, config, **kwargs)
 
     def _me(self) -> Runnable[Input, Output]:
         return cast("Runnable[Input, Output]", self)

@@ -63,13 +63,13 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """Give the input as a Pydantic model."""
-        return _types.value_model(self.get_name("Input"), list[self.bound.get_input_schema(config)])  # type: ignore[misc]
+        item: Any = self.bound.get_input_schema(config)
+        return _types.value_model(self.get_name("Input"), list[item])
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """Give the output as a Pydantic model."""
-        return _types.value_model(
-            self.get_name("Output"), list[self.bound.get_output_schema(config)]
-        )  # type: ignore[misc]
+        item: Any = self.bound.get_output_schema(config)
+        return _types.value_model(self.get_name("Output"), list[item])
 
     @property
     def config_specs(self) -> list[Any]:

@@ -1,0 +1,51 @@
+"""Read a stream of inputs again: what an attempt read before it failed is there for the next one.
+
+Items are kept only until the first output was delivered; from then on nothing is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from weft.runnables._trace import NOTHING
+
+
+class Rereadable:
+    """The inputs of a stream, for one reader after another."""
+
+    def __init__(self, inputs: AsyncGenerator[Any, None]) -> None:
+        self._inputs = inputs
+        self._kept: list[Any] = []
+        self._is_keeping = True
+        self.is_broken = False
+        """Whether the inputs themselves failed: what comes of them is not the reader's fault."""
+
+    def stop_keeping(self) -> None:
+        """Let items go as soon as they were read: the present reader is the last."""
+        self._is_keeping = False
+
+    async def reader(self) -> AsyncGenerator[Any, None]:
+        """Read from the beginning; closing the reader leaves the inputs open."""
+        place = 0
+        while True:
+            if place < len(self._kept):
+                item = self._kept[place]
+                if not self._is_keeping:
+                    self._kept[place] = None
+                place += 1
+            else:
+                item = await self._next()
+                if item is NOTHING:
+                    return
+                if self._is_keeping:
+                    self._kept.append(item)
+                    place += 1
+            yield item
+
+    async def _next(self) -> Any:
+        try:
+            return await anext(self._inputs, NOTHING)
+        except BaseException:
+            self.is_broken = True
+            raise
