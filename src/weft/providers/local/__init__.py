@@ -3,10 +3,12 @@
 from weft.providers.local.embeddings import LocalEmbeddings
 from weft.providers.local.fetch import MODELS, cache_dir, is_fetched, model_path
 from weft.providers.local.runtime import Runtime, Settings, unload
+from weft.providers.local.session import LocalModel
 
 __all__ = [
     "MODELS",
     "LocalEmbeddings",
+    "LocalModel",
     "Runtime",
     "Settings",
     "cache_dir",

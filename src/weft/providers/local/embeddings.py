@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
-from weft.providers.local.fetch import MODELS, model_path
 from weft.providers.local.runtime import Runtime, Settings
+from weft.providers.local.session import load
 
 CONTEXT = 512
 BATCH = 64
@@ -66,8 +64,7 @@ class LocalEmbeddings:
 
     def embed_now(self, texts: list[str]) -> list[list[float]]:
         """Embed in the calling thread, loading (and the first time fetching) the model if need be."""
-        path = model_path(self.model) if self.model in MODELS else Path(self.model)
-        runtime = Runtime.of(path, self._settings)
+        runtime = load(self.model, self._settings)
         fitting = [self._fit(text, runtime) for text in texts] if self.truncate else texts
         return runtime.embed(fitting)
 

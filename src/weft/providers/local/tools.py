@@ -52,6 +52,15 @@ def encode_tools(
     return force(bounded) if choice == "required" else bounded
 
 
+def only_named(request: Request) -> Request:
+    """Send a named choice as the only tool, required: llama.cpp takes a name for "auto"."""
+    choice = request.get("tool_choice")
+    if not isinstance(choice, dict):
+        return request
+    named = _named(request["tools"], choice["function"]["name"])
+    return {**request, "tools": named, "tool_choice": "required"}
+
+
 def without_tools(request: Request) -> Request:
     """Send no tools: an answer in text is all that can come."""
     dropped = ("tools", "tool_choice", "parallel_tool_calls")
@@ -60,11 +69,16 @@ def without_tools(request: Request) -> Request:
 
 def pin(request: Request, name: str) -> Request:
     """Hold the model to one tool: send it alone and begin the call up to its arguments."""
-    tools = [tool for tool in request["tools"] if tool["function"]["name"] == name]
-    if not tools:
-        known = ", ".join(repr(tool["function"]["name"]) for tool in request["tools"])
-        raise UsageError(f"tool_choice names {name!r}, which is not among the tools: {known}")
+    tools = _named(request["tools"], name)
     return _begin({**request, "tools": tools}, f'{OPENING}{{"name": "{name}", "arguments":')
+
+
+def _named(tools: list[Json], name: str) -> list[Json]:
+    named = [tool for tool in tools if tool["function"]["name"] == name]
+    if not named:
+        known = ", ".join(repr(tool["function"]["name"]) for tool in tools)
+        raise UsageError(f"tool_choice names {name!r}, which is not among the tools: {known}")
+    return named
 
 
 def force(request: Request) -> Request:

@@ -1,0 +1,161 @@
+"""A model by name: fetched, loaded, helped with tools, mended when its file is damaged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+
+import pytest
+
+from weft._drive import drive_each
+from weft._io import ASYNC, BLOCKING
+from weft.exceptions import ModelError, ModelNotFoundError
+from weft.providers.local import LocalModel, Settings, fetch, model_path, session, unload
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "Get the weather of a city.",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}},
+                "required": ["city"],
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "add",
+            "description": "Add two numbers.",
+            "parameters": {
+                "type": "object",
+                "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+                "required": ["a", "b"],
+            },
+        },
+    },
+]
+
+
+def ask(question, *more, **options):
+    system = {"role": "system", "content": "You are a helpful assistant."}
+    messages = [system, {"role": "user", "content": question}, *more]
+    return {"messages": messages, "tools": TOOLS, "temperature": 0, "max_tokens": 40, **options}
+
+
+def answer(request, colour="blocking", model=None):
+    feed = (model or LocalModel()).complete(request)
+    if colour == "blocking":
+        chunks = list(drive_each(feed.chunks(BLOCKING)))
+    else:
+
+        async def body():
+            return [chunk async for chunk in feed.chunks(ASYNC)]
+
+        chunks = asyncio.run(body())
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+    calls = [call["function"] for delta in deltas for call in delta.get("tool_calls") or ()]
+    name = "".join(call.get("name") or "" for call in calls)
+    arguments = "".join(call.get("arguments") or "" for call in calls)
+    text = "".join(delta.get("content") or "" for delta in deltas)
+    return name, json.loads(arguments) if arguments else None, text
+
+
+def test_the_right_tool_is_called(call):
+    assert answer(ask("What is the weather in Paris?"), call.colour) == (
+        "get_weather",
+        {"city": "Paris"},
+        "",
+    )
+    assert answer(ask("Add 3 and 4."), call.colour) == ("add", {"a": 3, "b": 4}, "")
+
+
+def test_a_question_for_no_tool_is_answered_in_text():
+    name, arguments, text = answer(ask("Who wrote Romeo and Juliet?"))
+
+    assert (name, arguments) == ("", None)
+    assert text
+
+
+def test_a_result_becomes_an_answer():
+    function = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
+    called = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "1", "type": "function", "function": function}],
+    }
+    result = {"role": "tool", "tool_call_id": "1", "content": "sunny, 21 degrees"}
+
+    name, _, text = answer(ask("What is the weather in Paris?", called, result))
+
+    assert name == ""
+    assert "21" in text
+
+
+def test_a_named_choice_holds_for_another_model_too():
+    request = ask("x", tool_choice={"type": "function", "function": {"name": "add"}})
+    sent = LocalModel("/some/model.gguf").encode(request)
+
+    assert [tool["function"]["name"] for tool in sent["tools"]] == ["add"]
+    assert sent["tool_choice"] == "required"
+    assert sent["messages"] == request["messages"]
+
+
+def test_tokens_are_counted_with_template_and_tools():
+    model = LocalModel()
+
+    assert (
+        model.count_tokens(ask("hi")) > model.count_tokens({"messages": ask("hi")["messages"]}) > 15
+    )
+
+
+def test_a_path_that_does_not_exist_is_told_where_the_answer_is_read():
+    with pytest.raises(ModelNotFoundError, match="give the path of a GGUF file"):
+        answer(ask("x"), model=LocalModel("/no/such/model.gguf"))
+
+
+def test_leaving_before_the_model_is_loaded_asks_it_nothing(monkeypatch):
+    asked = []
+    monkeypatch.setattr(session.Runtime, "produce", lambda *_: asked.append(1))
+    feed = LocalModel().complete({"messages": []})
+    feed.close()
+
+    assert feed.join(20)
+    assert asked == []
+
+
+def test_a_damaged_file_that_looked_whole_is_fetched_again(tmp_path, monkeypatch):
+    """Same size, same time, other bytes: found when it does not load."""
+    whole = model_path()
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    path = fetch.MODELS["smollm2-135m"].path
+    path.parent.mkdir(parents=True)
+    shutil.copyfile(whole, path)
+    assert model_path() == path
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    with path.open("r+b") as file:
+        file.seek(4)
+        file.write(b"\xff" * 4096)
+    os.utime(path, ns=times)
+    monkeypatch.setattr(fetch, "_fetch", lambda *_: shutil.copyfile(whole, path))
+
+    runtime = session.load("smollm2-135m", Settings(context=256, slots=1))
+
+    assert runtime.path == path
+    unload(path)
+
+
+def test_a_whole_file_that_does_not_load_is_not_fetched_again(monkeypatch):
+    def fail(*_):
+        raise ModelError("too large for the memory here")
+
+    monkeypatch.setattr(session.Runtime, "of", fail)
+    monkeypatch.setattr(fetch, "_fetch", lambda *_: pytest.fail("fetched again"))
+
+    with pytest.raises(ModelError, match="too large"):
+        session.load("smollm2-135m", Settings(context=300))
