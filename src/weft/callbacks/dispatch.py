@@ -16,6 +16,8 @@ from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO, shield
 from weft.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 logger = logging.getLogger("weft.callbacks")
 
 IGNORED_BY: dict[str, str] = {
@@ -115,7 +117,7 @@ async def _tell_one(
 ) -> None:
     try:
         hook: Callable[..., Any] = getattr(handler, event)
-        if io.blocking or handler.run_inline or inspect.iscoroutinefunction(hook):
+        if io.blocking or handler.run_inline or _is_inline(hook):
             result = hook(*args, **kwargs)
         else:
             result = await io.call(hook, *args, **kwargs)
@@ -130,6 +132,16 @@ async def _tell_one(
         _complain(handler, event, error)
         if handler.raise_error:
             raise
+
+
+def inline(hook: F) -> F:
+    """Mark a blocking hook that returns at once: async runs call it without a thread."""
+    hook.__dict__["_weft_inline"] = True
+    return hook
+
+
+def _is_inline(hook: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(hook) or getattr(hook, "_weft_inline", False)
 
 
 async def _tell_as_text(
@@ -187,9 +199,6 @@ async def ahandle_event(
 ) -> None:
     """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
     await _tell(ASYNC, handlers, event_name, ignore_condition_name, args, kwargs)
-
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def shielded(func: F) -> F:

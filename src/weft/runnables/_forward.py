@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 from weft._config import RunnableConfig
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from weft.runnables.base import Runnable
+    from weft.runnables.fallbacks import RunnableWithFallbacks
+    from weft.runnables.graph import Graph
+    from weft.runnables.retry import ExponentialJitterParams
     from weft.runnables.sequence import RunnableSequence
+    from weft.runnables.utils import AnyConfigurableField, ConfigurableField
+    from weft.tracers.root_listeners import AsyncListener, Listener
     from weft.tracers.log_stream import RunLogPatch
 
 Input = TypeVar("Input", contravariant=True)
@@ -135,6 +142,128 @@ class Forward(Generic[Input, Output]):
         from weft.tracers.log_stream import astream_log
 
         return astream_log(self, input, config, **kwargs)
+
+    # -- when it fails
+
+    def with_retry(
+        self,
+        *,
+        retry_if_exception_type: tuple[type[BaseException], ...] | Callable[[BaseException], bool] = (Exception,),
+        wait_exponential_jitter: bool = True,
+        exponential_jitter_params: ExponentialJitterParams | None = None,
+        stop_after_attempt: int = 3,
+    ) -> Runnable[Input, Output]:
+        """Try again when this fails, `stop_after_attempt` times in all."""
+        from weft.runnables.retry import RunnableRetry
+
+        return RunnableRetry(
+            bound=self._me(),
+            retry_exception_types=retry_if_exception_type,
+            wait_exponential_jitter=wait_exponential_jitter,
+            exponential_jitter_params=exponential_jitter_params,
+            max_attempt_number=stop_after_attempt,
+        )
+
+    def with_fallbacks(
+        self,
+        fallbacks: Sequence[Runnable[Input, Output]],
+        *,
+        exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
+        exception_key: str | None = None,
+    ) -> RunnableWithFallbacks[Input, Output]:
+        """Let others stand in, in their order, when this fails."""
+        from weft.runnables.fallbacks import RunnableWithFallbacks
+
+        return RunnableWithFallbacks(
+            runnable=self._me(),
+            fallbacks=list(fallbacks),
+            exceptions_to_handle=exceptions_to_handle,
+            exception_key=exception_key,
+        )
+
+    # -- who listens
+
+    def with_listeners(
+        self, *, on_start: Listener | None = None, on_end: Listener | None = None, on_error: Listener | None = None
+    ) -> Runnable[Input, Output]:
+        """Call functions with the traced run when it starts, ends or fails."""
+        from weft.runnables.binding import RunnableBinding
+        from weft.tracers.root_listeners import RootListenersTracer
+
+        def listening(config: RunnableConfig) -> RunnableConfig:
+            return {
+                "callbacks": [
+                    RootListenersTracer(config=config, on_start=on_start, on_end=on_end, on_error=on_error)
+                ]
+            }
+
+        return RunnableBinding(bound=self._me(), config_factories=[listening])
+
+    def with_alisteners(
+        self,
+        *,
+        on_start: AsyncListener | None = None,
+        on_end: AsyncListener | None = None,
+        on_error: AsyncListener | None = None,
+    ) -> Runnable[Input, Output]:
+        """Await functions with the traced run when it starts, ends or fails."""
+        from weft.runnables.binding import RunnableBinding
+        from weft.tracers.root_listeners import AsyncRootListenersTracer
+
+        def listening(config: RunnableConfig) -> RunnableConfig:
+            return {
+                "callbacks": [
+                    AsyncRootListenersTracer(config=config, on_start=on_start, on_end=on_end, on_error=on_error)
+                ]
+            }
+
+        return RunnableBinding(bound=self._me(), config_factories=[listening])
+
+    # -- chosen by the config of a call
+
+    def configurable_fields(self, **kwargs: AnyConfigurableField) -> Runnable[Input, Output]:
+        """Let `config["configurable"]` give some of the settings."""
+        from weft.runnables.configurable import RunnableConfigurableFields
+
+        return RunnableConfigurableFields(default=self._me(), fields=kwargs)
+
+    def configurable_alternatives(
+        self,
+        which: ConfigurableField,
+        *,
+        default_key: str = "default",
+        prefix_keys: bool = False,
+        **kwargs: Runnable[Input, Output] | Callable[[], Runnable[Input, Output]],
+    ) -> Runnable[Input, Output]:
+        """Let `config["configurable"]` choose another runnable in place of this."""
+        from weft.runnables.configurable import RunnableConfigurableAlternatives
+
+        return RunnableConfigurableAlternatives(
+            default=self._me(), which=which, alternatives=kwargs, default_key=default_key, prefix_keys=prefix_keys
+        )
+
+    # -- seen as something else
+
+    def as_tool(
+        self,
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> Any:
+        """Give a tool that a model may call."""
+        from weft.tools.convert import convert_runnable_to_tool
+
+        return convert_runnable_to_tool(
+            self._me(), args_schema, name=name, description=description, arg_types=arg_types
+        )
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        """Give the parts of this runnable and how they hang together, to be drawn."""
+        from weft.runnables._graph_of import graph_of
+
+        return graph_of(self._me(), config)
 
     def _me(self) -> Runnable[Input, Output]:
         return cast("Runnable[Input, Output]", self)

@@ -1,1 +1,51 @@
-"""Listeners that record runs."""
+"""Tracers: handlers that record runs, in memory, on a terminal, as streams of events, in SQLite, in OpenTelemetry.
+
+Every model imports the markers of `_streaming`; the recorders themselves are loaded when asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.tracers.base import AsyncBaseTracer, BaseTracer
+    from weft.tracers.log_stream import LogStreamCallbackHandler, RunLog, RunLogPatch
+    from weft.tracers.otel import OpenTelemetryTracer
+    from weft.tracers.run_collector import RunCollectorCallbackHandler
+    from weft.tracers.schemas import Run
+    from weft.tracers.sqlite import SQLiteTracer
+    from weft.tracers.stdout import ConsoleCallbackHandler
+    from weft.tracers.store import TraceStore
+
+__all__ = [
+    "AsyncBaseTracer",
+    "BaseTracer",
+    "ConsoleCallbackHandler",
+    "LogStreamCallbackHandler",
+    "OpenTelemetryTracer",
+    "Run",
+    "RunCollectorCallbackHandler",
+    "RunLog",
+    "RunLogPatch",
+    "SQLiteTracer",
+    "TraceStore",
+]
+
+_MODULES = {
+    "AsyncBaseTracer": "base",
+    "BaseTracer": "base",
+    "ConsoleCallbackHandler": "stdout",
+    "LogStreamCallbackHandler": "log_stream",
+    "OpenTelemetryTracer": "otel",
+    "Run": "schemas",
+    "RunCollectorCallbackHandler": "run_collector",
+    "RunLog": "log_stream",
+    "RunLogPatch": "log_stream",
+    "SQLiteTracer": "sqlite",
+    "TraceStore": "store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"weft.tracers.{_MODULES[name]}"), name)
