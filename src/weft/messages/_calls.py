@@ -154,7 +154,7 @@ def parse_calls(chunks: Sequence[ToolCallChunk]) -> ParsedCalls:
 def final_call(block: dict[str, Json]) -> dict[str, Json]:
     """Promote one growing call; where its stream already said what is wrong with it, that stands."""
     final = promote({"type": "tool_call_chunk", **block})
-    if block.get("error") is None:
+    if "error" not in block:
         return final
     args = block.get("args")
     return {**final, "type": "invalid_tool_call", "args": args, "error": block["error"]}

@@ -49,7 +49,7 @@ class GrowingBlock:
         for key, value in part.items():
             if key in APPENDED and type(value) is str and type(fields.get(key)) is str:
                 self.pieces.setdefault(key, []).append(value)
-            elif value is not None and value != fields.get(key):
+            elif key not in fields or (value is not None and value != fields[key]):
                 rest[key] = value
         if rest:
             if "name" in rest:  # whether a name still grows depends on the arguments seen

@@ -233,11 +233,15 @@ def _news(shown: Block, says: Mapping[str, Json]) -> Block:
     """Give what must be added to what was shown so that it says this; what contradicts it cannot be added."""
     news = {}
     for key, value in says.items():
-        if value is None or key in ("type", "index"):
+        if key in ("type", "index"):
             continue
         old = shown.get(key)
-        new = value if old is None else _addition(key, old, value)
-        if new is not None:
+        if value is None:
+            new, is_new = None, key not in shown
+        else:
+            new = value if old is None else _addition(key, old, value)
+            is_new = new is not None
+        if is_new:
             news[key] = new
     return news
 

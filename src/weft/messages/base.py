@@ -17,6 +17,7 @@ from weft.messages._growth import grow_id, merge_content, merge_kwargs, merge_me
 from weft.messages._hooks import hook
 from weft.messages.block_translators import standard_blocks
 from weft.protocol.blocks import ContentBlock, Json
+from weft.utils.json import has_surrogates, mend_surrogates
 
 __all__ = [
     "BaseMessage",
@@ -88,6 +89,18 @@ class BaseMessage(Serializable):
     @classmethod
     def _none_is_empty(cls, value: Json) -> Json:
         return {} if value is None else value
+
+    @field_validator("content", mode="after")
+    @classmethod
+    def _mend(cls, content: Content) -> Content:
+        # Half a character cannot be stored or sent; in a chunk its other half may still come.
+        if issubclass(cls, BaseMessageChunk):
+            return content
+        if isinstance(content, str):
+            return mend_surrogates(content)
+        return [
+            mend_surrogates(item) if isinstance(item, str) else _mended(item) for item in content
+        ]
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -177,6 +190,13 @@ def message_to_dict(message: BaseMessage) -> dict[str, Any]:
 def messages_to_dict(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """Write messages as dicts; `messages_from_dict` reads them."""
     return [message_to_dict(message) for message in messages]
+
+
+def _mended(block: dict[Any, Any]) -> dict[Any, Any]:
+    text = block.get("text")
+    if isinstance(text, str) and has_surrogates(text):
+        return {**block, "text": mend_surrogates(text)}
+    return block
 
 
 def _text_of(item: str | dict[Any, Any]) -> str:

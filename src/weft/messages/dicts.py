@@ -88,19 +88,19 @@ def _whole_content(content: Json) -> Json:
     if isinstance(content, str):
         return mend_value(content)
     places = [item.get("index") for item in content if isinstance(item, dict)]
-    streamed = any(place is not None for place in places)
-    if len(places) == len(content) and all(type(place) is int for place in places):
+    is_numbered = bool(places) and all(type(place) is int for place in places)
+    if is_numbered and len(places) == len(content):
         content = sorted(content, key=lambda item: cast("int", item["index"]))
-    return [_whole_item(item, streamed=streamed) for item in content]
+    return [_whole_item(item, is_numbered=is_numbered) for item in content]
 
 
-def _whole_item(item: Json, *, streamed: bool) -> Json:
-    """Take off what only a stream needs: the `index` of standard blocks, growing calls, bare text among blocks."""
+def _whole_item(item: Json, *, is_numbered: bool) -> Json:
+    """Take off what only a stream needs: the `index`, growing calls, bare text among numbered blocks."""
     if isinstance(item, str):
-        return {"type": "text", "text": mend_value(item)} if streamed else mend_value(item)
+        return {"type": "text", "text": mend_value(item)} if is_numbered else mend_value(item)
     block = cast("dict[str, Json]", mend_value(item))
     if is_growing_call(block):
         block = final_call(block)
-    if block.get("type") in KNOWN_BLOCK_TYPES:
+    if is_numbered or block.get("type") in KNOWN_BLOCK_TYPES:
         block.pop("index", None)
     return block

@@ -1,0 +1,138 @@
+"""What is no message, or hardly: a typed error or correct handling, never a crash, a hang or a loss."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from weft.exceptions import LimitExceededError, UsageError
+from weft.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    FunctionMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+    convert_to_messages,
+    messages_from_dict,
+)
+
+
+def nested(levels):
+    value = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [{"role": "wizard", "content": "x"}],
+        [{"role": 3, "content": "x"}],
+        [{"content": "x"}],
+        [{"role": "user"}],
+        [{"role": "tool", "content": "x"}],
+        [{"role": "remove", "content": ""}],
+        [{"role": "assistant", "content": "", "tool_calls": "f"}],
+        [("a", "b", "c")],
+        [(3, "b")],
+        [("wizard", "b")],
+        [3],
+        3,
+        None,
+        [None],
+        [b"bytes"],
+        [{"type": "constructor", "id": ["os", "system"], "kwargs": {}}],
+    ],
+)
+def test_what_is_no_message_is_a_usage_error(wrong):
+    with pytest.raises(UsageError):
+        convert_to_messages(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"type": "wizard", "data": {}}, {"data": {}}, {"type": "ai"}, {"type": "ai", "data": 3}, 3],
+)
+def test_a_dict_that_is_no_message_is_a_usage_error(wrong):
+    with pytest.raises(UsageError):
+        messages_from_dict([wrong])
+
+
+def test_an_unknown_type_is_refused_by_the_union():
+    with pytest.raises(ValidationError):
+        TypeAdapter(AnyMessage).validate_python({"type": "wizard", "content": "x"})
+
+
+@pytest.mark.parametrize("content", [3, None, {"a": 1}, [3], [None], object()])
+def test_content_of_a_wrong_type_is_refused(content):
+    with pytest.raises(ValidationError):
+        HumanMessage(content)
+
+
+def test_missing_fields_are_refused():
+    with pytest.raises(ValidationError, match="tool_call_id"):
+        ToolMessage("x")
+    with pytest.raises(ValidationError, match="name"):
+        FunctionMessage("x")
+    with pytest.raises(UsageError, match="content"):
+        RemoveMessage("x", content="y")
+
+
+def test_ten_megabytes_are_a_message_like_any_other():
+    text = "x" * 10_000_000
+    message = HumanMessage(text)
+    whole = AIMessageChunk(text) + AIMessageChunk("y")
+
+    assert len(message.text) == 10_000_000
+    assert len(whole.content) == 10_000_001
+    assert HumanMessage.model_validate_json(message.model_dump_json()) == message
+
+
+def test_lone_surrogates_are_spelled_so_that_they_can_be_sent():
+    message = HumanMessage(["a\ud800", {"type": "text", "text": "\udc00"}])
+    from_wire = AIMessageChunk._trusted(content="a\ud800") + AIMessageChunk("b")
+
+    assert HumanMessage("a\ud800").content == "a\\ud800"
+    assert message.text == "a\\ud800\\udc00"
+    assert message.model_dump_json()
+    assert from_wire.content == "a\\ud800b"
+
+
+def test_deep_json_is_kept_and_too_deep_to_copy_is_an_error():
+    deep = nested(10_000)
+    message = HumanMessage("x", additional_kwargs=deep)
+
+    assert message.additional_kwargs is not None
+    with pytest.raises(LimitExceededError, match="nested too deep"):
+        AIMessageChunk(content="", additional_kwargs=deep) + AIMessageChunk("x")
+
+
+def test_deep_tool_arguments_are_an_invalid_call():
+    args = '{"a":' * 10_000 + "1" + "}" * 10_000
+    chunk = AIMessageChunk(
+        content="", tool_call_chunks=[{"name": "f", "args": args, "id": "1", "index": 0}]
+    )
+
+    assert chunk.tool_calls == []
+    assert "deep" in str(chunk.invalid_tool_calls[0]["error"])
+
+
+def test_a_cycle_is_an_error_where_it_would_be_walked():
+    cycle: dict = {}
+    cycle["self"] = cycle
+    message = AIMessage("x", additional_kwargs=cycle)
+
+    with pytest.raises(ValueError, match=r"[Cc]ircular"):
+        message.model_dump_json()
+    with pytest.raises(LimitExceededError):
+        AIMessageChunk(content="", additional_kwargs=cycle) + AIMessageChunk("x")
+
+
+def test_values_that_are_no_json_stay_what_they_are():
+    marker = object()
+
+    assert ToolMessage("x", tool_call_id="1", artifact=marker).artifact is marker
+    assert AIMessage("x", additional_kwargs={"m": marker}).additional_kwargs["m"] is marker
