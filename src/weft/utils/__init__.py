@@ -1,1 +1,47 @@
 """Pure helpers, each in the file named for what it does. Nothing here waits or knows of the rest of weft."""
+
+from __future__ import annotations
+
+from weft.utils.aiter import abatch_iterate
+from weft.utils.env import from_env, get_from_dict_or_env, get_from_env, secret_from_env
+from weft.utils.formatting import StrictFormatter, formatter
+from weft.utils.input import get_bolded_text, get_color_mapping, get_colored_text, print_text
+from weft.utils.iter import batch_iterate
+from weft.utils.pydantic import pre_init
+from weft.utils.strings import comma_list, sanitize_for_postgres, stringify_dict, stringify_value
+from weft.utils.utils import (
+    build_extra_kwargs,
+    check_package_version,
+    convert_to_secret_str,
+    get_pydantic_field_names,
+    guard_import,
+    raise_for_status_with_text,
+    xor_args,
+)
+
+__all__ = [
+    "StrictFormatter",
+    "abatch_iterate",
+    "batch_iterate",
+    "build_extra_kwargs",
+    "check_package_version",
+    "comma_list",
+    "convert_to_secret_str",
+    "formatter",
+    "from_env",
+    "get_bolded_text",
+    "get_color_mapping",
+    "get_colored_text",
+    "get_from_dict_or_env",
+    "get_from_env",
+    "get_pydantic_field_names",
+    "guard_import",
+    "pre_init",
+    "print_text",
+    "raise_for_status_with_text",
+    "sanitize_for_postgres",
+    "secret_from_env",
+    "stringify_dict",
+    "stringify_value",
+    "xor_args",
+]

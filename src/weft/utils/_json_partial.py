@@ -11,6 +11,7 @@ from collections.abc import Callable
 from json.decoder import scanstring  # type: ignore[attr-defined]  # C, undocumented, stable since 2.7
 from typing import Final
 
+from weft.utils._json_bulk import read_prefix
 from weft.utils._json_strict import MAX_DEPTH, Json, JsonError, parse_float, parse_int
 from weft.utils._surrogates import has_surrogates, mend_surrogates
 
@@ -23,9 +24,11 @@ MARK = re.compile(SPACE + r"(.)", re.DOTALL)
 STRING = re.compile(r'(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 CONTROL = re.compile(r"[\x00-\x1f]")
 CUT_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
-SCALAR = re.compile(r"[-+.0-9A-Za-z]*+")
+DIGITS = re.compile(r"[-+.0-9eE]*+")
+LETTERS = re.compile(r"[A-Za-z]*+")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?+([eE][-+]?[0-9]++)?+")
 LITERALS: Final = {"true": True, "false": False, "null": None}
+LONG = 1000  # a first slice longer than this is read by the C parser as far as it goes
 MAX_SCALAR = 4400  # Python converts integers of at most 4,300 digits
 
 
@@ -88,6 +91,8 @@ class PartialJson:
             self._tail = ""
         position, end = start, len(text)
         self._offset -= start
+        if end > LONG and start == 0 and self._is_fresh():
+            position = self._read_prefix(text)
         while position < end:
             position = self._step(self, text, position)
         self._offset += end - len(self._tail)
@@ -158,6 +163,23 @@ class PartialJson:
         self.error.args = (f"{reason} at character {self.error.pos}",)
         self._step = PartialJson._read_nothing
         return len(text)
+
+    def _is_fresh(self) -> bool:
+        return self._offset == 0 and self._step is PartialJson._read_value and not self._stack
+
+    def _read_prefix(self, text: str) -> int:
+        prefix = read_prefix(text, max_depth=self._depth, strict=self._strict)
+        if prefix is None:
+            return 0
+        self._stack, self._keys = prefix.stack, prefix.keys
+        self._may_close = prefix.mark in ("[", "{")
+        if prefix.mark in ("]", "}"):
+            self._step = PartialJson._read_after
+        elif isinstance(self._stack[-1], list):
+            self._step = PartialJson._read_value
+        else:
+            self._step = PartialJson._read_name
+        return prefix.end
 
     # Steps: each reads at least one character, sets the next step and says where it stopped.
 
@@ -237,15 +259,17 @@ class PartialJson:
         return match.end()
 
     def _read_scalar(self, text: str, position: int) -> int:
-        match = SCALAR.match(text, position)
+        more = LETTERS if self._pieces[0][0].isalpha() else DIGITS
+        match = more.match(text, position)
         end = position if match is None else match.end()
         self._pieces.append(text[position:end])
         scalar = self._joined()
+        start = end - len(scalar)  # before this slice if the scalar began there
         if len(scalar) > MAX_SCALAR:
-            return self._fail("number too long", text, position)
+            return self._fail("number too long", text, start)
         if end == len(text):
             return end
-        return self._put_scalar(scalar, text, position, end)
+        return self._put_scalar(scalar, text, start, end)
 
     def _put_scalar(self, scalar: str, text: str, start: int, end: int) -> int:
         try:
@@ -267,7 +291,7 @@ class PartialJson:
                     "raw control character in a string", text, position + control.start()
                 )
             if "\\" in run:
-                run = scanstring(run + '"', 0, False)[0]
+                run = _unescaped(run)
             self._pieces.append(run)
         if end == len(text):
             return end
@@ -329,6 +353,11 @@ def _scalar(text: str) -> Json:
     if match is None:
         return MISSING
     return parse_int(text) if match.lastindex is None else parse_float(text)
+
+
+def _unescaped(run: str) -> str:
+    text: str = scanstring(run + '"', 0, False)[0]  # noqa: FBT003  a C function: not strict
+    return text
 
 
 def _is_whole_scalar(text: str) -> bool:

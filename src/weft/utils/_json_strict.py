@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import accumulate, repeat
 from typing import Any, NoReturn
 
 import pydantic_core
@@ -20,6 +21,8 @@ Json = Any
 
 MAX_DEPTH = 200
 TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
+BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([\[\]{}])', re.DOTALL)
+STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 INFINITE = (float("inf"), float("-inf"))
 
 
@@ -70,7 +73,6 @@ def parse_strict(
 def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> Json:
     """Parse a vendor's JSON fast: as `parse_strict`, but the last of two equal keys wins."""
     try:
-        # Up to max_depth brackets cannot nest deeper than max_depth: two C counts replace a walk.
         if isinstance(data, str):
             shallow = data.count("[") + data.count("{") <= max_depth
         else:
@@ -91,7 +93,8 @@ def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> Json:
 
 def nesting_depth(text: str) -> int:
     """Say how deep the brackets of a JSON text nest, without parsing it."""
-    return _deepest(text, None)[0]
+    steps = map(STEPS.get, BRACKETS.findall(text), repeat(0))
+    return max(accumulate(steps, initial=0))
 
 
 def parse_int(digits: str) -> int:
@@ -110,7 +113,8 @@ def parse_float(digits: str) -> float:
     return number
 
 
-def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Make an object, refusing two equal names."""
     value = dict(pairs)
     if len(value) != len(pairs):
         seen: set[str] = set()
@@ -121,17 +125,18 @@ def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return value
 
 
-def _no_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and the infinities."""
     raise _Refused(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique,
+    object_pairs_hook=unique_keys,
     parse_float=parse_float,
     parse_int=parse_int,
-    parse_constant=_no_constant,
+    parse_constant=refuse_constant,
 )
-_WIRE_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_WIRE_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def _check_size(text: str | bytes, max_bytes: int) -> None:
@@ -150,26 +155,14 @@ def _decode(data: bytes) -> str:
 
 
 def _check_depth(text: str, max_depth: int) -> None:
-    if text.count("[") + text.count("{") <= max_depth:
+    # Up to max_depth brackets cannot nest deeper than max_depth: two C counts spare most texts the scan.
+    if text.count("[") + text.count("{") <= max_depth or nesting_depth(text) <= max_depth:
         return
-    depth, position = _deepest(text, max_depth)
-    if depth > max_depth:
-        raise JsonError(f"nested deeper than {max_depth} levels", text, position)
-
-
-def _deepest(text: str, stop_above: int | None) -> tuple[int, int]:
-    depth = deepest = 0
-    for match in TOKEN.finditer(text):
-        mark = match.group()
-        if mark in "[{":
-            depth += 1
-            if depth > deepest:
-                deepest = depth
-                if stop_above is not None and depth > stop_above:
-                    return deepest, match.start()
-        elif mark in "]}":
-            depth -= 1
-    return deepest, 0
+    depth = 0
+    for match in BRACKETS.finditer(text):
+        depth += STEPS.get(match[1], 0)
+        if depth > max_depth:
+            raise JsonError(f"nested deeper than {max_depth} levels", text, match.start())
 
 
 def _located(text: str, reason: str) -> JsonError:

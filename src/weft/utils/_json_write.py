@@ -6,12 +6,13 @@ import base64
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
+from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, SecretBytes, SecretStr
@@ -22,7 +23,17 @@ from weft.utils._surrogates import mend_surrogates
 
 CYCLE = "<cycle>"
 TOO_DEEP = "<too deep>"
-PLAIN = (datetime, date, time, timedelta, UUID, Decimal, PurePath, SecretStr, SecretBytes)
+SCALARS = frozenset({type(None), bool, int, float, str})
+LEAVES: tuple[tuple[Any, Callable[[Any], Json]], ...] = (  # the order matters: an enum may be a str
+    (Enum, lambda value: to_jsonable(value.value)),
+    (str, lambda value: mend_surrogates(str(value))),
+    (float, lambda value: float(value) if math.isfinite(value) else str(float(value))),
+    (int, int),
+    ((bytes, bytearray, memoryview), lambda value: base64.b64encode(bytes(value)).decode("ascii")),
+    ((datetime, date, time), lambda value: value.isoformat()),
+    ((timedelta, UUID, Decimal, PurePath, SecretStr, SecretBytes), str),
+    (type, lambda value: f"{value.__module__}.{value.__qualname__}"),
+)
 
 
 def dumps_canonical(value: Json) -> str:
@@ -46,13 +57,7 @@ def to_jsonable(value: object, *, max_depth: int = MAX_DEPTH) -> Json:
 
 
 def _jsonable(value: object, depth: int, above: set[int]) -> Json:
-    if value is None or value is True or value is False or type(value) is int:
-        return value
-    if type(value) is str:
-        return mend_surrogates(value)
-    if type(value) is float:
-        return value if math.isfinite(value) else str(value)
-    parts = _parts(value)
+    parts = None if type(value) in SCALARS else _parts(value)
     if parts is None:
         return _leaf(value)
     if id(value) in above:
@@ -84,20 +89,11 @@ def _parts(value: object) -> list[object] | dict[object, object] | None:
 
 
 def _leaf(value: object) -> Json:
-    if isinstance(value, Enum):
-        return to_jsonable(value.value)
-    if isinstance(value, bool | int | float):  # subclasses
-        return _jsonable(int(value) if isinstance(value, int) else float(value), 0, set())
-    if isinstance(value, str):
-        return mend_surrogates(str(value))
-    if isinstance(value, bytes | bytearray | memoryview):
-        return base64.b64encode(bytes(value)).decode("ascii")
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, PLAIN):
-        return str(value)
-    if isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
+    if value is None or type(value) is bool or type(value) is int:
+        return value
+    for kinds, write in LEAVES:
+        if isinstance(value, kinds):
+            return write(value)
     return _described(value)
 
 

@@ -14,7 +14,7 @@ from weft.utils._safe_pattern import pattern_matches
 
 MAX_DEPTH = 200
 MAX_ISSUES = 100
-MAX_STEPS = 1_000_000
+MAX_STEPS = 300_000
 
 
 class Issue(NamedTuple):

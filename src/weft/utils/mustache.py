@@ -18,7 +18,7 @@ from weft.utils.formatting import TemplateError
 __all__ = ["MustacheTemplate", "compile_mustache", "get_variables", "render"]
 
 MAX_DEPTH = 100
-MAX_STEPS = 1_000_000
+MAX_STEPS = 100_000
 ALONE = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
 MISSING: Final = object()
 

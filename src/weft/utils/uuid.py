@@ -8,13 +8,14 @@ import time
 from uuid import UUID
 
 _last = 0
-_random = random.Random()  # noqa: S311  its own, seeded by the system: a program that seeds `random` does not repeat our ids
+# Its own, seeded by the system: a program that seeds `random` does not repeat our ids.
+_random = random.Random()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_random.seed)
 
 
 def _number(nanoseconds: int | None) -> int:
-    global _last  # noqa: PLW0603  one clock per process
+    global _last
     if nanoseconds is None:
         nanoseconds = _last = max(time.time_ns(), _last + 256)
     millis, rest = divmod(nanoseconds, 1_000_000)

@@ -1,0 +1,39 @@
+"""Values written as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["comma_list", "sanitize_for_postgres", "stringify_dict", "stringify_value"]
+
+MAX_DEPTH = 200
+
+
+def stringify_value(val: Any, *, max_depth: int = MAX_DEPTH) -> str:  # noqa: ANN401  any value
+    """Write a value: lists and dicts a line per item, the rest as `str` has it."""
+    if max_depth <= 0:
+        return "..."
+    if isinstance(val, Mapping):
+        return "\n" + stringify_dict(val, max_depth=max_depth)
+    if isinstance(val, list):
+        return "\n".join(stringify_value(item, max_depth=max_depth - 1) for item in val)
+    return val if isinstance(val, str) else str(val)
+
+
+def stringify_dict(data: Mapping[Any, Any], *, max_depth: int = MAX_DEPTH) -> str:
+    """Write a dict, a line per key."""
+    lines = (
+        f"{key}: {stringify_value(item, max_depth=max_depth - 1)}\n" for key, item in data.items()
+    )
+    return "".join(lines)
+
+
+def comma_list(items: Iterable[Any]) -> str:
+    """Join with commas."""
+    return ", ".join(str(item) for item in items)
+
+
+def sanitize_for_postgres(text: str, replacement: str = "") -> str:
+    """Replace the NUL characters that PostgreSQL does not store."""
+    return text.replace("\x00", replacement)
