@@ -6,6 +6,7 @@ A body that waits only through a blocking `IO` never suspends, so sending it one
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Coroutine, Generator
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from weft.exceptions import BlockingCallError
@@ -71,6 +72,15 @@ def _driven(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
             except StopAsyncIteration:
                 return
             else:
-                raise BlockingCallError(f"{stream!r} cannot run in a blocking call: {ADVICE}")
+                raise _unwound(
+                    step, BlockingCallError(f"{stream!r} cannot run in a blocking call: {ADVICE}")
+                )
     finally:
         drive(stream.aclose())
+
+
+def _unwound(step: Any, error: BlockingCallError) -> BlockingCallError:  # noqa: ANN401
+    """Raise the error where the body waits, so that it can be closed; its `finally` blocks run."""
+    with suppress(BlockingCallError, StopIteration, StopAsyncIteration):
+        step.throw(error)
+    return error

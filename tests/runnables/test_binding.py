@@ -87,7 +87,9 @@ def test_what_a_binding_says_wins_over_what_an_enclosing_call_says(call):
 
 
 def test_unknown_config_keys_are_values_for_configurable(call):
-    assert call.invoke(CONFIG.with_config({"thread_id": "t"}), 1)["configurable"] == {"thread_id": "t"}
+    assert call.invoke(CONFIG.with_config({"thread_id": "t"}), 1)["configurable"] == {
+        "thread_id": "t"
+    }
     assert call.invoke(CONFIG, 1, {"thread_id": "t"})["configurable"] == {"thread_id": "t"}
 
 

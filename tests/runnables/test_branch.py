@@ -17,7 +17,10 @@ def letters(word: str) -> Iterator[str]:
 
 
 BRANCH: RunnableBranch[Any, Any] = RunnableBranch(
-    (RunnableLambda(lambda x: isinstance(x, int), name="is int"), RunnableLambda(lambda x: x + 1, name="add")),
+    (
+        RunnableLambda(lambda x: isinstance(x, int), name="is int"),
+        RunnableLambda(lambda x: x + 1, name="add"),
+    ),
     (lambda x: isinstance(x, str), RunnableLambda(letters)),
     RunnableLambda(lambda x: "other", name="other"),
 )

@@ -87,7 +87,9 @@ def test_shape_3_stream_by_hand(call):
 
 def test_shape_3_astream_by_hand_leaves_stream_to_invoke():
     class Streams(OnlyInvoke):
-        async def astream(self, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
+        async def astream(
+            self, input: Any, config: Any = None, **kwargs: Any
+        ) -> AsyncIterator[Any]:
             yield "a"
 
     async def main() -> list[Any]:
@@ -135,7 +137,10 @@ def test_shape_6_super_inside_an_override_does_not_come_back(call):
     shouts = Shouts(lambda x: x)
 
     assert call.invoke(shouts, "a") == "a!"
-    assert call.invoke(RunnablePassthrough() | shouts | shouts, "a", {"callbacks": [recorder]}) == "a!!"
+    assert (
+        call.invoke(RunnablePassthrough() | shouts | shouts, "a", {"callbacks": [recorder]})
+        == "a!!"
+    )
     assert call.batch(shouts, ["a", "b"]) == ["a!", "b!"]
     recorder.check()
 

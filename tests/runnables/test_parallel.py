@@ -180,7 +180,9 @@ def test_a_stream_of_branches_closed_early_ends_every_run(no_leaks):
     def count(_: Iterator[Any]) -> Iterator[int]:
         yield from range(1_000_000)
 
-    both = RunnableParallel(a=RunnableGenerator(count, name="a"), b=RunnableGenerator(count, name="b"))
+    both = RunnableParallel(
+        a=RunnableGenerator(count, name="a"), b=RunnableGenerator(count, name="b")
+    )
     stream = both.stream(0, {"callbacks": [recorder]})
     next(stream)
     stream.close()

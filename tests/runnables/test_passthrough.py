@@ -54,7 +54,9 @@ def test_each_colour_has_its_own_function(call):
 
 
 def test_assign_adds_keys(call):
-    chain = RunnablePassthrough.assign(b=lambda d: d["a"] + 1, c=RunnableLambda(lambda d: d["a"] * 9))
+    chain = RunnablePassthrough.assign(
+        b=lambda d: d["a"] + 1, c=RunnableLambda(lambda d: d["a"] * 9)
+    )
 
     assert call.invoke(chain, {"a": 1}) == {"a": 1, "b": 2, "c": 9}
     assert call.invoke(RunnableLambda(lambda x: {"a": x}).assign(b=lambda d: d["a"] + 1), 1) == {
@@ -77,7 +79,11 @@ def test_assign_streams_the_keys_that_were_there_at_once(call):
 
     chain = RunnablePassthrough.assign(letters=RunnableGenerator(letters))
 
-    assert call.stream(chain, {"word": "ab"}) == [{"word": "ab"}, {"letters": "a"}, {"letters": "b"}]
+    assert call.stream(chain, {"word": "ab"}) == [
+        {"word": "ab"},
+        {"letters": "a"},
+        {"letters": "b"},
+    ]
     pieces = call.transform(chain, [AddableDict(word="a"), AddableDict(word="b", n=1)])
     assert pieces[:2] == [{"word": "a"}, {"word": "b", "n": 1}]
     assert sum(pieces, AddableDict()) == {"word": "ab", "n": 1, "letters": "ab"}

@@ -16,14 +16,19 @@ def letters(word: str) -> Iterator[str]:
     yield from word
 
 
-ROUTER: RouterRunnable[Any] = RouterRunnable({"add": lambda x: x + 1, "letters": RunnableLambda(letters)})
+ROUTER: RouterRunnable[Any] = RouterRunnable(
+    {"add": lambda x: x + 1, "letters": RunnableLambda(letters)}
+)
 
 
 def test_the_key_chooses(call):
     assert call.invoke(ROUTER, {"key": "add", "input": 1}) == 2
     assert call.stream(ROUTER, {"key": "letters", "input": "ab"}) == ["a", "b"]
     assert call.transform(ROUTER, [{"key": "letters", "input": "ab"}]) == ["a", "b"]
-    assert call.batch(ROUTER, [{"key": "add", "input": 1}, {"key": "letters", "input": "ab"}]) == [2, "ab"]
+    assert call.batch(ROUTER, [{"key": "add", "input": 1}, {"key": "letters", "input": "ab"}]) == [
+        2,
+        "ab",
+    ]
 
 
 def test_only_the_chosen_one_is_traced(call):
@@ -37,7 +42,11 @@ def test_only_the_chosen_one_is_traced(call):
 
 @pytest.mark.parametrize(
     ("value", "says"),
-    [({"key": "b", "input": 1}, "no runnable is called 'b'; there are 'add', 'letters'"), ({"key": "add"}, "needs"), (3, "needs")],
+    [
+        ({"key": "b", "input": 1}, "no runnable is called 'b'; there are 'add', 'letters'"),
+        ({"key": "add"}, "needs"),
+        (3, "needs"),
+    ],
 )
 def test_a_wrong_input_says_what_is_needed(call, value, says):
     for do in (call.invoke, call.stream):

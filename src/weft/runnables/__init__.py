@@ -1,22 +1,39 @@
 """Runnables: units of work that compose with `|`."""
 
 from weft._config import RunnableConfig, ensure_config, get_config_list, merge_configs, patch_config
+from weft.runnables._verbs import as_runnable as _as_runnable
 from weft.runnables.base import Runnable
 from weft.runnables.binding import RunnableBinding
 from weft.runnables.branch import RunnableBranch
 from weft.runnables.chain import chain
+from weft.runnables.config import run_in_executor
 from weft.runnables.each import RunnableEach
+from weft.runnables.fallbacks import RunnableWithFallbacks
 from weft.runnables.generator import RunnableGenerator
+from weft.runnables.history import RunnableWithMessageHistory
 from weft.runnables.lambda_ import RunnableLambda
 from weft.runnables.parallel import RunnableMap, RunnableParallel
 from weft.runnables.passthrough import RunnableAssign, RunnablePassthrough, RunnablePick
+from weft.runnables.retry import RunnableRetry
 from weft.runnables.router import RouterInput, RouterRunnable
 from weft.runnables.sequence import RunnableSequence
 from weft.runnables.serializable import RunnableSerializable
-from weft.runnables.utils import AddableDict, aadd, add
+from weft.runnables.utils import (
+    AddableDict,
+    ConfigurableField,
+    ConfigurableFieldMultiOption,
+    ConfigurableFieldSingleOption,
+    ConfigurableFieldSpec,
+    aadd,
+    add,
+)
 
 __all__ = [
     "AddableDict",
+    "ConfigurableField",
+    "ConfigurableFieldMultiOption",
+    "ConfigurableFieldSingleOption",
+    "ConfigurableFieldSpec",
     "RouterInput",
     "RouterRunnable",
     "Runnable",
@@ -31,8 +48,11 @@ __all__ = [
     "RunnableParallel",
     "RunnablePassthrough",
     "RunnablePick",
+    "RunnableRetry",
     "RunnableSequence",
     "RunnableSerializable",
+    "RunnableWithFallbacks",
+    "RunnableWithMessageHistory",
     "aadd",
     "add",
     "chain",
@@ -40,4 +60,5 @@ __all__ = [
     "get_config_list",
     "merge_configs",
     "patch_config",
+    "run_in_executor",
 ]

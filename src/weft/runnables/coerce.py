@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from weft.runnables.base import Runnable
+
+RunnableLike: TypeAlias = Runnable[Any, Any] | Callable[..., Any] | Mapping[str, Any]
+"""What can be a step."""
 
 
 def coerce_to_runnable(thing: Any) -> Runnable[Any, Any]:

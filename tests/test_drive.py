@@ -1,0 +1,113 @@
+"""Bodies run to their end without a loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from weft._drive import Iterated, drive, drive_each
+from weft.exceptions import BlockingCallError
+
+
+def test_a_body_that_never_suspends_gives_its_value():
+    async def inner() -> int:
+        return 1
+
+    async def body() -> int:
+        return await inner() + 1
+
+    assert drive(body()) == 2
+
+
+def test_a_body_that_suspends_is_refused_and_closed():
+    closed = []
+
+    async def body() -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            closed.append(True)
+
+    with pytest.raises(BlockingCallError, match="use the `a…` twin"):
+        drive(body())
+    assert closed == [True]
+
+
+def test_an_error_passes_with_the_users_frames():
+    async def body() -> None:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        drive(body())
+    assert [entry.name for entry in caught.traceback][-2:] == ["drive", "body"]
+
+
+async def numbers(closed: list[Any]) -> AsyncGenerator[int, None]:
+    try:
+        yield 1
+        yield 2
+    finally:
+        closed.append(True)
+
+
+def test_a_stream_is_iterated_and_closed():
+    closed: list[Any] = []
+    assert list(drive_each(numbers(closed))) == [1, 2]
+    assert closed == [True]
+
+
+def test_closing_early_runs_the_finally():
+    closed: list[Any] = []
+    stream = drive_each(numbers(closed))
+    assert next(stream) == 1
+    stream.close()
+    assert closed == [True]
+
+
+def test_a_stream_that_suspends_is_refused():
+    async def waits() -> AsyncGenerator[int, None]:
+        await asyncio.sleep(0)
+        yield 1
+
+    with pytest.raises(BlockingCallError):
+        list(drive_each(waits()))
+
+
+def test_a_blocking_generator_in_the_shape_of_a_stream_is_taken_out_again():
+    def count() -> Any:
+        yield 1
+        yield 2
+
+    generator = count()
+    assert drive_each(Iterated(generator)) is generator
+
+    async def read() -> list[int]:
+        return [item async for item in Iterated(count())]
+
+    assert drive(read()) == [1, 2]
+    assert asyncio.run(read()) == [1, 2]
+
+
+def test_an_iterated_stream_can_be_closed_and_thrown_into():
+    closed = []
+
+    def count() -> Any:
+        try:
+            yield 1
+        except ValueError:
+            yield 2
+        finally:
+            closed.append(True)
+
+    async def body() -> tuple[int, int]:
+        stream = Iterated(count())
+        first = await anext(stream)
+        second = await stream.athrow(ValueError("x"))
+        await stream.aclose()
+        return first, second
+
+    assert drive(body()) == (1, 2)
+    assert closed == [True]
