@@ -1,67 +1,100 @@
-"""What a turn keeps and finds: the cache in force, its key, and the rule that only complete answers are kept."""
+"""What a turn keeps and finds: the cache in force, and the rules that only complete answers are kept, that a kept answer
+costs nothing, and that a cache which fails is a cache without the answer (F-K03)."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from weft._run import Run
+from weft._io import IO
 from weft.caches.base import BaseCache
 from weft.exceptions import UsageError
 from weft.globals import get_llm_cache
 from weft.language_models.cache_key import cache_key
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage
-from weft.outputs import ChatGeneration
+from weft.outputs import ChatGeneration, Generation
 
 if TYPE_CHECKING:
+    from weft.language_models.base import BaseLanguageModel
     from weft.language_models.chat_models import BaseChatModel
+
+logger = logging.getLogger("weft.language_models")
 
 KEPT_REASONS = frozenset({"stop", "tool_use", None})
 
 
-class TurnCache:
-    """The cache of one turn."""
+class Kept:
+    """The place of one answer in a cache; a cache that raises is logged and counts as empty."""
 
-    def __init__(self, cache: BaseCache, key: tuple[str, str], run: Run) -> None:
+    __slots__ = ("_cache", "_io", "_key")
+
+    def __init__(self, cache: BaseCache, key: tuple[str, str], io: IO) -> None:
         self._cache = cache
         self._key = key
-        self._run = run
+        self._io = io
+
+    async def lookup(self) -> Sequence[Generation] | None:
+        """Give the kept answer."""
+        try:
+            if self._io.blocking:
+                return self._cache.lookup(*self._key) or None
+            return await self._cache.alookup(*self._key) or None
+        except Exception:  # whatever a store may raise
+            logger.warning("a cache could not be read: the model is asked instead", exc_info=True)
+            return None
+
+    async def update(self, generations: Sequence[Generation]) -> None:
+        """Keep an answer."""
+        try:
+            if self._io.blocking:
+                self._cache.update(*self._key, generations)
+            else:
+                await self._cache.aupdate(*self._key, generations)
+        except Exception:
+            logger.warning("a cache could not be written: the answer is not kept", exc_info=True)
+
+
+class TurnCache:
+    """The cache of one turn of a chat model."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
 
     @classmethod
-    def of(cls, model: BaseChatModel, request: ChatRequest, run: Run) -> TurnCache | None:
+    def of(cls, model: BaseChatModel, request: ChatRequest, io: IO) -> TurnCache | None:
         """Find the cache in force for a model; None where there is none."""
-        cache = _in_force(model)
-        return None if cache is None else cls(cache, cache_key(model, request), run)
+        cache = cache_in_force(model)
+        return None if cache is None else cls(Kept(cache, cache_key(model, request), io))
 
     async def lookup(self) -> list[ChatGeneration] | None:
         """Give the kept answer, its tokens marked as free of charge."""
-        if self._run.io.blocking:
-            kept = self._cache.lookup(*self._key)
-        else:
-            kept = await self._cache.alookup(*self._key)
-        if kept is None:
-            return None
-        return [_replayed(cast("ChatGeneration", one)) for one in kept]
+        found = await self._kept.lookup()
+        return None if found is None else [_replayed(one) for one in found]
 
     async def update(self, generations: list[ChatGeneration]) -> None:
         """Keep an answer that is complete; a truncated, filtered or refused one is not kept."""
-        if not all(is_complete(one.message) for one in generations):
-            return
-        copies = [ChatGeneration(message=one.message.model_copy(deep=True)) for one in generations]
-        if self._run.io.blocking:
-            self._cache.update(*self._key, copies)
-        else:
-            await self._cache.aupdate(*self._key, copies)
+        if all(is_complete(one.message) for one in generations):
+            copies = [
+                ChatGeneration(message=one.message.model_copy(deep=True)) for one in generations
+            ]
+            await self._kept.update(copies)
 
 
-def _in_force(model: BaseChatModel) -> BaseCache | None:
+def cache_in_force(model: BaseLanguageModel[Any]) -> BaseCache | None:
+    """Find the cache that a model reads and writes: its own, the global one, or none."""
     if isinstance(model.cache, BaseCache):
         return model.cache
     if model.cache is False:
         return None
     cache = get_llm_cache()
     if model.cache is True and cache is None:
-        raise UsageError("cache=True needs a global cache: call weft.globals.set_llm_cache(InMemoryCache()) first")
+        raise UsageError(
+            "cache=True needs a global cache: call weft.globals.set_llm_cache(InMemoryCache()) first"
+        )
     return cache
 
 
@@ -69,11 +102,15 @@ def is_complete(message: Any) -> bool:
     """Whether an answer may be kept: it said it was complete, and no call in it is broken."""
     if not isinstance(message, AIMessage):
         return True
-    return message.status == "complete" and message.finish_reason in KEPT_REASONS and not message.invalid_tool_calls
+    is_whole = message.status == "complete" and message.finish_reason in KEPT_REASONS
+    return is_whole and not message.invalid_tool_calls
 
 
-def _replayed(generation: ChatGeneration) -> ChatGeneration:
+def _replayed(generation: Generation) -> ChatGeneration:
+    if not isinstance(generation, ChatGeneration):  # kept by a text model, or by an older program
+        return ChatGeneration(message=AIMessage(content=generation.text))
     message = generation.message.model_copy(deep=True)
     if isinstance(message, AIMessage) and message.usage_metadata is not None:
-        message.usage_metadata = {**message.usage_metadata, "total_cost": 0}  # type: ignore[typeddict-unknown-key]
-    return ChatGeneration(message=message)
+        usage = {**message.usage_metadata, "total_cost": 0}
+        message.usage_metadata = cast("Any", usage)
+    return ChatGeneration._trusted(message)

@@ -19,7 +19,6 @@ from weft.exceptions import ModelError, StreamClosedError, StreamTruncatedError
 from weft.language_models import _sources
 from weft.language_models._cache import TurnCache
 from weft.language_models.request import ChatRequest
-from weft.language_models.retry import effective
 from weft.messages import AIMessage
 from weft.messages._view import ChunkView
 from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
@@ -63,7 +62,7 @@ class Turn:
         view = self._view()
         is_told = self._is_watched or view is not None
         try:
-            cache = TurnCache.of(self.model, request, self.run)
+            cache = TurnCache.of(self.model, request, self.run.io)
             kept = await cache.lookup() if cache is not None else None
             said = self._attempts(request) if kept is None else self._kept(kept)
             async with aclosing(said):
@@ -136,7 +135,7 @@ class Turn:
 
     async def _attempts(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Ask until an answer comes, or an error that may not be tried again; fold what passes."""
-        policy = effective(self.model._retry_policy)
+        policy = self.model._retry_policy
         while True:
             self.attempts += 1
             is_delivered = False
@@ -189,11 +188,11 @@ class Turn:
                 yield closing
 
     async def _whole(self, request: ChatRequest) -> ChatResult:
-        cache = TurnCache.of(self.model, request, self.run)
+        cache = TurnCache.of(self.model, request, self.run.io)
         kept = await cache.lookup() if cache is not None else None
         if kept is not None:
             return ChatResult(generations=kept)
-        policy = effective(self.model._retry_policy)
+        policy = self.model._retry_policy
         while True:
             self.attempts += 1
             try:

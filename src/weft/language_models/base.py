@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, Field
@@ -11,16 +12,36 @@ from typing_extensions import TypedDict
 
 from weft.caches import BaseCache
 from weft.callbacks.base import Callbacks
+from weft.globals import get_verbose
 from weft.messages import AnyMessage, BaseMessage, MessageLikeRepresentation
 from weft.messages.utils import count_tokens_approximately
+from weft.outputs import LLMResult
 from weft.prompt_values import PromptValue
 from weft.runnables.base import Runnable
 from weft.runnables.serializable import RunnableSerializable
+
+__all__ = [
+    "ApproximateTokenizer",
+    "BaseLanguageModel",
+    "LangSmithParams",
+    "LanguageModelInput",
+    "LanguageModelLike",
+    "LanguageModelOutput",
+    "LanguageModelOutputVar",
+    "get_tokenizer",
+]
 
 LanguageModelInput: TypeAlias = PromptValue | str | Sequence[MessageLikeRepresentation]
 LanguageModelOutput: TypeAlias = BaseMessage | str
 LanguageModelLike: TypeAlias = Runnable[LanguageModelInput, LanguageModelOutput]
 LanguageModelOutputVar = TypeVar("LanguageModelOutputVar", AnyMessage, str, covariant=True)
+
+Params: TypeAlias = dict[str, Any]
+"""A dict of settings; written so because models have a method named `dict`."""
+
+CHARACTERS_PER_TOKEN = 4
+TOKENS_PER_MESSAGE = 3
+"""What the role and the borders of a message cost, where a tokenizer counts its text."""
 
 
 class LangSmithParams(TypedDict, total=False):
@@ -32,6 +53,21 @@ class LangSmithParams(TypedDict, total=False):
     ls_temperature: float | None
     ls_max_tokens: int | None
     ls_stop: list[str] | None
+    ls_integration: str
+
+
+class ApproximateTokenizer:
+    """Counts four characters as one token: no vocabulary is fetched from anywhere."""
+
+    def encode(self, text: str) -> list[int]:
+        """Give one made-up id per token."""
+        return list(range(-(-len(text) // CHARACTERS_PER_TOKEN)))
+
+
+@cache
+def get_tokenizer() -> ApproximateTokenizer:
+    """Give the tokenizer of models that bring none of their own; it opens no socket."""
+    return ApproximateTokenizer()
 
 
 class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
@@ -39,13 +75,13 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
 
     cache: BaseCache | bool | None = Field(default=None, exclude=True)
     """None: the global cache if one is set. True: the global cache. False: none. Or a cache of its own."""
-    verbose: bool = Field(default=False, exclude=True, repr=False)
+    verbose: bool = Field(default_factory=get_verbose, exclude=True, repr=False)
     """Whether to print what happens."""
     callbacks: Callbacks = Field(default=None, exclude=True)
     """Handlers that observe every run of this model."""
     tags: list[str] | None = Field(default=None, exclude=True)
     """Tags of every run of this model."""
-    metadata: dict[str, Any] | None = Field(default=None, exclude=True)
+    metadata: Params | None = Field(default=None, exclude=True)
     """Metadata of every run of this model."""
     custom_get_token_ids: Callable[[str], list[int]] | None = Field(default=None, exclude=True)
     """Your tokenizer, for counting."""
@@ -53,16 +89,94 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
 
     @property
-    def _identifying_params(self) -> dict[str, Any]:
+    def InputType(self) -> Any:
+        """Text, a prompt value, or messages in any form."""
+        return LanguageModelInput
+
+    # -- what tells this model from another
+
+    @property
+    def _identifying_params(self) -> Params:
         """What tells this model from another: part of every cache key."""
         return self.lc_attributes
 
+    @property
+    def _llm_type(self) -> str:
+        return type(self).__name__.lower()
+
+    @property
+    def _provider(self) -> str | None:
+        """The name of the provider, for errors and traces."""
+        return None
+
+    @property
+    def _model_name(self) -> str | None:
+        named = getattr(self, "model", None) or getattr(self, "model_name", None)
+        return named if isinstance(named, str) else None
+
+    def asdict(self) -> Params:
+        """Give what identifies this model, as a dict."""
+        return {**self._identifying_params, "_type": self._llm_type}
+
+    def dict(self, **kwargs: Any) -> Params:  # type: ignore[override]  # LangChain's older name
+        """Give what identifies this model, as a dict."""
+        return self.asdict()
+
+    def _get_invocation_params(
+        self, stop: list[str] | None = None, **kwargs: Any
+    ) -> Params:
+        return {**self.asdict(), "stop": stop, **kwargs}
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        """Give what traces say of this model; the options of the call win over its fields."""
+        params: LangSmithParams = {
+            "ls_provider": self._provider or _provider_of(type(self).__name__),
+            "ls_model_type": self._ls_type(),
+        }
+        if name := kwargs.get("model") or self._model_name:
+            params["ls_model_name"] = str(name)
+        if stop:
+            params["ls_stop"] = stop
+        temperature = kwargs.get("temperature", getattr(self, "temperature", None))
+        if isinstance(temperature, int | float):
+            params["ls_temperature"] = temperature
+        limit = kwargs.get("max_tokens", getattr(self, "max_tokens", None))
+        if isinstance(limit, int):
+            params["ls_max_tokens"] = limit
+        return params
+
+    def _ls_type(self) -> str:
+        return "llm"
+
+    # -- many prompts at once
+
+    def generate_prompt(
+        self,
+        prompts: list[PromptValue],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several prompts."""
+        raise NotImplementedError(f"{type(self).__name__} has no `generate_prompt`")
+
+    async def agenerate_prompt(
+        self,
+        prompts: list[PromptValue],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several prompts."""
+        raise NotImplementedError(f"{type(self).__name__} has no `agenerate_prompt`")
+
+    # -- counting tokens
+
     def get_token_ids(self, text: str) -> list[int]:
-        """Give the ids of the tokens of a text; needs `custom_get_token_ids` or a provider that knows them."""
+        """Give the ids of the tokens of a text: your tokenizer's, else made-up ones, four characters each."""
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
-        # No tokenizer in the core: four characters count as one token, as in `count_tokens_approximately`.
-        return list(range(-(-len(text) // 4)))
+        return get_tokenizer().encode(text)
 
     def get_num_tokens(self, text: str) -> int:
         """Count the tokens of a text: exactly with a tokenizer, else about four characters each."""
@@ -74,8 +188,15 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         """Count the tokens of messages and tools; opens no socket."""
         if self.custom_get_token_ids is None:
             return count_tokens_approximately(messages, tools=list(tools) if tools else None)
-        return sum(self.get_num_tokens(str(message.text)) + 3 for message in messages)
+        described = count_tokens_approximately([], tools=list(tools)) if tools else 0
+        said = (self.get_num_tokens(str(message.text)) for message in messages)
+        return sum(said) + TOKENS_PER_MESSAGE * len(messages) + described
 
     def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
         """Give a runnable whose output fits a schema."""
         raise NotImplementedError(f"{type(self).__name__} has no structured output")
+
+
+def _provider_of(class_name: str) -> str:
+    """Guess a provider's name from its class: ChatAcme -> acme, AcmeLLM -> acme."""
+    return class_name.removeprefix("Chat").removesuffix("LLM").removesuffix("Chat").lower()

@@ -28,7 +28,7 @@ from weft.language_models.retry import RetryPolicy
 from weft.load import dumpd
 from weft.messages import AIMessage, BaseMessage
 from weft.messages._view import ChunkView
-from weft.messages.content import output_version
+from weft.messages.output_version import output_version
 from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult, RunInfo
 from weft.prompt_values import PromptValue
 from weft.protocol.events import Event

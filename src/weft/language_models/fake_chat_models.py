@@ -1,25 +1,66 @@
-"""Fake chat models for tests and examples: they answer from a list, piece by piece, without a network."""
+"""Fake chat models for tests and examples: they answer from a list, piece by piece, without a network.
+
+For a model that fails, stalls or calls tools as scripted see `weft.testing`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+import json
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
+from weft._config import Configs
+from weft._drive import drive
+from weft._io import BLOCKING, IO
 from weft._run import Run
-from weft.exceptions import WeftError
+from weft.exceptions import UsageError, WeftError
 from weft.language_models.chat_models import BaseChatModel, SimpleChatModel
 from weft.language_models.request import ChatRequest
-from weft.messages import AIMessage, BaseMessage
-from weft.outputs import ChatGeneration, ChatResult
+from weft.messages import AIMessage, AIMessageChunk, BaseMessage
+from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from weft.protocol.events import Event
 from weft.protocol.writer import EventWriter
+
+__all__ = [
+    "FakeChatModel",
+    "FakeListChatModel",
+    "FakeListChatModelError",
+    "FakeMessagesListChatModel",
+    "GenericFakeChatModel",
+    "ParrotFakeChatModel",
+]
 
 
 class FakeListChatModelError(WeftError):
     """Raised where `error_on_chunk_number` says so."""
 
 
-class FakeListChatModel(BaseChatModel):
+class _InTurn(BaseChatModel):
+    """Answers a batch one after the other, so that every input gets its answer."""
+
+    async def _run_each(
+        self,
+        inputs: Sequence[Any],
+        config: Configs,
+        io: IO,
+        kwargs: dict[str, Any],
+        *,
+        keep_errors: bool,
+    ) -> list[Any]:
+        one_at_a_time = config if isinstance(config, list) else {**(config or {}), "max_concurrency": 1}
+        if isinstance(one_at_a_time, list):
+            one_at_a_time = [{**(one or {}), "max_concurrency": 1} for one in one_at_a_time]
+        return await super()._run_each(
+            inputs,
+            one_at_a_time,  # type: ignore[arg-type]
+            io,
+            kwargs,
+            keep_errors=keep_errors,
+        )
+
+
+class FakeListChatModel(_InTurn):
     """Answers with the given texts in turn, beginning again after the last; streams character by character.
 
     ```python
@@ -54,14 +95,22 @@ class FakeListChatModel(BaseChatModel):
         return response
 
     def _generate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
     ) -> ChatResult:
+        if self.sleep is not None:
+            drive(BLOCKING.sleep(self.sleep))
         return ChatResult(generations=[ChatGeneration._trusted(AIMessage(content=self._next()))])
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
         response = self._next()
         writer = EventWriter()
-        pieces = response if request.stream else [response]
+        for event in writer.start():
+            yield event
+        pieces: Sequence[str] = response if request.stream else [response]
         for place, piece in enumerate(pieces):
             if self.sleep is not None:
                 await run.io.sleep(self.sleep)
@@ -71,3 +120,170 @@ class FakeListChatModel(BaseChatModel):
                 yield event
         for event in writer.finish("stop"):
             yield event
+
+
+class FakeMessagesListChatModel(_InTurn):
+    """Answers with the given messages in turn, beginning again after the last."""
+
+    responses: list[BaseMessage]
+    """The answers."""
+    sleep: float | None = None
+    """Seconds to wait before an answer."""
+    i: int = 0
+    """The place of the next answer."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake-messages-list-chat-model"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"responses": self.responses}
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if self.sleep is not None:
+            drive(BLOCKING.sleep(self.sleep))
+        response = self.responses[self.i]
+        self.i = self.i + 1 if self.i < len(self.responses) - 1 else 0
+        # A copy: the turn gives its message an id, which is not the script's.
+        return ChatResult(generations=[ChatGeneration(message=response.model_copy(deep=True))])
+
+
+class FakeChatModel(SimpleChatModel):
+    """Always answers "fake response"."""
+
+    def _call(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> str:
+        return "fake response"
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake-chat-model"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"key": "fake"}
+
+
+class GenericFakeChatModel(BaseChatModel):
+    """Answers with the messages (or texts) an iterator gives; streams text word by word, blanks between.
+
+    ```python
+    from weft.language_models import GenericFakeChatModel
+
+    model = GenericFakeChatModel(messages=iter(["hello big world"]))
+    print([chunk.text for chunk in model.stream("?") if chunk.text])
+    #> ['hello', ' ', 'big', ' ', 'world']
+    ```
+    """
+
+    messages: Iterator[AIMessage | str]
+    """The answers; may be endless."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "generic-fake-chat-model"
+
+    def _next(self) -> AIMessage:
+        answer = next(self.messages, None)
+        if answer is None:
+            raise UsageError("GenericFakeChatModel has no answer left: give it more `messages`")
+        return AIMessage(content=answer) if isinstance(answer, str) else answer
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        answer = self._next().model_copy(deep=True)
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        answer = self._next()
+        for chunk in _chunks_of(answer):
+            chunk.id = answer.id
+            yield ChatGenerationChunk(message=chunk)
+
+
+class ParrotFakeChatModel(BaseChatModel):
+    """Answers with the last message it was given."""
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if not messages:
+            raise UsageError("ParrotFakeChatModel repeats the last message: give it at least one")
+        said = messages[-1].model_copy(deep=True)
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+    @property
+    def _llm_type(self) -> str:
+        return "parrot-fake-chat-model"
+
+
+def _chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:
+    """Cut a message into chunks: words, slices of calls, the rest of its fields at the end."""
+    content: Any = message.content
+    if isinstance(content, str):
+        for piece in re.split(r"(\s)", content) if content else []:
+            yield AIMessageChunk(content=piece)
+    else:
+        for place, block in enumerate(content):
+            part = {"type": "text", "text": block} if isinstance(block, str) else dict(block)
+            yield AIMessageChunk(content=[{**part, "index": place}])
+    named = {block.get("id") for block in content if isinstance(block, dict)} if content else set()
+    for place, call in enumerate(message.tool_calls):
+        if call["id"] is None or call["id"] not in named:
+            yield from _slices_of(dict(call), place)
+    for key, value in message.additional_kwargs.items():
+        yield from _kwargs_chunks(key, value)
+    yield AIMessageChunk(
+        content="",
+        response_metadata=dict(message.response_metadata),
+        usage_metadata=message.usage_metadata,
+        finish_reason=message.finish_reason,
+        chunk_position="last",
+    )
+
+
+def _slices_of(call: dict[str, Any], place: int) -> Iterator[AIMessageChunk]:
+
+
+    pieces = re.split(r"(,)", json.dumps(call["args"]))
+    opener = {"name": call["name"], "args": "", "id": call["id"], "index": place}
+    for piece in [opener, *({"args": text, "index": place} for text in pieces)]:
+        slice_ = {"name": None, "id": None, "type": "tool_call_chunk", **piece}
+        yield AIMessageChunk(content="", tool_call_chunks=[slice_])
+
+
+def _kwargs_chunks(key: str, value: Any) -> Iterator[AIMessageChunk]:
+    if key != "function_call" or not isinstance(value, dict):
+        yield AIMessageChunk(content="", additional_kwargs={key: value})
+        return
+    for name, part in value.items():
+        pieces = re.split(r"(,)", part) if name == "arguments" and isinstance(part, str) else [part]
+        for piece in pieces:
+            yield AIMessageChunk(content="", additional_kwargs={key: {name: piece}})

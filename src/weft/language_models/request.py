@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weft.exceptions import UsageError
-from weft.messages import BaseMessage, HumanMessage, convert_to_messages
+from weft.messages import BaseMessage, HumanMessage, convert_to_messages, get_buffer_string
 from weft.prompt_values import PromptValue
 
 CallOptions = dict[str, Any]
@@ -48,7 +48,20 @@ def messages_of(value: Any) -> list[BaseMessage]:
         if all(isinstance(one, BaseMessage) for one in value):
             return list(value)
         return convert_to_messages(value)
-    raise UsageError(
-        f"a chat model takes text, a prompt value or a list of messages, not {type(value).__name__}: "
+    raise _refused(value)
+
+
+def text_of(value: Any) -> str:
+    """Read any form of input as text, for a model that continues text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, PromptValue):
+        return value.to_string()
+    return get_buffer_string(messages_of(value))
+
+
+def _refused(value: Any) -> UsageError:
+    return UsageError(
+        f"a model takes text, a prompt value or a list of messages, not {type(value).__name__}: "
         "wrap it in HumanMessage(...) or format a prompt first"
     )

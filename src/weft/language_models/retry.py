@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from weft._retry import RETRY_AFTER_CAP, is_owned, owning_retries
 from weft.exceptions import ModelError, UsageError
 
-RETRY_AFTER_CAP = 60.0
-"""Seconds a provider may make us wait; a longer Retry-After is raised with its value."""
+__all__ = ["DEFAULT_POLICY", "NO_RETRY", "RETRY_AFTER_CAP", "RetryPolicy", "owning_retries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,9 @@ class RetryPolicy:
         """Whether the failed attempt number `attempt` may be followed by another."""
         if attempt > self.max_retries or not isinstance(error, ModelError) or not error.is_retryable:
             return False
-        return error.retry_after is None or error.retry_after <= self.retry_after_cap
+        if error.retry_after is not None and error.retry_after > self.retry_after_cap:
+            return False
+        return not is_owned(error)  # somebody above will try again
 
 
 def _snake(key: str) -> str:
@@ -74,20 +74,3 @@ def _snake(key: str) -> str:
 
 DEFAULT_POLICY = RetryPolicy()
 NO_RETRY = RetryPolicy(max_retries=0)
-
-_owned: ContextVar[bool] = ContextVar("weft_retry_owned", default=False)
-
-
-@contextmanager
-def owning_retries() -> Generator[None, None, None]:
-    """Let the caller be the only one that retries: models called inside the block do not."""
-    token = _owned.set(True)
-    try:
-        yield
-    finally:
-        _owned.reset(token)
-
-
-def effective(policy: RetryPolicy) -> RetryPolicy:
-    """Give the policy in force here: none where somebody above owns the retries."""
-    return NO_RETRY if _owned.get() else policy

@@ -1,0 +1,150 @@
+"""LangChain's helpers for authors of text models: read and write a cache by hand, retry by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from weft._drive import drive
+from weft._io import ASYNC, BLOCKING, IO
+from weft.caches import BaseCache
+from weft.exceptions import UsageError
+from weft.globals import get_llm_cache
+from weft.outputs import Generation, LLMResult
+
+__all__ = [
+    "aget_prompts",
+    "aupdate_cache",
+    "create_base_retry_decorator",
+    "get_prompts",
+    "update_cache",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+Found = tuple[dict[int, list[Generation]], str, list[int], list[str]]
+
+FIRST_WAIT, LONGEST_WAIT = 4.0, 10.0
+"""Seconds between two tries: doubled each time, within these."""
+
+
+def _chosen(cache: BaseCache | bool | None) -> BaseCache | None:  # noqa: FBT001
+    if isinstance(cache, BaseCache):
+        return cache
+    if cache is False:
+        return None
+    chosen = get_llm_cache()
+    if cache is True and chosen is None:
+        raise UsageError("cache=True needs a global cache: call set_llm_cache(InMemoryCache())")
+    return chosen
+
+
+async def _get(
+    io: IO, params: dict[str, Any], prompts: list[str], cache: BaseCache | bool | None
+) -> Found:
+    key = str(sorted(params.items()))
+    chosen = _chosen(cache)
+    existing: dict[int, list[Generation]] = {}
+    for place, prompt in enumerate(prompts):
+        if chosen is None:
+            break
+        if io.blocking:
+            found = chosen.lookup(prompt, key)
+        else:
+            found = await chosen.alookup(prompt, key)
+        if found is not None:
+            existing[place] = list(found)
+    missing = [place for place in range(len(prompts)) if place not in existing]
+    return existing, key, missing, [prompts[place] for place in missing]
+
+
+async def _put(
+    io: IO,
+    cache: BaseCache | bool | None,
+    existing: dict[int, list[Generation]],
+    key: str,
+    missing: list[int],
+    new: LLMResult,
+    prompts: list[str],
+) -> dict[str, Any] | None:
+    chosen = _chosen(cache)
+    for place, generations in zip(missing, new.generations, strict=False):
+        existing[place] = cast("list[Generation]", generations)
+        if chosen is None:
+            continue
+        if io.blocking:
+            chosen.update(prompts[place], key, existing[place])
+        else:
+            await chosen.aupdate(prompts[place], key, existing[place])
+    return new.llm_output
+
+
+def get_prompts(
+    params: dict[str, Any],
+    prompts: list[str],
+    cache: BaseCache | bool | None = None,  # noqa: FBT001
+) -> Found:
+    """Give the answers a cache has, its key, and the places and texts of the prompts it has not."""
+    return drive(_get(BLOCKING, params, prompts, cache))
+
+
+async def aget_prompts(
+    params: dict[str, Any],
+    prompts: list[str],
+    cache: BaseCache | bool | None = None,  # noqa: FBT001
+) -> Found:
+    """Give the answers a cache has, its key, and the places and texts of the prompts it has not."""
+    return await _get(ASYNC, params, prompts, cache)
+
+
+def update_cache(
+    cache: BaseCache | bool | None,  # noqa: FBT001
+    existing_prompts: dict[int, list[Generation]],
+    llm_string: str,
+    missing_prompt_idxs: list[int],
+    new_results: LLMResult,
+    prompts: list[str],
+) -> dict[str, Any] | None:
+    """Keep new answers in a cache, and add them to those it had."""
+    return drive(
+        _put(BLOCKING, cache, existing_prompts, llm_string, missing_prompt_idxs, new_results, prompts)
+    )
+
+
+async def aupdate_cache(
+    cache: BaseCache | bool | None,  # noqa: FBT001
+    existing_prompts: dict[int, list[Generation]],
+    llm_string: str,
+    missing_prompt_idxs: list[int],
+    new_results: LLMResult,
+    prompts: list[str],
+) -> dict[str, Any] | None:
+    """Keep new answers in a cache, and add them to those it had."""
+    return await _put(
+        ASYNC, cache, existing_prompts, llm_string, missing_prompt_idxs, new_results, prompts
+    )
+
+
+def create_base_retry_decorator(
+    error_types: list[type[BaseException]], max_retries: int = 1, run_manager: Any = None
+) -> Callable[[F], F]:
+    """Make a decorator that tries a function again when it raises one of these errors."""
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def tried(*args: Any, **kwargs: Any) -> Any:
+            for attempt in range(1, max(1, max_retries) + 1):
+                try:
+                    return function(*args, **kwargs)
+                except tuple(error_types) as error:
+                    if attempt >= max_retries:
+                        raise
+                    wait = min(LONGEST_WAIT, max(FIRST_WAIT, 2.0**attempt))
+                    if run_manager is not None:
+                        run_manager.on_retry({"attempt": attempt, "error": error, "delay": wait})
+                    drive(BLOCKING.sleep(wait))
+            raise AssertionError("unreachable")
+
+        return cast("F", tried)
+
+    return decorate
