@@ -32,7 +32,7 @@ class SeenRequest:
     body: bytes
     connection: int
     port: str
-    """Which of the server's ports: http, other or https."""
+    """Which of the server's ports: http, other, https or http2."""
     time: float
 
     def json(self) -> Any:
@@ -60,6 +60,8 @@ class FaultServer:
         self.other_url = f"http://127.0.0.1:{ports['other']}"
         """The same server on a second origin."""
         self.https_url = f"https://localhost:{ports['https']}"
+        self.http2_url = f"https://localhost:{ports['http2']}"
+        """A port that speaks HTTP/2 only."""
         self._lock = threading.Lock()
         self._control = socket.create_connection(("127.0.0.1", ports["control"]))
         self._lines = self._control.makefile("rwb")
@@ -96,7 +98,7 @@ class FaultServer:
         return len(self.requests(path))
 
     def stats(self) -> dict[str, int]:
-        """Give `open` connections now, connections `opened` ever, requests `seen`."""
+        """Give `open` connections now, connections `opened` ever, requests `seen`, HTTP/2 `resets`."""
         return dict(self._tell(do="stats"))
 
     def open_connections(self) -> int:

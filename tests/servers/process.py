@@ -18,6 +18,8 @@ from collections import defaultdict
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.servers.http2 import Http2Connection
+
 REASONS = {200: "OK", 307: "Temporary Redirect", 404: "Not Found"}
 
 
@@ -26,8 +28,9 @@ class World:
 
     def __init__(self) -> None:
         self.reset()
-        self.open: set[Connection] = set()
+        self.open: set[Any] = set()
         self.opened = 0
+        self.resets = 0
 
     def reset(self) -> None:
         self.scripts: dict[str, list[dict[str, Any]]] = {}
@@ -260,7 +263,8 @@ def obey(world: World, order: dict[str, Any]) -> Any:
         case "seen":
             return [one for one in world.seen if order["path"] in (None, one["path"])]
         case "stats":
-            return {"open": len(world.open), "opened": world.opened, "seen": len(world.seen)}
+            return {"open": len(world.open), "opened": world.opened, "seen": len(world.seen),
+                    "resets": world.resets}  # fmt: skip
         case "drop":
             for connection in list(world.open):
                 connection.transport.abort()
@@ -285,6 +289,18 @@ async def main() -> None:
             lambda name=name: Connection(world, name), "127.0.0.1", 0, ssl=tls, backlog=4096
         )
         ports[name] = server.sockets[0].getsockname()[1]
+    if len(sys.argv) > 1:
+        second = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        second.load_cert_chain(sys.argv[1])
+        second.set_alpn_protocols(["h2"])
+
+        def answer_of(request: dict[str, Any]) -> dict[str, Any]:
+            return world.next_answer(request["path"]) or builtin(request)
+
+        server = await loop.create_server(
+            lambda: Http2Connection(world, answer_of), "127.0.0.1", 0, ssl=second
+        )
+        ports["http2"] = server.sockets[0].getsockname()[1]
     teacher = await asyncio.start_server(
         lambda r, w: control(world, r, w), "127.0.0.1", 0, limit=2**30
     )

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import anyio
 import pytest
 
 from tests.servers import Answer, FaultServer
@@ -258,3 +259,104 @@ def test_the_default_transport_is_one_for_all_threads() -> None:
     for thread in threads:
         thread.join()
     assert len({id(one) for one in found}) == 1
+
+
+def test_F_C03_cancelled_by_a_scope_of_anyio(live: Callable[..., Transport], fault_server: FaultServer) -> None:
+    url = fault_server.script("/a", Answer([b"x", ("stall", None)], framing="chunked"))
+    transport = live()
+
+    async def body() -> list[bool]:
+        cancelled = []
+        for _ in range(5):
+            with anyio.move_on_after(0.05) as scope:
+                async with transport.open(Request(url=url), blocking=False) as response:
+                    await response.read()
+            cancelled.append(scope.cancelled_caught)
+        return cancelled
+
+    assert asyncio.run(body()) == [True] * 5
+    assert fault_server.wait_for_open(0) == 0
+    assert drive(echo(transport, fault_server.url, "still", blocking=True)) == "still"
+
+
+@pytest.mark.usefixtures("no_blocking")
+def test_F_C11_nothing_blocks_the_loop(live: Callable[..., Transport], fault_server: FaultServer) -> None:
+    transport = live(HttpOptions(ca=fault_server.ca_pem))
+    for base in (fault_server.url, fault_server.https_url):
+        assert asyncio.run(echo(transport, base, "hi", blocking=False)) == "hi"
+
+
+WITHOUT_HTTPX = """
+import os, sys
+sys.modules["httpcore2"] = None
+from weft._drive import drive
+from weft.exceptions import MissingExtraError, UsageError
+from weft.transports import PyreqwestTransport, Request
+
+async def ask(transport):
+    async with transport.open(Request(url=sys.argv[1]), blocking=True) as response:
+        return await response.read()
+
+try:
+    import weft.transports.httpx
+except MissingExtraError as error:
+    print(error)
+transport = PyreqwestTransport()
+print(drive(ask(transport)))
+sys.stdout.flush()
+if os.fork() == 0:
+    try:
+        drive(ask(transport))
+    except UsageError as error:
+        print(error)
+    sys.stdout.flush()
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_without_httpx2_the_messages_name_the_ways_out(fault_server: FaultServer) -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", WITHOUT_HTTPX, fault_server.url + "/ok"],
+        capture_output=True, text=True, timeout=20, check=True,
+    )  # fmt: skip
+    missing, answer, lost = program.stdout.splitlines()
+    assert 'pip install "weft[httpx]"' in missing
+    assert answer == "b'ok'"
+    for way in ('pip install "weft[httpx]"', "'spawn'", "after the fork"):
+        assert way in lost
+
+
+FORKED_EARLY = """
+import os, sys
+from weft._drive import drive, drive_each
+from weft.transports import NativeTransport, Request
+
+transport = NativeTransport()
+
+async def pieces(url):
+    async with transport.open(Request(url=url), blocking=True) as response:
+        async for chunk in response.chunks():
+            yield chunk
+
+list(drive_each(pieces(sys.argv[1] + "/ok")))
+stream = drive_each(pieces(sys.argv[2]))
+first = next(stream)
+child = os.fork()
+if child == 0:
+    list(drive_each(pieces(sys.argv[1] + "/ok")))
+    stream.close()
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(first + b"".join(stream))
+print(list(drive_each(pieces(sys.argv[1] + "/ok"))))
+"""
+
+
+def test_F_C05_a_child_that_closes_its_copy_does_not_end_the_parents_stream(fault_server: FaultServer) -> None:
+    url = fault_server.script("/a", Answer([b"one ", ("wait", 0.8), b"two"], framing="chunked"))
+    program = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORKED_EARLY, fault_server.url, url],
+        capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+    assert (program.stdout, program.stderr) == ("b'one two'\n[b'ok']\n", "")

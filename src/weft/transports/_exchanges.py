@@ -10,7 +10,7 @@ import asyncio
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +23,7 @@ from weft.transports._http1 import BadHttp, CutShort, HeadTooLarge, Reader, writ
 from weft.transports._loops import PerLoop
 from weft.transports._pool import Key, Pool, W
 from weft.transports._proxies import proxy_for
+from weft.transports._tls import Tls
 from weft.transports._wait import Alarm, Expired
 from weft.transports._wires import AsyncWire, BlockingWire
 from weft.transports.base import HttpOptions, Request
@@ -145,7 +146,7 @@ class BlockingExchange:
         route: Route,
         message: bytes,
         side: Side[BlockingWire, threading.Semaphore],
-        tls: Callable[[Route], ssl.SSLContext | None],
+        tls: Tls,
     ) -> None:
         self._request = request
         self._route = route
@@ -219,7 +220,8 @@ class BlockingExchange:
         return wire
 
     def _connect(self, left: Budget) -> BlockingWire:
-        route, tls = self._route, self._tls(self._route)
+        route = self._route
+        tls = self._tls.get() if route.secure else None
         with connecting(self._request, left):
             limit = Budget(left.at_most(self._request.timeouts.connect))
             direct = tls if route.proxy is None else None
@@ -248,7 +250,7 @@ class AsyncExchange:
         route: Route,
         message: bytes,
         per_loop: PerLoop[Side[AsyncWire, asyncio.Semaphore]],
-        tls: Callable[[Route], ssl.SSLContext | None],
+        tls: Tls,
     ) -> None:
         self._request = request
         self._route = route
@@ -317,7 +319,8 @@ class AsyncExchange:
         self._slot = True
 
     async def _connect(self, left: Budget) -> AsyncWire:
-        route, tls, alarm = self._route, self._tls(self._route), self._alarm
+        route, alarm = self._route, self._alarm
+        tls = await self._tls.aget() if route.secure else None
         with connecting(self._request, left):
             limit = Budget(left.at_most(self._request.timeouts.connect))
             direct = tls if route.proxy is None else None

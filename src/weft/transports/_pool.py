@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import Generic, Protocol, TypeVar
@@ -24,6 +25,9 @@ class Wire(Protocol):
 
 W = TypeVar("W", bound=Wire)
 
+MOST_IDLE = 100
+"""Idle connections kept for one place; a burst of calls closes the others when it is over."""
+
 
 class Pool(Generic[W]):
     """Idle connections by where they lead; the newest is used first."""
@@ -32,6 +36,7 @@ class Pool(Generic[W]):
         self._keep_alive = keep_alive
         self._idle: dict[Key, list[W]] = {}
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     def take(self, key: Key) -> W | None:
         """Give a connection that is still alive, if there is one."""
@@ -51,14 +56,16 @@ class Pool(Generic[W]):
         old: list[W] = []
         with self._lock:
             idle = self._idle.setdefault(key, [])
-            while idle and now - idle[0].idle_since >= self._keep_alive:
+            while idle and (now - idle[0].idle_since >= self._keep_alive or len(idle) >= MOST_IDLE):
                 old.append(idle.pop(0))
             idle.append(wire)
         for one in old:
             one.close()
 
     def close(self) -> None:
-        """Close every idle connection."""
+        """Close every idle connection; in a forked child, let go of the parent's."""
+        if self._process != os.getpid():
+            self._process, self._lock = os.getpid(), threading.Lock()
         with self._lock:
             wires = [wire for idle in self._idle.values() for wire in idle]
             self._idle.clear()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
+import threading
 from pathlib import Path
 
 from weft.exceptions import UsageError
@@ -15,6 +17,32 @@ BUNDLES = (
     "/etc/ssl/cert.pem",
 )
 """Where systems keep their certificates when OpenSSL was built to look elsewhere."""
+
+
+class Tls:
+    """The context of one transport: made when first needed, off the event loop, and kept."""
+
+    def __init__(self, options: HttpOptions) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._made: ssl.SSLContext | None = None
+
+    def get(self) -> ssl.SSLContext:
+        """Give the context."""
+        if self._made is None:
+            with self._lock:
+                if self._made is None:
+                    self._made = tls_context(self._options)
+        return self._made
+
+    async def aget(self) -> ssl.SSLContext:
+        """Give the context; reading a hundred certificates does not hold up the loop."""
+        made = self._made
+        return made if made is not None else await asyncio.to_thread(self.get)
+
+    def after_fork(self) -> None:
+        """Forget a lock that another thread of the parent may have held."""
+        self._lock = threading.Lock()
 
 
 def tls_context(options: HttpOptions) -> ssl.SSLContext:

@@ -11,14 +11,18 @@ from __future__ import annotations
 import threading
 import time
 from asyncio import events
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from itertools import repeat
 from queue import Empty, SimpleQueue
+from types import coroutine
 from typing import Any, TypeVar
 
 from weft.transports._wait import Expired
 
 T = TypeVar("T")
+
+PENDING = "pending"
+"""What a step gives when it truly waits; `None` means that the wake-up came during the step: go on at once."""
 
 
 class Waker:
@@ -30,7 +34,7 @@ class Waker:
         woken: SimpleQueue[object] = SimpleQueue()
         self.wait = woken.get
         self.call_soon_threadsafe = woken.put
-        self.create_future = repeat((None,)).__next__
+        self.create_future = repeat((PENDING,)).__next__
         self.is_closed = bool
 
 
@@ -40,6 +44,21 @@ class _Local(threading.local):
 
 
 _local = _Local()
+
+
+@coroutine
+def run_async(work: Coroutine[Any, Any, T]) -> Generator[Any, None, T]:
+    """Await a coroutine of pyreqwest, which would answer a cancellation with one of its own.
+
+    A cancel scope of anyio knows its cancellation by what it says, so the very one must come out again.
+    """
+    try:
+        while True:
+            yield work.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        work.close()
 
 
 def run_blocking(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
@@ -52,9 +71,11 @@ def run_blocking(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
             # Only for the step: a signal handler that runs during the wait must see the true loop.
             events._set_running_loop(waker)  # type: ignore[arg-type]
             try:
-                work.send(None)
+                step = work.send(None)
             finally:
                 events._set_running_loop(outer)
+            if step is None:
+                continue
             if deadline is None and seconds is not None:
                 deadline = time.monotonic() + seconds
             left = None if deadline is None else deadline - time.monotonic()

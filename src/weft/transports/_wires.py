@@ -7,6 +7,7 @@ a server faster than its reader. Both are closed at once: nothing is sent or wai
 from __future__ import annotations
 
 import asyncio
+import os
 import select
 import socket
 import ssl
@@ -24,10 +25,11 @@ PIECE = 64 * 1024
 class BlockingWire:
     """A socket, used by one thread at a time."""
 
-    __slots__ = ("_socket", "idle_since")
+    __slots__ = ("_process", "_socket", "idle_since")
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
+        self._process = os.getpid()
         self.idle_since = 0.0
 
     @classmethod
@@ -85,8 +87,9 @@ class BlockingWire:
 
     def close(self) -> None:
         """Close at once; a thread that is reading wakes up."""
-        with suppress(OSError):
-            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not the TLS one, which would talk first
+        if self._process == os.getpid():  # a forked child must not end what its parent still uses
+            with suppress(OSError):
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not the TLS one: it would talk first
         self._socket.close()
 
     def _limit(self, budget: float | None) -> None:

@@ -19,7 +19,7 @@ from weft.transports import _faults
 from weft.transports._body import Exchange, Opening
 from weft.transports._loops import PerLoop
 from weft.transports._proxies import proxy_for
-from weft.transports._tls import tls_context
+from weft.transports._tls import Tls
 from weft.transports._wait import Alarm, Expired
 from weft.transports.base import HttpOptions, Request, check_header
 
@@ -40,8 +40,9 @@ class HttpxTransport:
         self.options = options or HttpOptions()
         for name, value in self.options.headers.items():
             check_header(name, value)
-        self._tls: ssl.SSLContext | None = None
+        self._tls = Tls(self.options)
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._pools: dict[tuple[int, str | None], httpcore2.ConnectionPool] = {}
         self._per_loop: PerLoop[dict[str | None, httpcore2.AsyncConnectionPool]] = PerLoop(
             dict, _close_pools
@@ -68,6 +69,9 @@ class HttpxTransport:
         await self._per_loop.drop()
 
     def _begin(self, request: Request, *, blocking: bool) -> Exchange:
+        if self._process != os.getpid():
+            self._process, self._lock = os.getpid(), threading.Lock()
+            self._tls.after_fork()
         if blocking:
             return BlockingExchange(request, self._message(request), self._pool(request))
         return AsyncExchange(request, self._message(request), self)
@@ -94,12 +98,9 @@ class HttpxTransport:
             },
         }
 
-    def _settings(self, proxy: str | None) -> dict[str, Any]:
-        with self._lock:
-            if self._tls is None:
-                self._tls = tls_context(self.options)
+    def _settings(self, proxy: str | None, tls: ssl.SSLContext) -> dict[str, Any]:
         return {
-            "ssl_context": self._tls,
+            "ssl_context": tls,
             "proxy": None if proxy is None else _proxy(proxy),
             "max_connections": self.options.max_connections,
             "keepalive_expiry": self.options.keep_alive,
@@ -111,7 +112,7 @@ class HttpxTransport:
         key = (os.getpid(), proxy)
         pool = self._pools.get(key)
         if pool is None:
-            settings = self._settings(proxy)
+            settings = self._settings(proxy, self._tls.get())
             with self._lock:
                 pool = self._pools.get(key)
                 if pool is None:
@@ -124,7 +125,8 @@ class HttpxTransport:
         pools = await self._per_loop.get()
         proxy = proxy_for(request.url, self.options)
         if proxy not in pools:
-            pools[proxy] = httpcore2.AsyncConnectionPool(**self._settings(proxy))
+            tls = await self._tls.aget()
+            pools.setdefault(proxy, httpcore2.AsyncConnectionPool(**self._settings(proxy, tls)))
         return pools[proxy]
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
 import threading
+import weakref
 
 from weft.exceptions import UsageError
 from weft.transports._body import Exchange, Opening
@@ -18,7 +18,7 @@ from weft.transports._exchanges import AsyncExchange, BlockingExchange, Route, S
 from weft.transports._http1 import proxy_authorization, write_request
 from weft.transports._loops import PerLoop
 from weft.transports._pool import Pool
-from weft.transports._tls import tls_context
+from weft.transports._tls import Tls
 from weft.transports._wires import AsyncWire, BlockingWire
 from weft.transports.base import HttpOptions, Request, check_header
 
@@ -44,8 +44,7 @@ class NativeTransport:
             "user-agent": "weft",
             **{name.lower(): value for name, value in self.options.headers.items()},
         }
-        self._lock = threading.Lock()
-        self._tls: ssl.SSLContext | None = None
+        self._tls = Tls(self.options)
         self._process = os.getpid()
         self._blocking = self._blocking_side()
         self._per_loop = PerLoop(self._loop_side, _close_side)
@@ -69,32 +68,26 @@ class NativeTransport:
     def _begin(self, request: Request, *, blocking: bool) -> Exchange:
         if self._process != os.getpid():  # a forked child: the parent's sockets are not ours to use
             self._process = os.getpid()
-            self._lock = threading.Lock()
+            self._tls.after_fork()
+            self._blocking.pool.close()
             self._blocking = self._blocking_side()
         route = Route.of(self.options, request)
         message = self._message(request, route)
         if blocking:
-            return BlockingExchange(request, route, message, self._blocking, self._tls_for)
-        return AsyncExchange(request, route, message, self._per_loop, self._tls_for)
+            return BlockingExchange(request, route, message, self._blocking, self._tls)
+        return AsyncExchange(request, route, message, self._per_loop, self._tls)
 
     def _blocking_side(self) -> Side[BlockingWire, threading.Semaphore]:
         most = self.options.max_connections
         slots = None if most is None else threading.Semaphore(most)
-        return Side(Pool(self.options.keep_alive), slots, self.options.pool_timeout)
+        pool: Pool[BlockingWire] = Pool(self.options.keep_alive)
+        weakref.finalize(self, pool.close)  # also when the program ends
+        return Side(pool, slots, self.options.pool_timeout)
 
     def _loop_side(self) -> Side[AsyncWire, asyncio.Semaphore]:
         most = self.options.max_connections
         slots = None if most is None else asyncio.Semaphore(most)
         return Side(Pool(self.options.keep_alive), slots, self.options.pool_timeout)
-
-    def _tls_for(self, route: Route) -> ssl.SSLContext | None:
-        if not route.secure:
-            return None
-        if self._tls is None:
-            with self._lock:
-                if self._tls is None:
-                    self._tls = tls_context(self.options)
-        return self._tls
 
     def _message(self, request: Request, route: Route) -> bytes:
         headers = {**self._headers, **{name.lower(): value for name, value in request.headers.items()}}

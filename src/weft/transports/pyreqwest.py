@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weft.exceptions import UsageError
 from weft.transports import _faults
 from weft.transports._body import Opening
-from weft.transports._tokio import run_blocking
+from weft.transports._tokio import run_async, run_blocking
 from weft.transports._wait import Alarm, Expired, finish_now
 from weft.transports.base import HttpOptions, Request, Response, Transport, check_header
 
@@ -212,7 +212,7 @@ class PyreqwestExchange:
             if self._alarm is None:
                 response = run_blocking(self._sent.__aenter__(), budget)
             else:
-                response = await self._alarm.wait(self._sent.__aenter__(), budget)
+                response = await self._alarm.wait(run_async(self._sent.__aenter__()), budget)
         except Expired:
             raise
         except Exception as error:
@@ -232,7 +232,7 @@ class PyreqwestExchange:
             if self._alarm is None:
                 piece = run_blocking(self._reader.read_chunk(), budget)
             else:
-                piece = await self._alarm.wait(self._reader.read_chunk(), budget)
+                piece = await self._alarm.wait(run_async(self._reader.read_chunk()), budget)
         except Expired:
             raise
         except Exception as error:
