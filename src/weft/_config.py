@@ -1,4 +1,4 @@
-"""`RunnableConfig`, how two of them merge, and the one that flows to nested calls (shown as `weft.runnables.config`)."""
+"""`RunnableConfig`, how two merge, and the one that flows to nested calls (shown as `weft.runnables.config`)."""
 
 from __future__ import annotations
 
@@ -47,10 +47,20 @@ var_child_runnable_config: ContextVar[RunnableConfig | None] = ContextVar(
 """The config that a runnable called inside another one's function inherits."""
 
 
-def _copied(key: str, value: Any) -> Any:  # noqa: ANN401
+def _copied(key: str, value: Any) -> Any:
     if key in COPIED_KEYS and isinstance(value, list | dict):
         return value.copy()
     return value
+
+
+def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Part what is said under config keys from what is said under others, which is for `configurable`."""
+    known: dict[str, Any] = {}
+    loose: dict[str, Any] = {}
+    for key, value in (config or {}).items():
+        if value is not None:
+            (known if key in CONFIG_KEYS else loose)[key] = value
+    return known, loose
 
 
 def ensure_config(config: RunnableConfig | None = None) -> RunnableConfig:
@@ -66,13 +76,10 @@ def ensure_config(config: RunnableConfig | None = None) -> RunnableConfig:
         "configurable": {},
     }
     for source in (var_child_runnable_config.get(), config):
-        for key, value in (source or {}).items():
-            if value is None:
-                continue
-            if key in CONFIG_KEYS:
-                filled[key] = _copied(key, value)
-            else:
-                filled["configurable"] = {**filled["configurable"], key: value}
+        known, loose = split_config(source)
+        filled |= {key: _copied(key, value) for key, value in known.items()}
+        if loose:
+            filled["configurable"] = {**filled["configurable"], **loose}
     check_config(filled)
     return cast("RunnableConfig", filled)
 
@@ -85,7 +92,9 @@ def check_config(config: dict[str, Any]) -> None:
     if threads is not None and threads < 1:
         raise UsageError(f"max_concurrency must be at least 1 or None, not {threads!r}")
     if isinstance(config.get("tags"), str):
-        raise UsageError(f"tags must be a list of strings, not {config['tags']!r}: write [{config['tags']!r}]")
+        raise UsageError(
+            f"tags must be a list of strings, not {config['tags']!r}: write [{config['tags']!r}]"
+        )
 
 
 def merge_callbacks(first: Callbacks, second: Callbacks) -> Callbacks:
@@ -96,7 +105,9 @@ def merge_callbacks(first: Callbacks, second: Callbacks) -> Callbacks:
         return first + [handler for handler in second if handler not in first]
     if isinstance(first, BaseCallbackManager) and isinstance(second, BaseCallbackManager):
         return first.merge(second)
-    manager = (first if isinstance(first, BaseCallbackManager) else cast("BaseCallbackManager", second)).copy()
+    manager = (
+        first if isinstance(first, BaseCallbackManager) else cast("BaseCallbackManager", second)
+    ).copy()
     handlers = second if isinstance(first, BaseCallbackManager) else first
     for handler in cast("list[BaseCallbackHandler]", handlers):
         manager.add_handler(handler, inherit=True)
@@ -156,10 +167,14 @@ def get_config_list(config: Configs, length: int) -> list[RunnableConfig]:
         raise UsageError(f"length must be at least 0, not {length}")
     if config is not None and not isinstance(config, dict):
         if len(config) != length:
-            raise UsageError(f"one config per input is needed: {length} inputs, {len(config)} configs")
+            raise UsageError(
+                f"one config per input is needed: {length} inputs, {len(config)} configs"
+            )
         return [ensure_config(one) for one in config]
     if length > 1 and config and config.get("run_id") is not None:
-        rest = cast("RunnableConfig", {key: value for key, value in config.items() if key != "run_id"})
+        rest = cast(
+            "RunnableConfig", {key: value for key, value in config.items() if key != "run_id"}
+        )
         return [ensure_config(config), *(ensure_config(rest) for _ in range(length - 1))]
     return [ensure_config(config) for _ in range(length)]
 

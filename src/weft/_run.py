@@ -14,12 +14,12 @@ from typing import Any, Literal, cast
 from uuid import UUID
 
 from weft._config import (
-    CONFIG_KEYS,
     DEFAULT_RECURSION_LIMIT,
     RunnableConfig,
     check_config,
     ensure_config,
     merge_configs,
+    split_config,
     var_child_runnable_config,
 )
 from weft._io import ASYNC, BLOCKING, IO
@@ -101,10 +101,8 @@ class Run:
     def root(cls, io: IO, config: RunnableConfig | None, kwargs: dict[str, Any]) -> Run:
         """Make the run of a public call: its config over the one of an enclosing call."""
         inherited = var_child_runnable_config.get()
-        if config is None and inherited is None:
-            given = NO_CONFIG
-        else:
-            given = _overlay(inherited, config)
+        nothing_said = config is None and inherited is None
+        given = NO_CONFIG if nothing_said else _overlay(inherited, config)
         run = cls(io, given, _listeners(io, given), kwargs)
         if inherited is not None:
             run.origin = (inherited, config or NO_CONFIG)
@@ -239,7 +237,7 @@ class Run:
         """Give the object through which user code speaks to this run's handlers."""
         cls = RUN_MANAGERS[kind][not self.io.blocking]
         if self.manager is None:
-            return _noop(cls)
+            return _noop(cast("Any", cls))
         return cls.of(self.manager, self.id or uuid7())
 
     # -- telling
@@ -290,14 +288,10 @@ def _noop(cls: type[BaseRunManager]) -> BaseRunManager:
 
 
 def _overlay(inherited: RunnableConfig | None, config: RunnableConfig | None) -> RunnableConfig:
-    given: dict[str, Any] = dict(inherited or {})
-    for key, value in (config or {}).items():
-        if value is None:
-            continue
-        if key in CONFIG_KEYS:
-            given[key] = value
-        else:
-            given["configurable"] = {**(given.get("configurable") or {}), key: value}
+    known, loose = split_config(config)
+    given: dict[str, Any] = {**(inherited or {}), **known}
+    if loose:
+        given["configurable"] = {**(given.get("configurable") or {}), **loose}
     check_config(given)
     return cast("RunnableConfig", given)
 
