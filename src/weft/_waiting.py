@@ -69,22 +69,23 @@ class Threads:
         threading.Thread(target=self._work, name="weft", daemon=True).start()
 
     def _work(self) -> None:
-        job = self._jobs.get()
-        while True:
+        while (job := self._next()) is not None:
             job()
             del job
             with self._lock:
                 self._idle += 1
-            while True:
-                try:
-                    job = self._jobs.get(timeout=LINGER)
-                    break
-                except queue.Empty:
-                    with self._lock:
-                        # No idle count left means a submit has reserved this thread: its job is on the way.
-                        if self._idle > 0:
-                            self._idle -= 1
-                            return
+
+    def _next(self) -> Callable[[], None] | None:
+        # A new thread waits like any other: one that was idle may have taken the job it was started for.
+        while True:
+            try:
+                return self._jobs.get(timeout=LINGER)
+            except queue.Empty:
+                with self._lock:
+                    # No idle count left means a submit has reserved this thread: its job is on the way.
+                    if self._idle > 0:
+                        self._idle -= 1
+                        return None
 
 
 THREADS = Threads()
