@@ -47,7 +47,7 @@ class RetryPolicy:
             return cls(max_retries=value)
         if isinstance(value, Mapping):
             known = {_snake(key): one for key, one in value.items()}
-            known["max_retries"] = known.pop("retries", known.get("max_retries", cls.max_retries))
+            known["max_retries"] = known.pop("retries", known.get("max_retries", DEFAULT_POLICY.max_retries))
             return cls(**known)
         raise UsageError(f"retry_on_error is a RetryPolicy, a bool, a number or a dict, not {value!r}")
 
@@ -57,7 +57,7 @@ class RetryPolicy:
         if asked is not None:
             return max(0.0, float(asked))
         wait = min(self.max_delay, self.initial * self.factor ** (attempt - 1))
-        return wait * random.uniform(0.5, 1.0) if self.jitter else wait  # noqa: S311  no secret
+        return wait * random.uniform(0.5, 1.0) if self.jitter else wait
 
     def allows(self, error: BaseException, attempt: int) -> bool:
         """Whether the failed attempt number `attempt` may be followed by another."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from weft.runnables.retry import ExponentialJitterParams
     from weft.runnables.sequence import RunnableSequence
     from weft.runnables.utils import AnyConfigurableField, ConfigurableField
-    from weft.tracers.root_listeners import AsyncListener, Listener
     from weft.tracers.log_stream import RunLogPatch
+    from weft.tracers.root_listeners import AsyncListener, Listener
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)

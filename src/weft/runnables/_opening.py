@@ -26,6 +26,11 @@ class Opening:
         """The colour of the call, known before it begins."""
         return self._run.io
 
+    @property
+    def run(self) -> Run:
+        """The run as far as it is known before it begins: for its config."""
+        return self._run
+
     async def begin(self) -> tuple[Any, Run]:
         """Give the model's input and its run; called once, at the first read."""
         return self._input, self._run
@@ -48,6 +53,11 @@ class Wrapped(Opening):
         """The colour of the call."""
         return self._inner.io
 
+    @property
+    def run(self) -> Run:
+        """The run as far as it is known before it begins."""
+        return self._inner.run
+
     async def begin(self) -> tuple[Any, Run]:
         """Give the inner input and run."""
         return await self._inner.begin()
@@ -67,6 +77,11 @@ class Bound(Wrapped):
     def __init__(self, inner: Opening, adapt: Callable[[Run], Run]) -> None:
         super().__init__(inner)
         self._adapt = adapt
+
+    @property
+    def run(self) -> Run:
+        """The inner run with what is bound."""
+        return self._adapt(self._inner.run)
 
     async def begin(self) -> tuple[Any, Run]:
         """Give the inner input, and its run with what is bound."""

@@ -54,7 +54,7 @@ class ExponentialJitterParams(TypedDict, total=False):
 DEFAULT_WAIT = ExponentialJitterParams(initial=1.0, max=60.0, exp_base=2.0, jitter=1.0)
 
 
-class RunnableRetry(RunnableBindingBase[Input, Output]):
+class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-redef]  # its field is called kwargs
     """A runnable that is tried again when it fails.
 
     ```python
@@ -164,12 +164,13 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):
             return max(0.0, error.retry_after)
         if not self.wait_exponential_jitter:
             return 0.0
-        wait = {**DEFAULT_WAIT, **(self.exponential_jitter_params or {})}
+        wait: dict[str, Any] = {**DEFAULT_WAIT, **(self.exponential_jitter_params or {})}
+        longest = float(wait["max"])
         try:
-            grown = wait["initial"] * wait["exp_base"] ** (attempt - 1)
+            grown = float(wait["initial"] * wait["exp_base"] ** (attempt - 1))
         except OverflowError:
-            return wait["max"]
-        return max(0.0, min(wait["max"], grown + random.uniform(0, wait["jitter"])))  # noqa: S311  no secret
+            return longest
+        return max(0.0, min(longest, grown + random.uniform(0, wait["jitter"])))
 
 
 class _Trying:
