@@ -195,7 +195,7 @@ class ChunkView:
                 continue
             shown = {**copy_json(block.shown()), "index": place}
             if block.kind == "text":
-                items.insert(0, {"type": "text", "text": "", "index": place})
+                items.insert(0, {**shown, "text": ""})
             else:
                 items.append(shown)
         return items
