@@ -53,8 +53,20 @@ class ChunkView:
     """Turns events into chunks, one at a time.
 
     ```python
+    from weft.messages._view import ChunkView
+
     view = ChunkView("v0")
-    chunks = [chunk for event in events if (chunk := view.feed(event)) is not None]
+    view.feed({"event": "message-start", "role": "ai", "id": "msg_1"})
+    view.feed({"event": "content-block-start", "index": 0, "content": {"type": "text", "text": ""}})
+    chunk = view.feed(
+        {
+            "event": "content-block-delta",
+            "index": 0,
+            "delta": {"type": "text-delta", "text": "hello"},
+        }
+    )
+    print(chunk.content)
+    #> hello
     ```
     """
 
