@@ -309,11 +309,8 @@ def test_what_is_around_a_step_is_not_around_the_reader(io):
         yield COLOUR.get()
 
     async def main(items: Any) -> list[Any]:
-        seen = []
         async with aclosing(io.each(items, Red())) as pieces:
-            async for piece in pieces:
-                seen.append((piece, COLOUR.get()))
-        return seen
+            return [(piece, COLOUR.get()) async for piece in pieces]
 
     assert finish(io, main(blocking())) == [("red", "none")] * 2
     if not io.blocking:

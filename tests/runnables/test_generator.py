@@ -42,7 +42,7 @@ def test_a_blocking_generator_serves_async_calls_too(call, no_leaks):
 
 
 def test_an_async_generator_in_a_blocking_call_says_what_to_do():
-    with pytest.raises(BlockingCallError, match="aupper is an async generator .* use ainvoke"):
+    with pytest.raises(BlockingCallError, match=r"aupper is an async generator .* use ainvoke"):
         RunnableGenerator(aupper).invoke("a")
     assert asyncio.run(RunnableGenerator(aupper).ainvoke("a")) == "A"
 
@@ -86,8 +86,7 @@ def test_a_stream_left_early_runs_the_finally_of_every_step(call, no_leaks):
         def run(items: Iterator[int]) -> Iterator[int]:
             try:
                 for item in items:
-                    for n in range(item, item + 100):
-                        yield n
+                    yield from range(item, item + 100)
             finally:
                 closed.append(name)
 
