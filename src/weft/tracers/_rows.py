@@ -187,4 +187,4 @@ def run_of(row: tuple[Any, ...]) -> Run:
         found[key] = UUID(found[key]) if found[key] is not None else None
     for key in ("input_tokens", "output_tokens", "total_tokens"):
         del found[key]
-    return Run.model_construct(**found)
+    return Run.trusted(**found)

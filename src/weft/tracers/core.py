@@ -63,7 +63,7 @@ class _TracerCore:
 
     def _enter(self, run: Run) -> None:
         parent = self.run_map.get(str(run.parent_run_id)) if run.parent_run_id else None
-        own = f"{run.start_time.strftime('%Y%m%dT%H%M%S%f')}Z{run.id}"
+        own = f"{run.start_time:%Y%m%dT%H%M%S%f}Z{run.id}"
         if parent is None:
             run.trace_id, run.dotted_order = run.id, own
         else:
@@ -97,7 +97,7 @@ class _TracerCore:
         start = now()
         if metadata:
             extra["metadata"] = metadata
-        return Run.model_construct(
+        return Run.trusted(
             id=run_id,
             name=name or name_of(serialized, {}),
             run_type=run_type,

@@ -1,0 +1,249 @@
+"""How handlers are told: both colours, faults contained, nothing shared, nothing paid when nobody listens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from weft import _run
+from weft.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from weft.callbacks.manager import ahandle_event, handle_event
+from weft.runnables import RunnableLambda
+
+ADD = RunnableLambda(lambda x: x + 1)
+
+
+class Recorder(BaseCallbackHandler):
+    """Writes down every event of chains and the thread it came in."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.threads: set[int] = set()
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+        self.events.append("start")
+        self.threads.add(threading.get_ident())
+
+    def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
+        self.events.append("end")
+
+    def on_chain_error(self, error: BaseException, **kwargs: Any) -> None:
+        self.events.append(f"error {error!r}")
+
+
+class AsyncRecorder(AsyncCallbackHandler):
+    """The same with `async def` hooks, calling the inherited ones as LangChain's users do."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    async def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+        await super().on_chain_start(serialized, inputs, **kwargs)
+        await asyncio.sleep(0)
+        self.events.append("start")
+
+    async def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
+        await super().on_chain_end(outputs, **kwargs)
+        self.events.append("end")
+
+
+class Broken(BaseCallbackHandler):
+    def on_chain_start(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("broken handler")
+
+
+def test_blocking_and_async_handlers_hear_both_colours(call: Any, no_leaks: Any):
+    plain, awaited = Recorder(), AsyncRecorder()
+
+    assert call.invoke(ADD, 1, {"callbacks": [plain, awaited]}) == 2
+
+    assert plain.events == awaited.events == ["start", "end"]
+
+
+def test_a_blocking_handler_does_not_block_the_loop():
+    class Slow(BaseCallbackHandler):
+        def on_chain_start(self, *args: Any, **kwargs: Any) -> None:
+            time.sleep(0.2)
+
+    async def main() -> int:
+        ticks = 0
+        task = asyncio.ensure_future(ADD.ainvoke(1, {"callbacks": [Slow()]}))
+        while not task.done():
+            await asyncio.sleep(0.01)
+            ticks += 1
+        assert await task == 2
+        return ticks
+
+    assert asyncio.run(main()) >= 5
+
+
+def test_run_inline_keeps_a_handler_in_the_thread_of_the_run(call: Any):
+    handler = Recorder()
+    handler.run_inline = True
+
+    call.invoke(ADD, 1, {"callbacks": [handler]})
+
+    assert handler.threads == {threading.get_ident()}
+
+
+def test_F_C08_a_handler_that_raises_is_logged_once_and_the_run_goes_on(
+    call: Any, caplog: pytest.LogCaptureFixture
+):
+    broken, good = Broken(), Recorder()
+    config = {"callbacks": [broken, good]}
+
+    with caplog.at_level(logging.WARNING, "weft.callbacks"):
+        assert [call.invoke(ADD, x, config) for x in (1, 2, 3)] == [2, 3, 4]
+
+    assert good.events == ["start", "end"] * 3
+    assert [record.getMessage() for record in caplog.records] == [
+        "Broken.on_chain_start raised RuntimeError('broken handler'); the run goes on, "
+        "the same fault is not logged again"
+    ]
+
+
+def test_F_C08_a_handler_with_raise_error_breaks_the_run_and_the_others_hear_of_it(call: Any):
+    broken, good = Broken(), Recorder()
+    broken.raise_error = True
+
+    with pytest.raises(RuntimeError, match="broken handler"):
+        call.invoke(ADD, 1, {"callbacks": [good, broken]})
+
+    assert good.events == ["start", "error RuntimeError('broken handler')"]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_F_C08_what_is_no_exception_passes_through_a_handler(kind: type[BaseException]):
+    class Stops(BaseCallbackHandler):
+        def on_chain_start(self, *args: Any, **kwargs: Any) -> None:
+            raise kind
+
+    with pytest.raises(kind):
+        ADD.invoke(1, {"callbacks": [Stops()]})
+
+
+def test_F_C08_a_handler_that_changes_what_it_is_told_harms_nobody(call: Any):
+    class Vandal(BaseCallbackHandler):
+        run_inline = True
+
+        def on_chain_start(self, *args: Any, tags: Any, metadata: Any, **kwargs: Any) -> None:
+            tags.append("vandal")
+            metadata["vandal"] = True
+            kwargs.clear()
+
+        def on_stream_event(self, event: Any, **kwargs: Any) -> None:
+            event["delta"]["text"] = "vandal"
+            event.clear()
+
+    class Witness(BaseCallbackHandler):
+        run_inline = True
+        told: list[Any]
+
+        def on_chain_start(self, *args: Any, tags: Any, metadata: Any, **kwargs: Any) -> None:
+            self.told = [*getattr(self, "told", []), (tags, metadata)]
+
+        def on_stream_event(self, event: Any, **kwargs: Any) -> None:
+            self.event = event
+
+    witness = Witness()
+    call.invoke(ADD | ADD, 1, {"callbacks": [Vandal(), witness], "tags": ["a"], "metadata": {"b": 1}})
+
+    assert [tags for tags, _ in witness.told] == [["a"], ["seq:step:1", "a"], ["seq:step:2", "a"]]
+    assert all(metadata == {"b": 1} for _, metadata in witness.told)
+
+    event = {"event": "content-block-delta", "index": 0, "delta": {"type": "text-delta", "text": "x"}}
+    handle_event([Vandal(), witness], "on_stream_event", "ignore_llm", event, run_id=uuid4())
+    assert witness.event == event
+    assert event["delta"] == {"type": "text-delta", "text": "x"}
+
+
+def test_a_handler_may_ignore_kinds_of_events(call: Any):
+    class Deaf(Recorder):
+        @property
+        def ignore_chain(self) -> bool:
+            return True
+
+    deaf = Deaf()
+    call.invoke(ADD, 1, {"callbacks": [deaf]})
+
+    assert deaf.events == []
+
+
+def test_handle_event_tells_any_handler_and_respects_what_it_ignores():
+    class Llm(BaseCallbackHandler):
+        ignore_llm = True  # type: ignore[assignment]
+        heard = 0
+
+        def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
+            self.heard += 1
+
+    handler = Llm()
+    handle_event([handler], "on_llm_end", "ignore_llm", None, run_id=uuid4())
+    asyncio.run(ahandle_event([handler], "on_llm_end", None, None, run_id=uuid4()))
+
+    assert handler.heard == 1
+
+
+def test_a_handler_of_text_models_gets_messages_as_text():
+    from weft.messages import HumanMessage
+
+    class Old(BaseCallbackHandler):
+        def on_llm_start(self, serialized: Any, prompts: list[str], **kwargs: Any) -> None:
+            self.prompts = prompts
+
+    old = Old()
+    handle_event([old], "on_chat_model_start", "ignore_chat_model", {}, [[HumanMessage("hi")]], run_id=uuid4())
+
+    assert old.prompts == ["Human: hi"]
+
+
+def test_a_hook_may_be_set_on_the_instance_and_a_proxy_may_answer(call: Any):
+    heard = []
+    handler = BaseCallbackHandler()
+    handler.on_chain_start = lambda *a, **k: heard.append("instance")  # type: ignore[method-assign]
+
+    class Proxy:
+        raise_error = run_inline = False
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("ignore_"):
+                return False
+            return lambda *a, **k: heard.append(name)
+
+    call.invoke(ADD, 1, {"callbacks": [handler, Proxy()]})
+
+    assert heard == ["instance", "on_chain_start", "on_chain_end"]
+
+
+def test_without_a_handler_nothing_is_made(call: Any, monkeypatch: pytest.MonkeyPatch):
+    """No uuid, no manager, no child run: a sequence of ten runs on the very run of the call."""
+    made: list[str] = []
+    monkeypatch.setattr(_run, "uuid7", lambda: made.append("uuid"))
+    monkeypatch.setattr(_run, "child_manager", lambda *a, **k: made.append("manager"))
+    monkeypatch.setattr(_run, "ensure_config", lambda *a, **k: made.append("config"))
+    runs: set[int] = set()
+    monkeypatch.setattr(
+        _run.Run, "__init__", counting(_run.Run.__init__, runs), raising=True
+    )
+    chain = ADD
+    for _ in range(9):
+        chain = chain | ADD
+
+    assert call.invoke(chain, 0) == 10
+
+    assert made == []
+    assert len(runs) == 1
+
+
+def counting(function: Any, seen: set[int]) -> Any:
+    def counted(self: Any, *args: Any, **kwargs: Any) -> None:
+        seen.add(id(self))
+        function(self, *args, **kwargs)
+
+    return counted

@@ -1,0 +1,236 @@
+"""What `astream_events` and `astream_log` give, held against what langchain-core 1.7.2 gave for the same programs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from weft.callbacks import adispatch_custom_event
+from weft.exceptions import UsageError
+from weft.language_models.fake_chat_models import FakeListChatModel
+from weft.runnables import Runnable, RunnableLambda
+
+RECORDED = json.loads((Path(__file__).parent / "langchain_events.json").read_text())
+
+
+def increment(x: int) -> int:
+    return x + 1
+
+
+def ask(x: str) -> str:
+    return FakeListChatModel(responses=["ok"]).invoke(x).content
+
+
+def fail(x: int) -> int:
+    raise ValueError("no")
+
+
+async def report(x: int, config: Any) -> int:
+    await adispatch_custom_event("prog", {"x": x}, config=config)
+    return x
+
+
+def named(function: Any, name: str) -> Any:
+    return RunnableLambda(function).with_config(run_name=name)
+
+
+def programs() -> dict[str, tuple[Runnable[Any, Any], Any, dict[str, Any]]]:
+    """The programs whose events were recorded: runnable, input, config."""
+    model = FakeListChatModel(responses=["hi"])
+    return {
+        "lambda": (named(lambda x: x + 1, "one"), 1, {}),
+        "seq": (
+            named(increment, "inc") | RunnableLambda(lambda x: x * 2),
+            1,
+            {"tags": ["t"], "metadata": {"m": 1}},
+        ),
+        "model": (model, "hello", {}),
+        "inner": (named(ask, "call"), "hello", {}),
+        "err": (named(fail, "err"), 1, {}),
+        "custom": (named(report, "cust"), 1, {"tags": ["q"]}),
+        "modelseq": (
+            named(lambda x: x, "p") | model | named(lambda m: m.content, "last"),
+            "q",
+            {},
+        ),
+    }
+
+
+class Normal:
+    """Writes values with ids numbered as they come, messages as text, times left out."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, str] = {}
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, UUID | str) and re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", str(value)):
+            return self.ids.setdefault(str(value), f"id{len(self.ids)}")
+        if isinstance(value, str) and re.match(r"20\d\d-\d\d-\d\dT", value):
+            return "TIME"
+        if isinstance(value, dict):
+            return {key: self._field(key, item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self(item) for item in value]
+        if hasattr(value, "content"):
+            return f"{type(value).__name__}({value.content!r}, id={'None' if value.id is None else 'lc_run--ID'})"
+        return value
+
+    def _field(self, key: str, item: Any) -> Any:
+        if key == "metadata" and isinstance(item, dict):
+            return {name: value for name, value in item.items() if name == "m"}
+        return self(item)
+
+
+def events(call: Any, runnable: Any, input: Any, config: Any, **kwargs: Any) -> list[Any]:
+    normal, seen = Normal(), []
+
+    async def read() -> None:
+        async for event in runnable.astream_events(input, config, **kwargs):
+            seen.append(normal(event))
+
+    try:
+        if call.colour == "async":
+            asyncio.run(read())
+        else:
+            for event in runnable.stream_events(input, config, **kwargs):
+                seen.append(normal(event))
+    except ValueError as error:
+        seen.append(f"raised {error!r}")
+    return seen
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("name", list(RECORDED["v2"]))
+def test_events_are_those_of_langchain(call: Any, name: str, version: str, no_leaks: Any):
+    if name == "custom" and call.colour == "blocking":
+        name = "lambda"  # an async function has no blocking run
+    runnable, input, config = programs()[name]
+
+    assert events(call, runnable, input, config, version=version) == RECORDED[version][name]
+
+
+@pytest.mark.parametrize("name", list(RECORDED["log"]))
+def test_a_log_has_the_patches_of_langchain(name: str):
+    runnable, input, config = programs()[name]
+    normal, seen = Normal(), []
+
+    async def read() -> None:
+        async for patch in runnable.astream_log(input, config):
+            seen.extend(normal(op) for op in patch.ops)
+
+    try:
+        asyncio.run(read())
+    except ValueError as error:
+        seen.append(f"raised {error!r}")
+
+    assert seen == RECORDED["log"][name]
+
+
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        ({"include_names": ["inc"]}, {"inc"}),
+        ({"include_tags": ["seq:step:2"]}, {"twice"}),
+        ({"include_types": ["chat_model"]}, set()),
+        ({"include_types": ["chain"]}, {"RunnableSequence", "inc", "twice"}),
+        ({"exclude_names": ["inc"]}, {"RunnableSequence", "twice"}),
+        ({"exclude_tags": ["seq:step:1", "seq:step:2"]}, {"RunnableSequence"}),
+        ({"include_names": ["inc", "twice"], "exclude_names": ["inc"]}, {"twice"}),
+    ],
+)
+def test_filters_show_what_they_name(call: Any, filters: dict[str, Any], names: set[str]):
+    chain = named(increment, "inc") | named(lambda x: x * 2, "twice")
+
+    seen = events(call, chain, 1, None, **filters)
+
+    assert {event["name"] for event in seen} == names
+
+
+def test_keyword_arguments_that_are_no_filters_reach_the_runnable(call: Any):
+    def add(x: int, *, much: int) -> int:
+        return x + much
+
+    seen = events(call, RunnableLambda(add), 1, None, much=5)
+
+    assert seen[-1]["data"] == {"output": 6}
+
+
+def test_events_arrive_while_the_function_runs(call: Any):
+    """A model called inside a plain function streams before the function returns."""
+    heard: list[str] = []
+
+    def slow(x: str) -> str:
+        answer = FakeListChatModel(responses=["ab"]).invoke(x).content
+        deadline = time.monotonic() + 5
+        while "on_chat_model_end" not in heard and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return "in time" if "on_chat_model_end" in heard else answer
+
+    runnable = RunnableLambda(slow)
+    if call.colour == "blocking":
+        for event in runnable.stream_events("x"):
+            heard.append(event["event"])
+            last = event
+    else:
+
+        async def read() -> Any:
+            async for event in runnable.astream_events("x"):
+                heard.append(event["event"])
+            return event
+
+        last = asyncio.run(read())
+
+    assert last["data"]["output"] == "in time"
+
+
+def test_a_reader_that_leaves_early_stops_the_run(call: Any, no_leaks: Any):
+    given: list[int] = []
+
+    def count(_: Any) -> Iterator[int]:
+        for number in range(100_000):
+            given.append(number)
+            yield number
+
+    runnable = RunnableLambda(count)
+    if call.colour == "blocking":
+        stream = runnable.stream_events(1)
+        next(stream), next(stream)
+        stream.close()
+    else:
+
+        async def read() -> None:
+            stream = runnable.astream_events(1)
+            await anext(stream), await anext(stream)
+            await stream.aclose()
+
+        asyncio.run(read())
+
+    assert len(given) < 100_000
+
+
+def test_an_unknown_version_is_refused(call: Any):
+    assert events(call, RunnableLambda(increment), 1, None, version="v9") == [
+        "raised UsageError('astream_events knows the versions \"v1\" and \"v2\" "
+        '(and "v3" of a chat model), not \\\'v9\\\'\')'
+    ]
+    assert issubclass(UsageError, ValueError)
+
+
+def test_v3_is_the_stream_of_a_chat_model(call: Any):
+    model = FakeListChatModel(responses=["hi"])
+
+    async def read() -> list[Any]:
+        return [event async for event in await model.astream_events("x", version="v3")]
+
+    seen = list(model.stream_events("x", version="v3")) if call.colour == "blocking" else asyncio.run(read())
+
+    assert [event["event"] for event in seen][0] == "message-start"
+    assert [event["event"] for event in seen][-1] == "message-finish"
