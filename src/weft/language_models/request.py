@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weft.exceptions import UsageError
-from weft.messages import BaseMessage, HumanMessage, convert_to_messages, get_buffer_string
+from weft.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages, get_buffer_string
 from weft.prompt_values import PromptValue
 
 CallOptions = dict[str, Any]
@@ -25,6 +25,10 @@ class ChatRequest:
     stop: list[str] | None = None
     options: CallOptions = field(default_factory=dict)
     stream: bool = False
+    notes: list[str] = field(default_factory=list, compare=False)
+    """What was changed or left out on the way to the wire; ends up in `response_metadata["lost"]`."""
+    others: list[AIMessage] = field(default_factory=list, compare=False)
+    """Further answers to the same request (`n` above 1), put here while it is answered."""
 
     def replace(self, **changes: Any) -> ChatRequest:
         """Copy with some fields changed."""
