@@ -116,15 +116,14 @@ class Turn:
 
     def _wants_events(self) -> bool:
         written = _sources.written_by(type(self.model))
-        if not written.generates:
-            return True
-        if self.run.manager is None or self.model._streaming_disabled(self.run.kwargs):
-            return False
-        if any(isinstance(handler, V2StreamingHandler) for handler in self.run.handlers):
-            return True
-        v1 = any(isinstance(handler, StreamingHandler) for handler in self.run.handlers)
-        self.tokens = self.tokens or v1
-        return v1 and written.speaks
+        if self.run.manager is not None and not self.model._streaming_disabled(self.run.kwargs):
+            v2 = any(isinstance(handler, V2StreamingHandler) for handler in self.run.handlers)
+            v1 = any(isinstance(handler, StreamingHandler) for handler in self.run.handlers)
+            self.tokens = self.tokens or v1
+            if v2 or (v1 and written.speaks):
+                self.stream = True  # also the wire streams: the listener is there to see pieces
+                return True
+        return not written.generates
 
     async def _kept(self, generations: list[ChatGeneration]) -> AsyncGenerator[Event, None]:
         """Replay an answer from the cache, with the id that is returned."""
