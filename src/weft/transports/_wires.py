@@ -117,9 +117,13 @@ class AsyncWire(asyncio.Protocol):
     ) -> AsyncWire:
         """Connect, and agree on TLS if a context is given."""
         loop = asyncio.get_running_loop()
-        opening = loop.create_connection(
-            cls, host, port, ssl=tls, server_hostname=host if tls else None, happy_eyeballs_delay=0.25
-        )
+        name = host if tls else None
+        if isinstance(loop, asyncio.BaseEventLoop):
+            opening = loop.create_connection(
+                cls, host, port, ssl=tls, server_hostname=name, happy_eyeballs_delay=0.25
+            )
+        else:  # uvloop has no such option
+            opening = loop.create_connection(cls, host, port, ssl=tls, server_hostname=name)
         _, wire = await alarm.wait(opening, budget)
         return wire
 
