@@ -245,3 +245,33 @@ def test_a_class_with_no_behaviour_says_what_to_write(call):
 
     with pytest.raises(NotImplementedError, match="implements neither `_once` nor `invoke`"):
         call.invoke(Empty(), 1)
+
+
+def test_atransform_by_hand_is_used_by_async_parents():
+    class Transforms(OnlyInvoke):
+        async def atransform(
+            self, input: Any, config: Any = None, **kwargs: Any
+        ) -> AsyncIterator[Any]:
+            async for piece in self._atransform_stream_with_config(
+                input, self._double, config, **kwargs
+            ):
+                yield piece
+
+        async def _double(self, pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
+            async for piece in pieces:
+                yield piece * 2
+
+    recorder = Recorder()
+
+    async def main() -> list[Any]:
+        chain = RunnableLambda(iter_letters) | Transforms()
+        return [piece async for piece in chain.astream("ab", {"callbacks": [recorder]})]
+
+    assert asyncio.run(main()) == ["aa", "bb"]
+    assert "Transforms" in recorder.names()
+    recorder.check()
+    assert list((RunnableLambda(iter_letters) | Transforms()).stream("ab")) == [("invoke", "ab")]
+
+
+def test_a_transform_of_nothing_gives_nothing(call):
+    assert call.transform(OnlyInvoke(), []) == []

@@ -201,3 +201,14 @@ def test_with_nobody_listening_no_id_is_made(call, monkeypatch):
     chain = RunnableLambda(lambda x: x) | {"a": lambda x: x}
     assert call.invoke(chain, 1) == {"a": 1}
     assert call.stream(chain, 1) == [{"a": 1}]
+
+
+def test_pieces_that_cannot_be_added_are_replaced_by_the_newer(call):
+    recorder = Recorder()
+
+    def grow(items: Iterator[Any]) -> Iterator[Any]:
+        yield {"a": 1}
+        yield {"a": 1, "b": 2}
+
+    assert call.invoke(RunnableGenerator(grow), 1, {"callbacks": [recorder]}) == {"a": 1, "b": 2}
+    assert recorder.outputs() == {"grow": {"a": 1, "b": 2}}

@@ -20,6 +20,7 @@ from weft.runnables import (
     RunnablePick,
     RunnableSerializable,
 )
+from weft.runnables.utils import ConfigurableFieldSpec
 
 T = TypeVar("T")
 
@@ -255,3 +256,72 @@ def test_names():
     assert RunnableLambda(typed).get_name() == "typed"
     assert Plain().get_name("Input") == "PlainInput"
     assert RunnableParallel(a=typed).get_name(name="other") == "other"
+
+
+class Prompt(Runnable[dict[str, Any], str]):
+    _run_type = "prompt"
+
+
+def test_the_prompts_of_a_chain_can_be_asked_for():
+    prompt = Prompt()
+
+    assert (prompt | RunnableLambda(typed)).get_prompts() == [prompt]
+    assert RunnableLambda(typed).get_prompts() == []
+
+
+class Configurable(RunnableLambda[Any, Any]):
+    @property
+    def config_specs(self) -> list[Any]:
+        return [ConfigurableFieldSpec(id="style", annotation=str, name="Style", default="plain")]
+
+
+@pytest.mark.parametrize(
+    "runnable",
+    [
+        Configurable(typed) | typed,
+        RunnableParallel(a=Configurable(typed), b=Configurable(typed)),
+        RunnablePassthrough.assign(a=Configurable(typed)),
+        RunnableBranch((typed, Configurable(typed)), typed),
+        RouterRunnable({"a": Configurable(typed)}),
+        Configurable(typed).map(),
+        Configurable(typed).bind(k=1),
+    ],
+)
+def test_what_is_configurable_in_a_part_is_configurable_in_the_whole(runnable):
+    assert [spec.id for spec in runnable.config_specs] == ["style"]
+    schema = runnable.get_config_jsonschema()
+    assert schema["$defs"]["Configurable"]["properties"] == {
+        "style": {"default": "plain", "title": "Style", "type": "string"}
+    }
+
+
+def test_a_binding_speaks_for_what_is_bound():
+    bound = RunnablePassthrough.assign(c=itemgetter("q")).with_config(tags=["t"])
+    chain = RunnableParallel(q=typed) | bound | RunnablePick("q").with_config(tags=["t"])
+
+    assert bound.get_input_jsonschema()["required"] == ["q"]
+    assert bound.get_output_jsonschema()["required"] == ["q", "c"]
+    assert chain.get_output_jsonschema() == {"title": "RunnablePick<q>Output", "type": "string"}
+    said = bound.with_types(input_type=dict[str, int], output_type=dict[str, int])
+    chain = said | said
+    assert chain.get_input_jsonschema()["additionalProperties"] == {"type": "integer"}
+    assert chain.get_output_jsonschema()["additionalProperties"] == {"type": "integer"}
+
+
+def test_several_keys_picked_keep_their_types():
+    picked = RunnableParallel(a=typed, b=typed).pick(["a", "z"])
+
+    assert picked.get_output_jsonschema()["properties"] == {"a": field("A", type="string")}
+    assert (RunnableLambda(typed) | RunnablePick(["a"])).get_output_jsonschema() == field(
+        "RunnablePick<a>Output"
+    )
+    assert RunnablePassthrough.assign(b=typed).get_input_jsonschema()["type"] == "object"
+    assert RunnablePassthrough.assign(b=typed).get_output_jsonschema()["required"] == ["b"]
+    assert RunnableLambda(typed).map().get_input_jsonschema()["type"] == "array"
+
+
+def test_annotations_that_cannot_be_resolved_are_left():
+    def strange(x: Unknown) -> Missing:  # type: ignore[name-defined]  # noqa: F821
+        return x
+
+    assert RunnableLambda(strange).InputType == "Unknown"
