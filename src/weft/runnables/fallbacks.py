@@ -18,6 +18,7 @@ from weft._run import Run
 from weft.exceptions import UsageError
 from weft.runnables import _types
 from weft.runnables._again import Rereadable
+from weft.runnables._opening import Opening
 from weft.runnables._trace import NOTHING, add_up
 from weft.runnables.base import Runnable
 from weft.runnables.serializable import RunnableSerializable
@@ -129,6 +130,12 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
                     piece = await anext(pieces, NOTHING)
                 return
         raise failures.first
+
+    def _open_stream_v2(self, opening: Opening) -> Any:
+        raise UsageError(
+            f"{self.get_name()} cannot give `stream_v2`, which is the stream of one model: use `stream`, which falls "
+            "back until its first piece, or call `stream_v2` of the models in turn"
+        )
 
     def _child(self, run: Run) -> Run:
         child = run.child()
