@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from weft.messages._calls import split_calls
 from weft.messages._fold import fields_of_fold
-from weft.messages._lazy import LazyFields, real_extra, real_fields, set_real_fields
+from weft.messages._lazy import LazyFields, default_of, real_extra, real_fields, set_real_fields
 from weft.messages._sum import ChunkLog, Held, Part, snapshot
 from weft.messages.base import BaseMessage, BaseMessageChunk, Content
 from weft.messages.block_translators import REGISTERED, standard_blocks
@@ -55,6 +55,7 @@ CALL_FIELDS = {
     "invalid_tool_calls": "invalid_tool_call",
     "tool_call_chunks": "tool_call_chunk",
 }
+SAYING_CALLS = frozenset({*CALL_FIELDS, "additional_kwargs"})
 CHECKED_WHEN_ADDED = (
     "tool_call_chunks",
     "response_metadata",
@@ -102,7 +103,7 @@ class AIMessage(BaseMessage):
     @model_validator(mode="before")
     @classmethod
     def _read_calls(cls, values: Json) -> Json:
-        if not isinstance(values, dict):
+        if not isinstance(values, dict) or not SAYING_CALLS & values.keys():
             return values
         values = dict(values)
         raw = (values.get("additional_kwargs") or {}).get("tool_calls")
@@ -202,8 +203,8 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         **kwargs: Json,
     ) -> None:
         """Make a piece; plain text alone takes a short way past validation."""
-        if type(content) is str and not kwargs and content.isascii() and content_blocks is None:
-            set_real_fields(self, {"content": content})
+        if type(content) is str and content_blocks is None and (not kwargs or _is_simple(kwargs)):
+            set_real_fields(self, {"content": content, **kwargs})
             _set_sum(self, None)
             return
         super().__init__(content, content_blocks, **kwargs)
@@ -250,7 +251,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
     def __setattr__(self, name: str, value: Json) -> None:
         """Set a field; a sum becomes a plain piece first."""
         self._settle()
-        if name not in type(self).model_fields:
+        if name not in type(self).__pydantic_fields__:
             self._fill_fields()  # a piece of one field is taken to be plain text, see `_part`
             super().__setattr__(name, value)
             return
@@ -319,7 +320,9 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         is_call = name in ("tool_calls", "invalid_tool_calls")
         if held is None:
             return (
-                self._own_calls()[name == "invalid_tool_calls"] if is_call else _default(self, name)
+                self._own_calls()[name == "invalid_tool_calls"]
+                if is_call
+                else default_of(type(self), name)
             )
         if is_call:
             calls, invalid = self._read(held, ["tool_calls", "invalid_tool_calls"])
@@ -328,7 +331,18 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             fields.setdefault("invalid_tool_calls", invalid)
             return fields[name]
         value = self._read(held, [name])[0]
-        return _default(self, name) if value is None else value
+        return default_of(type(self), name) if value is None else value
+
+    def _lazy_values(self) -> dict[str, Any]:
+        values = super()._lazy_values()
+        held = self._held()
+        if held is not None:
+            for name, value in zip(values, self._read(held, list(values)), strict=True):
+                if value is not None:
+                    values[name] = value
+        elif real_fields(self).get("tool_call_chunks"):
+            values["tool_calls"], values["invalid_tool_calls"] = self._own_calls()
+        return values
 
     def _lazy_fields_set(self) -> set[str]:
         held = self._held()
@@ -376,8 +390,12 @@ def add_ai_message_chunks(left: AIMessageChunk, *others: AIMessageChunk) -> AIMe
     return left
 
 
-def _default(chunk: AIMessageChunk, name: str) -> Json:
-    return type(chunk).model_fields[name].get_default(call_default_factory=True)
+def _is_simple(kwargs: dict[str, Json]) -> bool:
+    """Say whether fields need no checking: the ids and names that models put on every chunk."""
+    return all(
+        name in ("id", "name") and (value is None or type(value) is str)
+        for name, value in kwargs.items()
+    )
 
 
 def _calls_part(chunk: AIMessageChunk) -> dict[str, Json]:
