@@ -18,7 +18,14 @@ from tests.servers import Answer, FaultServer
 from tests.transports.conftest import LIVE, Caller
 from weft._drive import drive_each
 from weft.exceptions import ModelError, StreamClosedError
-from weft.transports import NativeTransport, PyreqwestTransport, Request, Timeouts, Transport
+from weft.transports import (
+    HttpOptions,
+    NativeTransport,
+    PyreqwestTransport,
+    Request,
+    Timeouts,
+    Transport,
+)
 
 TIMES = 30
 STALLED = Answer([b"hello", ("stall", None)], framing="chunked")
@@ -180,6 +187,34 @@ def test_F_C03_cancelled_after_any_number_of_steps_the_pool_still_works(
         assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+def test_F_C03_cancelled_at_every_step_no_socket_is_forgotten(fault_server: FaultServer, secure: bool) -> None:
+    """Also while connecting, where asyncio's own `create_connection` forgets one."""
+    fault_server.script("/a", SILENT)
+    url = (fault_server.https_url if secure else fault_server.url) + "/a"
+    transport = NativeTransport(HttpOptions(ca=fault_server.ca_pem))
+
+    async def read() -> None:
+        async with transport.open(Request(url=url, body=b"{}"), blocking=False) as response:
+            await response.read()
+
+    async def body() -> int:
+        lost = 0
+        for steps in [*range(60)] * 3:
+            task = asyncio.create_task(read())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task], timeout=2)
+            lost += not task.cancelled()
+        return lost
+
+    before = sockets()
+    assert asyncio.run(body()) == 0
+    assert fault_server.wait_for_open(0) == 0
+    assert sockets() == before
 
 
 def test_F_C02_closing_from_another_task_or_thread_wakes_the_reader(fault_server: FaultServer) -> None:

@@ -14,12 +14,16 @@ import ssl
 import time
 from collections import deque
 from contextlib import suppress
+from typing import Any
 
 from weft.transports._wait import Alarm, Expired
 
 HELD = 256 * 1024
 """Bytes an `AsyncWire` keeps for its reader before it tells the server to wait."""
 PIECE = 64 * 1024
+PATIENCE = 2.0
+"""Seconds for an address that is not the last of its name."""
+Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 
 
 class BlockingWire:
@@ -116,15 +120,19 @@ class AsyncWire(asyncio.Protocol):
         cls, host: str, port: int, tls: ssl.SSLContext | None, budget: float | None, alarm: Alarm
     ) -> AsyncWire:
         """Connect, and agree on TLS if a context is given."""
+        return await alarm.wait(cls._open(host, port, tls), budget)
+
+    @classmethod
+    async def _open(cls, host: str, port: int, tls: ssl.SSLContext | None) -> AsyncWire:
         loop = asyncio.get_running_loop()
-        name = host if tls else None
-        if isinstance(loop, asyncio.BaseEventLoop):
-            opening = loop.create_connection(
-                cls, host, port, ssl=tls, server_hostname=name, happy_eyeballs_delay=0.25
-            )
-        else:  # uvloop has no such option
-            opening = loop.create_connection(cls, host, port, ssl=tls, server_hostname=name)
-        _, wire = await alarm.wait(opening, budget)
+        connected = await _connected(loop, host, port)
+        wire = cls()
+        try:
+            name = host if tls else None
+            await loop.create_connection(lambda: wire, sock=connected, ssl=tls, server_hostname=name)
+        except BaseException:
+            wire.close()
+            raise
         return wire
 
     async def secure(self, host: str, tls: ssl.SSLContext, budget: float | None, alarm: Alarm) -> None:
@@ -198,6 +206,45 @@ class AsyncWire(asyncio.Protocol):
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
+
+
+async def _connected(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
+    """Connect to the first address that answers.
+
+    Not by `create_connection(host, port)`: cancelled at the wrong step, it forgets to close its socket.
+    """
+    addresses: list[Address] = _literal(host, port)
+    if not addresses:
+        addresses += await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for last, (family, kind, protocol, _, address) in _marking_last(addresses):
+        attempt = socket.socket(family, kind, protocol)
+        try:
+            attempt.settimeout(0)
+            async with asyncio.timeout(None if last else PATIENCE):
+                await loop.sock_connect(attempt, address)
+        except (OSError, TimeoutError):
+            attempt.close()
+            if last:
+                raise
+        except BaseException:
+            attempt.close()
+            raise
+        else:
+            return attempt
+    raise OSError("the name has no address")
+
+
+def _marking_last(items: list[Address]) -> list[tuple[bool, Address]]:
+    return [(place == len(items), item) for place, item in enumerate(items, 1)]
+
+
+def _literal(host: str, port: int) -> list[Address]:
+    """Give the one address of a host that is one; looking it up would cost a thread."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError):
+            socket.inet_pton(family, host)
+            return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
+    return []
 
 
 async def _awaited(future: asyncio.Future[None]) -> None:
