@@ -12,6 +12,7 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +20,7 @@ from typing import Any, Self
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING
 from weft._waiting import THREADS, mutex
+from weft.exceptions import StoreError
 from weft.tracers._redact import Redactor
 from weft.tracers._rows import UPSERT, connect, row_of
 from weft.tracers.base import BaseTracer
@@ -116,7 +118,7 @@ class _Writer:
         self._is_closed = False
         self._has_complained = False
         self._begin()
-        self._connect()
+        connect(path).close()  # a file that cannot be used is refused here, not in the middle of a run
 
     def _begin(self) -> None:
         self._pid = os.getpid()
@@ -124,10 +126,9 @@ class _Writer:
         self._lock = mutex()
         self._file_lock = mutex()  # held while writing: only the pool's thread and `flush` ever wait for it
         self._is_writing = False
-        self._connection: sqlite3.Connection | None = None
 
     def _begin_again_after_fork(self) -> None:
-        """A forked child has its parent's locks and connection but not the thread that holds them."""
+        """A forked child has its parent's locks but not the thread that holds them."""
         if self._pid != os.getpid():
             self._begin()
 
@@ -156,10 +157,6 @@ class _Writer:
         self.flush()
         with self._lock:
             self._is_closed = True
-        with self._file_lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
 
     def _write_waiting(self) -> None:
         while True:
@@ -181,33 +178,24 @@ class _Writer:
     def _write(self, runs: list[Run]) -> None:
         try:
             rows = [row_of(run, self._redactor) for run in runs]
-            tags = [(tag, str(run.id)) for run in runs for tag in run.tags or []]
+            tags = [(self._redactor.text(tag), str(run.id)) for run in runs for tag in run.tags or []]
             for attempt in range(1, ATTEMPTS + 1):
                 try:
                     self._transact(rows, tags)
                     return
-                except sqlite3.OperationalError as error:
+                except (sqlite3.OperationalError, StoreError) as error:
                     if "locked" not in str(error) or attempt == ATTEMPTS:
                         raise
         except Exception as error:  # noqa: BLE001  whatever is wrong with the file, the run goes on
             self._lose(len(runs), error)
 
     def _transact(self, rows: list[tuple[Any, ...]], tags: list[tuple[str, str]]) -> None:
-        connection = self._connect()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        # A connection of its own for each transaction: SQLite forbids to carry one into a forked child.
+        with closing(connect(self.path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
             connection.executemany(UPSERT, rows)
             connection.executemany("INSERT OR IGNORE INTO tags (tag, run_id) VALUES (?, ?)", tags)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-    def _connect(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = connect(self.path)
-        return self._connection
+            connection.execute("COMMIT")  # closing before this line undoes it all
 
     def _lose(self, count: int, error: Exception) -> None:
         with self._lock:

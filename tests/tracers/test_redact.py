@@ -1,0 +1,64 @@
+"""F-V08: secrets are recognised by the name of a field, by their shape, and by being known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from weft.tracers._redact import REDACTED, Redactor
+
+CANARY = "canary-4f9a0c7e1b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-proj-abcdefghijklmnop1234",
+        "Authorization: Bearer abc.def.ghi-jkl",
+        "https://host.example/v1?key=abcdef123456&x=1",
+        "https://user:hunter22@host.example/",
+        "AIzaSyA1234567890abcdefghijk",
+        "AKIAABCDEFGHIJKLMNOP",
+        "ghp_abcdefghijklmnopqrstuvwx",
+        "api_key=abcdef123456",
+    ],
+)
+def test_F_V08_the_shapes_of_secrets_are_removed(text: str):
+    clean = Redactor().text(f"before {text} after")
+
+    assert REDACTED in clean
+    assert clean.startswith("before ")
+    assert clean.endswith(" after")
+    for part in ("abcdef", "hunter22", "SyA123", "ABCDEF", "abc.def"):
+        assert part not in clean
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["api_key", "openai_api_key", "x-api-key", "Authorization", "password", "client_secret", "access_token", "Cookie"],
+)
+def test_F_V08_the_values_of_secret_fields_are_removed(key: str):
+    assert Redactor().json({"a": [{key: CANARY}]}) == {"a": [{key: REDACTED}]}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"max_tokens": 5, "total_tokens": 3, "token": "hello", "key": "name", "tokenizer": "x", "secretary": "Ann"},
+        "the key is under the mat, basic skills needed; sk-1",
+        ["author: Poe", 1, None, 2.5, True],
+        {"api_key": None},
+    ],
+)
+def test_ordinary_words_stay(value: Any):
+    assert Redactor().json(value) == value
+
+
+def test_F_V08_known_values_are_removed_wherever_they_are(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ACME_API_KEY", CANARY)
+    redactor = Redactor(secrets=["another-secret"])
+
+    clean = redactor.json({f"in {CANARY} key": [f"x{CANARY}y", "say another-secret"]})
+
+    assert clean == {f"in {REDACTED} key": [f"x{REDACTED}y", f"say {REDACTED}"]}

@@ -1,0 +1,363 @@
+"""Traces in SQLite: complete, without secrets, safe under threads and processes, and never at the run's expense."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from weft.exceptions import StoreError
+from weft.messages import AIMessage, HumanMessage
+from weft.outputs import ChatGeneration, LLMResult
+from weft.runnables import RunnableLambda
+from weft.tracers import SQLiteTracer, TraceStore
+from weft.tracers import _rows as rows
+from weft.tracers import sqlite
+
+CHAIN = RunnableLambda(lambda x: x + 1).with_config(run_name="inc") | RunnableLambda(
+    lambda x: x * 2
+).with_config(run_name="twice")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "traces.db"
+
+
+def fail(x: int) -> int:
+    raise ValueError("no")
+
+
+def test_a_trace_comes_back_as_a_tree(call: Any, path: Path, no_leaks: Any):
+    with SQLiteTracer(path) as tracer:
+        call.invoke(CHAIN, 1, {"callbacks": [tracer], "tags": ["t"], "metadata": {"m": 1}})
+    store = TraceStore(path)
+    [root] = call.run(store, "recent")
+    tree = call.run(store, "trace", root.id)
+
+    assert (tree.name, tree.inputs, tree.outputs, tree.metadata) == (
+        "RunnableSequence",
+        {"input": 1},
+        {"output": 4},
+        {"m": 1},
+    )
+    assert [(run.name, run.inputs, run.outputs, run.parent_run) for run in tree.child_runs] == [
+        ("inc", {"input": 1}, {"output": 2}, tree),
+        ("twice", {"input": 2}, {"output": 4}, tree),
+    ]
+    assert tree.latency >= 0
+    assert tracer.dropped == 0
+    assert call.run(store, "trace", uuid4()) is None
+
+
+def test_runs_are_found_by_time_error_and_tag(call: Any, path: Path):
+    before = datetime.now(UTC)
+    with SQLiteTracer(path) as tracer:
+        call.invoke(CHAIN, 1, {"callbacks": [tracer], "tags": ["good"]})
+        with pytest.raises(ValueError, match="no"):
+            call.invoke(RunnableLambda(fail), 1, {"callbacks": [tracer], "tags": ["bad"]})
+    store, after = TraceStore(path), datetime.now(UTC)
+
+    assert [run.name for run in call.run(store, "recent")] == ["fail", "RunnableSequence"]
+    assert [run.name for run in call.run(store, "recent", 1)] == ["fail"]
+    assert [run.name for run in call.run(store, "errors")] == ["fail"]
+    assert {run.name for run in call.run(store, "by_tag", "good")} == {"RunnableSequence", "inc", "twice"}
+    assert [run.name for run in call.run(store, "by_tag", "seq:step:2")] == ["twice"]
+    assert len(call.run(store, "between", before, after)) == 4
+    assert call.run(store, "between", after, after + timedelta(days=1)) == []
+
+
+def test_a_model_run_keeps_tokens_and_the_time_of_its_first(path: Path):
+    usage = {"input_tokens": 8, "output_tokens": 2, "total_tokens": 10}
+    answer = LLMResult(generations=[[ChatGeneration(message=AIMessage("hi", usage_metadata=usage))]])
+    with SQLiteTracer(path) as tracer:
+        run_id = uuid4()
+        tracer.on_chat_model_start({"name": "M"}, [[HumanMessage("q")]], run_id=run_id)
+        for token in "hi":
+            tracer.on_llm_new_token(token, run_id=run_id)
+        tracer.on_llm_end(answer, run_id=run_id)
+    [run] = TraceStore(path).recent()
+
+    assert run.usage == usage
+    assert 0 <= run.time_to_first_token <= run.latency
+    assert [event["name"] for event in run.events] == ["start", "new_token", "end"]
+    assert run.inputs["messages"][0][0]["kwargs"]["content"] == "q"
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT total_tokens FROM runs").fetchone() == (10,)
+    connection.close()
+
+
+def test_a_run_under_way_is_already_there(path: Path):
+    seen: list[Any] = []
+
+    def look(x: int) -> int:
+        tracer.flush()
+        seen.extend(TraceStore(path).recent())
+        return x
+
+    with SQLiteTracer(path) as tracer:
+        RunnableLambda(look).invoke(1, {"callbacks": [tracer]})
+
+    assert [(run.name, run.end_time, run.outputs) for run in seen] == [("look", None, None)]
+    assert TraceStore(path).recent()[0].end_time is not None
+
+
+def test_what_is_written_needs_no_flush(path: Path):
+    tracer = SQLiteTracer(path)
+    CHAIN.invoke(1, {"callbacks": [tracer]})
+    deadline = time.monotonic() + 5
+    while len(TraceStore(path).recent()) < 1 and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+    assert len(TraceStore(path).recent()) == 1
+    tracer.close()
+
+
+def test_a_tracer_that_is_dropped_writes_what_it_has(path: Path):
+    CHAIN.invoke(1, {"callbacks": [SQLiteTracer(path)]})
+
+    assert len(TraceStore(path).recent()) == 1
+
+
+def test_async_runs_flush_without_blocking_the_loop(path: Path):
+    async def main() -> int:
+        with SQLiteTracer(path) as tracer:
+            await asyncio.gather(*(CHAIN.ainvoke(x, {"callbacks": [tracer]}) for x in range(20)))
+            await tracer.aflush()
+            return len(await TraceStore(path).arecent(100))
+
+    assert asyncio.run(main()) == 20
+
+
+def test_many_threads_write_into_one_file(path: Path, no_leaks: Any):
+    with SQLiteTracer(path) as tracer:
+        CHAIN.batch(list(range(200)), {"callbacks": [tracer], "max_concurrency": 8})
+
+    assert len(TraceStore(path).recent(1000)) == 200
+    assert tracer.dropped == 0
+
+
+PROGRAM = """
+import sys
+from weft.runnables import RunnableLambda
+from weft.tracers import SQLiteTracer
+
+chain = RunnableLambda(lambda x: x + 1) | RunnableLambda(lambda x: "x" * 5000)
+print("ready", flush=True)
+with SQLiteTracer(sys.argv[1]) as tracer:
+    for number in range(int(sys.argv[2])):
+        chain.invoke(number, {"callbacks": [tracer]})
+        if number % 10 == 0:
+            tracer.flush()
+"""
+
+
+def start(path: Path, count: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(path), str(count)], stdout=subprocess.PIPE)
+
+
+def test_many_processes_write_into_one_file(path: Path):
+    processes = [start(path, 40) for _ in range(3)]
+    for process in processes:
+        process.communicate(timeout=50)
+
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert len(TraceStore(path).recent(1000)) == 120
+
+
+def test_F_K01_nothing_is_torn_by_kill_9(path: Path):
+    for after in (0.05, 0.15, 0.3):
+        process = start(path, 1_000_000)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(after)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    connection.close()
+    for run in TraceStore(path).recent(10_000):
+        assert TraceStore(path).trace(run.id) is not None
+        assert run.end_time is None or run.outputs == {"output": "x" * 5000}
+    with SQLiteTracer(path) as tracer:
+        CHAIN.invoke(1, {"callbacks": [tracer]})
+    assert TraceStore(path).recent(1)[0].outputs == {"output": 4}
+
+
+def test_F_K01_a_locked_file_is_waited_for(path: Path):
+    with SQLiteTracer(path) as tracer:
+        other = sqlite3.connect(path, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        unlock = threading.Timer(0.3, other.rollback)
+        unlock.start()
+        CHAIN.invoke(1, {"callbacks": [tracer]})
+        tracer.flush()
+        unlock.join()
+        other.close()
+
+    assert tracer.dropped == 0
+    assert len(TraceStore(path).recent()) == 1
+
+
+def test_F_V09_a_file_that_stays_locked_costs_rows_and_not_the_run(
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(rows, "PATIENCE_MS", 10)
+    tracer = SQLiteTracer(path)
+    other = sqlite3.connect(path)
+    other.execute("BEGIN IMMEDIATE")
+
+    with caplog.at_level(logging.WARNING, "weft.tracers"):
+        for _ in range(3):
+            begun = time.perf_counter()
+            assert CHAIN.invoke(1, {"callbacks": [tracer]}) == 4
+            assert time.perf_counter() - begun < 1
+            tracer.flush()
+    other.rollback()
+    other.close()
+    tracer.close()
+
+    assert tracer.dropped >= 9
+    assert len(caplog.records) == 1
+    assert "were not written" in caplog.text
+
+
+def test_F_V09_a_full_disk_costs_rows_and_not_the_run(
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    def connect_to_a_full_disk(path: Path) -> sqlite3.Connection:
+        connection = rows.connect(path)
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")  # SQLite's own way to run out of room
+        return connection
+
+    tracer = SQLiteTracer(path)
+    monkeypatch.setattr(sqlite, "connect", connect_to_a_full_disk)
+    with caplog.at_level(logging.WARNING, "weft.tracers"):
+        for _ in range(3):
+            assert RunnableLambda(lambda x: "x" * 50_000).invoke(1, {"callbacks": [tracer]})
+            tracer.flush()
+    tracer.close()
+
+    assert tracer.dropped == 3
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "full" in caplog.text
+    assert TraceStore(path).recent() == []
+
+
+def test_F_V09_a_writer_that_cannot_keep_up_drops_and_counts(path: Path):
+    tracer = SQLiteTracer(path, limit=5)
+    with tracer._writer._file_lock:  # the disk is slow
+        CHAIN.batch(list(range(10)), {"callbacks": [tracer]})
+    tracer.close()
+
+    assert tracer.dropped > 0
+    stored = TraceStore(path)
+    assert all(stored.trace(run.id) is not None for run in stored.recent(100))
+
+
+def test_after_close_runs_are_counted_and_not_written(path: Path):
+    tracer = SQLiteTracer(path)
+    tracer.close()
+    tracer.close()
+    CHAIN.invoke(1, {"callbacks": [tracer]})
+
+    assert tracer.dropped == 6
+    assert TraceStore(path).recent() == []
+
+
+def test_a_newer_schema_is_refused(path: Path):
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+    with pytest.raises(StoreError, match=r"traces.db: the traces are of version 99 .* upgrade weft"):
+        SQLiteTracer(path)
+    with pytest.raises(StoreError, match="version 99"):
+        TraceStore(path).recent()
+
+
+def test_what_is_no_trace_file_is_refused(tmp_path: Path):
+    text = tmp_path / "notes.txt"
+    text.write_text("hello " * 1000)
+
+    with pytest.raises(StoreError, match=r"notes.txt: no file of traces"):
+        SQLiteTracer(text)
+    with pytest.raises(StoreError, match="cannot open the trace file"):
+        SQLiteTracer(tmp_path / "no" / "such" / "folder.db")
+
+
+CANARY = "canary-secret-4f9a0c7e1b"
+
+
+def test_F_V08_no_secret_reaches_the_file(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ACME_API_KEY", CANARY)
+
+    def leak(x: Any) -> Any:
+        raise ValueError(f"401 from https://host.example/?key={CANARY}, header Bearer {CANARY}")
+
+    with SQLiteTracer(path) as tracer:
+        config = {
+            "callbacks": [tracer],
+            "tags": [f"tag {CANARY}"],
+            "metadata": {"api_key": CANARY, "note": CANARY},
+        }
+        with pytest.raises(ValueError, match="401"):
+            RunnableLambda(leak).with_config(run_name=f"call {CANARY}").invoke({"args": CANARY}, config)
+        run_id = uuid4()
+        tracer.on_llm_start({"kwargs": {"key": CANARY}}, [CANARY], run_id=run_id, options={"headers": {"x": CANARY}})
+        tracer.on_retry({"error": ValueError(CANARY)}, run_id=run_id)
+        tracer.on_llm_new_token(CANARY, run_id=run_id)
+        tracer.on_llm_error(ValueError(CANARY), run_id=run_id)
+
+    assert len(TraceStore(path).recent()) == 2
+    for file in path.parent.iterdir():
+        assert CANARY.encode() not in file.read_bytes()
+
+
+class Stranger:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+def test_values_that_are_no_json_do_not_cost_the_row(path: Path):
+    loop: dict[str, Any] = {}
+    values = [Stranger(), {1: {2, 3}}, float("nan"), b"\xff", datetime(2026, 1, 1, tzinfo=UTC), "\ud800", loop]
+    loop["self"] = "fine"
+    with SQLiteTracer(path) as tracer:
+        for value in values:
+            RunnableLambda(lambda x, value=value: value).invoke(1, {"callbacks": [tracer]})
+
+    assert tracer.dropped == 0
+    assert len(TraceStore(path).recent(100)) == len(values)
+
+
+def test_a_forked_child_writes_with_a_connection_of_its_own(path: Path):
+    program = PROGRAM.split("print")[0] + (
+        "import os\n"
+        "tracer = SQLiteTracer(sys.argv[1])\n"
+        "chain.invoke(1, {'callbacks': [tracer]})\n"
+        "child = os.fork()\n"
+        "chain.invoke(2, {'callbacks': [tracer]})\n"
+        "tracer.close()\n"
+        "if child: sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "os._exit(0)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program, str(path)], timeout=50)
+
+    assert done.returncode == 0
+    assert len(TraceStore(path).recent()) == 3
