@@ -1,0 +1,217 @@
+"""One choice of a chat completion -> events: text, reasoning, refusal, calls, sound, pictures, each in its own block.
+
+Text and reasoning have no index on this wire: what speaks next ends what spoke before. Calls have one, counted apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from weft.exceptions import MalformedStreamError
+from weft.messages.block_translators import openai as translator
+from weft.messages.block_translators.beside import said_beside
+from weft.protocol.events import Event
+from weft.protocol.merge import merge_lists
+from weft.protocol.promote import parse_tool_args
+from weft.protocol.writer import EventWriter
+from weft.providers._completions.host import Host
+from weft.providers._completions.wire import DELTA_FIELDS, AudioDelta, CallDelta, Choice, Delta
+
+__all__ = ["ChoiceDecoder"]
+
+Json = Any
+
+REASONING: Final = ("reasoning_content", "reasoning")
+REASONS: Final = {"function_call": "tool_use", "eos": "stop", "model_length": "length"}
+PLAIN: Final = frozenset({"role", "content"})
+AUDIO_KEY: Final = "audio"
+
+
+class ChoiceDecoder:
+    """Turns the deltas of one choice into events."""
+
+    __slots__ = (
+        "_args",
+        "_audio_format",
+        "_call",
+        "_details",
+        "_has_refused",
+        "_logprobs",
+        "_transcript",
+        "is_finished",
+        "writer",
+    )
+
+    def __init__(self, host: Host, model: str | None, audio_format: str | None = None) -> None:
+        metadata = {"provider": host.name, **({"model": model} if model else {})}
+        self.writer = EventWriter(metadata=metadata, usage_mode=host.usage_mode)
+        self.is_finished = False
+        """Whether the host said why it stopped."""
+        self._audio_format = audio_format
+        self._args: dict[int | str, list[str]] = {}
+        self._call: int | str | None = None
+        self._details: list[Json] = []
+        self._logprobs: dict[str, list[Json]] = {}
+        self._transcript: list[str] = []
+        self._has_refused = False
+
+    def start(self, id: str | None, model: str | None) -> list[Event]:
+        """Begin the message."""
+        return self.writer.start(id, {"model": model} if model else None)
+
+    def feed(self, delta: Delta, choice: Choice) -> list[Event]:
+        """Take what the choice says now."""
+        content = delta.get("content")
+        if type(content) is str and content and (len(delta) == 1 or delta.keys() <= PLAIN):
+            events = self._leave_call() if self._call is not None else []
+            events += self.writer.text(content)
+        else:
+            events = self._said(delta)
+        if logprobs := choice.get("logprobs"):
+            for name, tokens in logprobs.items():
+                if isinstance(tokens, list):
+                    self._logprobs.setdefault(name, []).extend(tokens)
+        reason = choice.get("finish_reason")
+        if reason:
+            self.is_finished = True
+            self.writer.metadata({"finish_reason": reason})
+            self.writer.reason("refusal" if self._has_refused else REASONS.get(reason, reason))
+            events += self._close_audio()
+        return events
+
+    def finish(self, metadata: dict[str, Json] | None = None) -> list[Event]:
+        """End the message."""
+        events = self._close_audio()
+        if self._logprobs:
+            self.writer.metadata({"logprobs": self._logprobs})
+        if self._has_refused:
+            self.writer.reason("refusal")
+        return events + self.writer.finish(metadata=metadata)
+
+    def _said(self, delta: Delta) -> list[Event]:
+        events = self._reasoning(delta)
+        content = delta.get("content")
+        if content or delta.get("annotations") or delta.get("images") or delta.get("refusal"):
+            events += self._leave_call()
+        if isinstance(content, str):
+            events += self.writer.text(content)
+        elif isinstance(content, list):
+            for part in content:
+                events += self._part(part)
+        elif content is not None:
+            raise MalformedStreamError(f"content is text or parts, not {type(content).__name__}")
+        if notes := delta.get("annotations"):
+            (text,) = translator.translate({"type": "text", "text": "", "annotations": notes}) or [{}]
+            events += self.writer.text("", annotations=text["annotations"])
+        events += self._refusal(delta.get("refusal"))
+        for image in delta.get("images") or ():
+            for block in translator.translate(image) or [{"type": "non_standard", "value": image}]:
+                events += self.writer.block(block, whole=True)
+        for position, call in enumerate(delta.get("tool_calls") or ()):
+            events += self._tool_call(call, position)
+        if called := delta.get("function_call"):
+            events += self.writer.tool_call(AUDIO_KEY + "f", None, called.get("name"), called.get("arguments"))
+        if audio := delta.get("audio"):
+            events += self._audio(audio)
+        return events + self._rest(delta)
+
+    def _rest(self, delta: Delta) -> list[Event]:
+        """Keep what only some hosts say."""
+        if delta.keys() <= DELTA_FIELDS and "executed_tools" not in delta:
+            return []
+        events: list[Event] = []
+        rest = {name: value for name, value in delta.items() if name not in DELTA_FIELDS and value is not None}
+        if rest:
+            self.writer.additional_kwargs(rest)
+        for block in said_beside({"executed_tools": delta.get("executed_tools")}, []):
+            events += self.writer.block(block, whole=True)
+        return events
+
+    def _reasoning(self, delta: Delta) -> list[Event]:
+        said = next((text for name in REASONING if isinstance(text := delta.get(name), str) and text), None)
+        details = delta.get("reasoning_details")
+        if said is None and not details:
+            return []
+        events = self._leave_call()
+        if isinstance(details, list) and details:
+            if said is None:
+                texts = [part.get("text") or part.get("summary") or "" for part in details]
+                said = "".join(text for text in texts if isinstance(text, str))
+            return events + self.writer.reasoning(said or None, extras={"reasoning_details": details})
+        return events + self.writer.reasoning(said)
+
+    def _part(self, part: Json) -> list[Event]:
+        """Read a part of content: Mistral's thinking and references, anybody's text and pictures."""
+        if part.get("type") == "thinking":
+            said = part.get("thinking")
+            texts = [one.get("text") or "" for one in said] if isinstance(said, list) else [said or ""]
+            return self.writer.reasoning("".join(texts))
+        if part.get("type") == "text" and isinstance(part.get("text"), str):
+            return self.writer.text(part["text"])
+        events: list[Event] = []
+        for block in translator.translate(part) or [{"type": "non_standard", "value": part}]:
+            events += self.writer.block(block, whole=True)
+        return events
+
+    def _refusal(self, refusal: str | None) -> list[Event]:
+        if not refusal:
+            return []
+        self._has_refused = True
+        value = {"type": "refusal", "refusal": refusal}
+        return self.writer.block({"type": "non_standard", "value": value}, "refusal")
+
+    def _tool_call(self, call: CallDelta, position: int) -> list[Event]:
+        given = call.get("index")
+        key = given if given is not None else None
+        name_and_args = call.get("function") or {}
+        args = name_and_args.get("arguments")
+        extras: dict[str, Json] = {}
+        if custom := call.get("custom"):
+            return self._custom(call, custom.get("name"), custom.get("input"), position)
+        if call.get("extra_content"):
+            extras["extra_content"] = call["extra_content"]
+        events = self._leave_call() if key != self._call else []
+        if key is not None:
+            self._call = key
+            if isinstance(args, str):
+                self._args.setdefault(key, []).append(args)
+        id = call.get("id") or None
+        return events + self.writer.tool_call(key, id, name_and_args.get("name"), args, extras)
+
+    def _custom(self, call: CallDelta, name: str | None, text: str | None, position: int) -> list[Event]:
+        block = {
+            "type": "tool_call",
+            "id": call.get("id"),
+            "name": name,
+            "args": {"__arg1": text or ""},
+            "extras": {"type": "custom"},
+        }
+        return self.writer.block(block, whole=True)
+
+    def _leave_call(self) -> list[Event]:
+        """Finish the call that spoke last, if its arguments are whole: something else speaks now."""
+        key, self._call = self._call, None
+        if key is None:
+            return []
+        args = "".join(self._args.get(key, ()))
+        self._args[key] = [args]
+        if not args or isinstance(parse_tool_args(args), str):
+            return []
+        return self.writer.close(key, kind="tool_call")
+
+    def _audio(self, audio: AudioDelta) -> list[Event]:
+        fields: dict[str, Json] = {}
+        if self._audio_format:
+            fields["mime_type"] = f"audio/{self._audio_format}"
+        if audio.get("expires_at"):
+            fields["extras"] = {"expires_at": audio["expires_at"]}
+        if said := audio.get("transcript"):
+            self._transcript.append(said)
+        return self.writer.data(audio.get("data") or "", "audio", AUDIO_KEY, audio.get("id"), **fields)
+
+    def _close_audio(self) -> list[Event]:
+        if not self._transcript:
+            return []
+        said, self._transcript = "".join(self._transcript), []
+        events = self.writer.fields({"extras": {"transcript": said}}, AUDIO_KEY, kind="audio")
+        return events + self.writer.close(AUDIO_KEY, kind="audio")

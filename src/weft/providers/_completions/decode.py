@@ -1,0 +1,120 @@
+"""Chat completions -> events. A decoder is fed chunks and gives events; it does no I/O.
+
+Each choice has a writer of its own (`choice.py`): the events of the first are the answer, the others are folded apart.
+An answer that came whole is one chunk whose deltas are whole messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.exceptions import MalformedStreamError, StreamTruncatedError
+from weft.messages import AIMessage
+from weft.protocol.events import Event
+from weft.protocol.fold import fold
+from weft.providers._completions.choice import ChoiceDecoder
+from weft.providers._completions.host import Host
+from weft.providers._completions.wire import HEAD, ROUTINE, Choice, Chunk, decode_usage
+from weft.providers._wire import Fail
+
+__all__ = ["CompletionsDecoder"]
+
+Json = Any
+
+
+class CompletionsDecoder:
+    """Turns the chunks of one answer into events."""
+
+    def __init__(
+        self,
+        host: Host,
+        fail: Fail,
+        *,
+        model: str | None = None,
+        others: list[AIMessage] | None = None,
+        audio_format: str | None = None,
+    ) -> None:
+        self._host = host
+        self._fail = fail
+        self._model = model
+        self._others = others
+        self._audio_format = audio_format
+        self._first = self._choice()
+        self._apart: dict[int, tuple[ChoiceDecoder, list[Event]]] = {}
+        self._metadata: dict[str, Json] = {}
+        self._is_told = False
+        self._is_over = False
+
+    def feed(self, data: Chunk, event: str = "message") -> list[Event]:
+        """Take one chunk."""
+        if type(data) is not dict:
+            raise MalformedStreamError(f"a chunk is a JSON object, not {type(data).__name__}")
+        if self._is_over:
+            return []
+        if event == "error" or data.get("error"):
+            raise self._fail(data)
+        events = self._head(data) if not self._is_told or not data.keys() <= ROUTINE else []
+        for choice in data.get("choices") or ():
+            index = choice.get("index") or 0
+            if index == 0:
+                events += self._first.feed(choice.get("delta") or choice.get("message") or {}, choice)
+            else:
+                self._feed_apart(index, choice)
+            if choice.get("usage"):  # Moonshot
+                self._usage(choice["usage"] or {})
+        if usage := data.get("usage"):
+            self._usage(usage)
+        return events
+
+    def whole(self, data: Chunk) -> list[Event]:
+        """Take an answer that came in one piece."""
+        events = self.feed(data)
+        if not isinstance(data.get("choices"), list):
+            raise MalformedStreamError("the answer has no choices: is this a chat-completions endpoint?")
+        return events + self.end(marked=True)
+
+    def end(self, *, marked: bool) -> list[Event]:
+        """Finish every choice."""
+        if self._is_over:
+            return []
+        if not (marked or self._first.is_finished or self._host.may_end_silently):
+            raise StreamTruncatedError("the stream ended without finish_reason and without [DONE]")
+        self._is_over = True
+        for index in sorted(self._apart):
+            choice, events = self._apart[index]
+            self._keep(events + choice.finish())
+        return self._first.finish(self._metadata)
+
+    def _choice(self) -> ChoiceDecoder:
+        return ChoiceDecoder(self._host, self._model, self._audio_format)
+
+    def _head(self, data: Chunk) -> list[Event]:
+        """Tell what a chunk says of the whole answer."""
+        rest = {name: value for name, value in data.items() if name not in HEAD and value is not None}
+        groq = rest.get("x_groq")
+        if isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
+            self._usage(groq["usage"])
+        if isinstance(groq, dict) and groq.get("error"):
+            raise self._fail({"error": groq["error"]})
+        events: list[Event] = []
+        if not self._is_told and (data.get("id") or data.get("model") or data.get("choices")):
+            self._is_told = True
+            if data.get("id"):
+                rest["id"] = data["id"]
+            events = self._first.start(data.get("id"), data.get("model"))
+        self._metadata |= rest
+        return events
+
+    def _usage(self, usage: dict[str, Json]) -> None:
+        self._first.writer.usage(decode_usage(usage))
+        self._metadata["token_usage"] = usage
+
+    def _feed_apart(self, index: int, choice: Choice) -> None:
+        if index not in self._apart:
+            self._apart[index] = (self._choice(), [])
+        decoder, events = self._apart[index]
+        events += decoder.feed(choice.get("delta") or choice.get("message") or {}, choice)
+
+    def _keep(self, events: list[Event]) -> None:
+        if self._others is not None:
+            self._others.append(AIMessage.from_fold(fold(events)))

@@ -1,0 +1,128 @@
+"""The JSON of chat completions, as types: what hosts send. Nothing is required, for no field always comes."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from typing_extensions import TypedDict
+
+Json: TypeAlias = Any
+
+
+class FunctionDelta(TypedDict, total=False):
+    """Name, or a slice of the arguments."""
+
+    name: str | None
+    arguments: str | None
+
+
+class CustomDelta(TypedDict, total=False):
+    """A tool that takes free text."""
+
+    name: str | None
+    input: str | None
+
+
+class CallDelta(TypedDict, total=False):
+    """A slice of a tool call."""
+
+    index: int | None
+    id: str | None
+    type: str | None
+    function: FunctionDelta | None
+    custom: CustomDelta | None
+    extra_content: Json
+
+
+class AudioDelta(TypedDict, total=False):
+    """A slice of spoken answer."""
+
+    id: str
+    data: str
+    transcript: str
+    expires_at: int
+
+
+class Delta(TypedDict, total=False):
+    """What a choice says now; a whole message has the same fields."""
+
+    role: str | None
+    content: str | list[dict[str, Json]] | None
+    refusal: str | None
+    reasoning: str | None
+    reasoning_content: str | None
+    reasoning_details: list[dict[str, Json]] | None
+    tool_calls: list[CallDelta] | None
+    function_call: FunctionDelta | None
+    audio: AudioDelta | None
+    images: list[dict[str, Json]] | None
+    annotations: list[dict[str, Json]] | None
+
+
+class Choice(TypedDict, total=False):
+    """One of the answers; `message` in a whole answer, `delta` in a stream."""
+
+    index: int | None
+    delta: Delta | None
+    message: Delta | None
+    finish_reason: str | None
+    logprobs: dict[str, list[Json] | None] | None
+    usage: dict[str, Json] | None
+
+
+class Chunk(TypedDict, total=False):
+    """A chunk of a stream, or a whole answer."""
+
+    id: str
+    model: str
+    created: int
+    object: str
+    choices: list[Choice] | None
+    usage: dict[str, Json] | None
+    service_tier: str | None
+    system_fingerprint: str | None
+    error: Json
+
+
+HEAD = frozenset({"id", "object", "choices", "usage", "model", "obfuscation", "error"})
+"""Fields of a chunk that are read; all others are kept as response metadata."""
+ROUTINE = HEAD | {"created", "service_tier", "system_fingerprint"}
+"""Fields that every chunk of a stream repeats; read once."""
+DELTA_FIELDS = frozenset(Delta.__annotations__) | {"executed_tools"}
+"""Fields of a delta that are read; all others are kept in `additional_kwargs`."""
+CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
+"""Where hosts outside OpenAI's form count cached tokens: DeepSeek, Moonshot."""
+
+
+def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
+    """Give a host's counts under our names; details that have no name here keep theirs."""
+    told: dict[str, Json] = {}
+    given, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if given is not None:
+        told["input_tokens"] = given
+    if made is not None:
+        told["output_tokens"] = made
+    total = usage.get("total_tokens")
+    if total is None and given is not None and made is not None:
+        total = given + made
+    if total is not None:
+        told["total_tokens"] = total
+    details = _details(usage.get("prompt_tokens_details"), {"cached_tokens": "cache_read", "audio_tokens": "audio"})
+    for name in CACHED:
+        if "cache_read" not in details and isinstance(usage.get(name), int):
+            details["cache_read"] = usage[name]
+    if details:
+        told["input_token_details"] = details
+    names = {"reasoning_tokens": "reasoning", "audio_tokens": "audio"}
+    details = _details(usage.get("completion_tokens_details"), names)
+    if "reasoning" not in details and isinstance(usage.get("reasoning_tokens"), int):
+        details["reasoning"] = usage["reasoning_tokens"]
+    if details:
+        told["output_token_details"] = details
+    return told
+
+
+def _details(given: Json, names: dict[str, str]) -> dict[str, Json]:
+    if not isinstance(given, dict):
+        return {}
+    return {names.get(name, name): count for name, count in given.items() if isinstance(count, int)}
