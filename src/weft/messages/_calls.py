@@ -7,15 +7,24 @@ last. Arguments are parsed as they come, each slice once.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from weft.protocol.blocks import BlockIndex, InvalidToolCall, Json, ToolCall, ToolCallChunk
 from weft.protocol.merge import copy_json, grow_name, merge_dicts
 from weft.protocol.promote import promote
-from weft.utils.json import PartialJson
+from weft.utils.json import PartialJson, to_jsonable
 
-__all__ = ["CallsGrowth", "ParsedCalls", "final_call", "parse_calls", "split_calls"]
+__all__ = [
+    "CallsGrowth",
+    "ParsedCalls",
+    "add_calls_of_blocks",
+    "final_call",
+    "parse_calls",
+    "slices_of_calls",
+    "split_calls",
+]
 
 ParsedCalls = tuple[list[ToolCall], list[InvalidToolCall]]
 
@@ -171,3 +180,32 @@ def split_calls(blocks: Sequence[Mapping[str, Json]]) -> ParsedCalls:
         else:
             invalid.append(cast("InvalidToolCall", call))
     return calls, invalid
+
+
+def add_calls_of_blocks(blocks: Sequence[Mapping[str, Json]], kwargs: dict[str, Any]) -> None:
+    """Take tool calls out of content blocks, where the caller did not give them apart."""
+    found: dict[str, list[Any]] = {"tool_call": [], "invalid_tool_call": [], "tool_call_chunk": []}
+    for block in blocks:
+        if (kind := dict(block).get("type")) in found:
+            found[str(kind)].append(dict(block))
+    calls, invalid = split_calls([*found["tool_call"], *found["invalid_tool_call"]])
+    for name, value in (
+        ("tool_calls", calls),
+        ("invalid_tool_calls", invalid),
+        ("tool_call_chunks", found["tool_call_chunk"]),
+    ):
+        if value and not kwargs.get(name):
+            kwargs[name] = value
+
+
+def slices_of_calls(
+    calls: Sequence[ToolCall], invalid: Sequence[InvalidToolCall]
+) -> list[ToolCallChunk]:
+    """Say whole calls as slices, as a chunk does."""
+    slices: list[dict[str, Json]] = [
+        {**call, "args": json.dumps(to_jsonable(call["args"]))} for call in calls
+    ]
+    slices += [dict(call) for call in invalid]
+    return [
+        cast("ToolCallChunk", {"index": None, **part, "type": "tool_call_chunk"}) for part in slices
+    ]

@@ -6,14 +6,13 @@ text, and adding two chunks only notes both (see `_sum`), because a stream makes
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
-from weft.messages._calls import split_calls
+from weft.messages._calls import add_calls_of_blocks, slices_of_calls
 from weft.messages._fold import fields_of_fold
 from weft.messages._lazy import LazyFields, default_of, real_extra, real_fields, set_real_fields
 from weft.messages._sum import ChunkLog, Held, Part, snapshot
@@ -30,7 +29,6 @@ from weft.messages.usage import (
 from weft.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall, ToolCallChunk
 from weft.protocol.events import FinishReason
 from weft.protocol.fold import FoldedMessage
-from weft.utils.json import to_jsonable
 
 __all__ = [
     "LC_AUTO_PREFIX",
@@ -97,7 +95,7 @@ class AIMessage(BaseMessage):
     ) -> None:
         """Make a message; tool calls among `content_blocks` are also `tool_calls`."""
         if content_blocks is not None:
-            _calls_of_blocks(cast("Sequence[Mapping[str, Json]]", content_blocks), kwargs)
+            add_calls_of_blocks(cast("Sequence[Mapping[str, Json]]", content_blocks), kwargs)
         super().__init__(content, content_blocks, **kwargs)
 
     @model_validator(mode="before")
@@ -309,7 +307,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         """Keep calls and slices of calls in step: slices lead, calls follow when read."""
         fields = real_fields(self)
         if not fields["tool_call_chunks"]:
-            fields["tool_call_chunks"] = _slices_of_calls(
+            fields["tool_call_chunks"] = slices_of_calls(
                 fields["tool_calls"], fields["invalid_tool_calls"]
             )
             return
@@ -402,22 +400,6 @@ def _calls_part(chunk: AIMessageChunk) -> dict[str, Json]:
     return {"tool_call_chunks": chunk.tool_call_chunks, "chunk_position": chunk.chunk_position}
 
 
-def _calls_of_blocks(blocks: Sequence[Mapping[str, Json]], kwargs: dict[str, Any]) -> None:
-    """Take tool calls out of content blocks, where the caller did not give them apart."""
-    found: dict[str, list[Any]] = {"tool_call": [], "invalid_tool_call": [], "tool_call_chunk": []}
-    for block in blocks:
-        if (kind := dict(block).get("type")) in found:
-            found[str(kind)].append(dict(block))
-    calls, invalid = split_calls([*found["tool_call"], *found["invalid_tool_call"]])
-    for name, value in (
-        ("tool_calls", calls),
-        ("invalid_tool_calls", invalid),
-        ("tool_call_chunks", found["tool_call_chunk"]),
-    ):
-        if value and not kwargs.get(name):
-            kwargs[name] = value
-
-
 def _calls_of_kwargs(cls: type[AIMessage], raw: list[Json], values: dict[str, Json]) -> None:
     """Read the calls that older programs leave in `additional_kwargs`."""
     if issubclass(cls, AIMessageChunk):
@@ -428,15 +410,3 @@ def _calls_of_kwargs(cls: type[AIMessage], raw: list[Json], values: dict[str, Js
     calls, invalid = default_tool_parser([call for call in raw if isinstance(call, dict)])
     values["tool_calls"] = calls
     values["invalid_tool_calls"] = invalid
-
-
-def _slices_of_calls(
-    calls: Sequence[ToolCall], invalid: Sequence[InvalidToolCall]
-) -> list[ToolCallChunk]:
-    slices: list[dict[str, Json]] = [
-        {**call, "args": json.dumps(to_jsonable(call["args"]))} for call in calls
-    ]
-    slices += [dict(call) for call in invalid]
-    return [
-        cast("ToolCallChunk", {"index": None, **part, "type": "tool_call_chunk"}) for part in slices
-    ]
