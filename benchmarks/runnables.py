@@ -21,7 +21,7 @@ from typing import Any
 ROUNDS = 7
 LIMITS = {
     "ten_lambdas": 15,
-    "streamed_item": 8,
+    "streamed_item": 5,  # three bare generators, without weft, take 0.13 of our 0.21 µs
     "streamed_item_async": 8,
     "batch_of_1000": 8,
     "abatch_of_1000": 8,
@@ -144,6 +144,21 @@ def measure_peer(interpreter: str, package: str = "langchain_core") -> dict[str,
     return json.loads(done.stdout)
 
 
+def compare(peer: str | None, turns: int = 2) -> tuple[dict[str, float], dict[str, float]]:
+    """Ours and theirs, measured in turn so that a busy machine is busy for both; the best of each."""
+    ours: dict[str, float] = {}
+    theirs: dict[str, float] = {}
+    for _ in range(turns):
+        for best_of, found in (
+            (ours, measure("weft")),
+            (theirs, measure_peer(peer) if peer else {}),
+        ):
+            best_of.update(
+                {name: min(time, best_of.get(name, time)) for name, time in found.items()}
+            )
+    return ours, theirs
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", metavar="PACKAGE", help="print the measures of one package")
@@ -152,8 +167,7 @@ def main() -> int:
     if options.json:
         print(json.dumps(measure(options.json)))
         return 0
-    ours = measure("weft")
-    theirs = measure_peer(options.peer) if options.peer else {}
+    ours, theirs = compare(options.peer)
     slow = False
     for name, seconds in ours.items():
         line = f"{name:18} {seconds * 1e6:10.2f} µs"

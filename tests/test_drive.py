@@ -81,8 +81,7 @@ def test_a_blocking_generator_in_the_shape_of_a_stream_is_taken_out_again():
         yield 1
         yield 2
 
-    generator = count()
-    assert drive_each(Iterated(generator)) is generator
+    assert list(drive_each(Iterated(count()))) == [1, 2]
 
     async def read() -> list[int]:
         return [item async for item in Iterated(count())]
@@ -111,3 +110,23 @@ def test_an_iterated_stream_can_be_closed_and_thrown_into():
 
     assert drive(body()) == (1, 2)
     assert closed == [True]
+
+
+def test_closing_an_iterated_stream_closes_what_it_reads_from_even_if_one_fails_to():
+    closed = []
+
+    def numbers(name: str, source: Any = (1, 2), *, fail: bool = False) -> Any:
+        try:
+            yield from source
+        finally:
+            closed.append(name)
+            if fail:
+                raise ValueError(name)
+
+    first = numbers("first")
+    second = numbers("second", first, fail=True)
+    stream = drive_each(Iterated(second, (first,)))
+    assert next(stream) == 1
+    with pytest.raises(ValueError, match="second"):
+        stream.close()
+    assert sorted(closed) == ["first", "second"]

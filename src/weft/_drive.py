@@ -5,8 +5,8 @@ A body that waits only through a blocking `IO` never suspends, so sending it one
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Generator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar, cast
 
 from weft.exceptions import BlockingCallError
@@ -31,11 +31,16 @@ def drive(body: Coroutine[Any, Any, T]) -> T:
 class Iterated(AsyncGenerator[T, None]):
     """A blocking generator in the shape of a stream: `drive_each` takes the generator out again.
 
-    Blocking steps in a row so cost what plain generators cost.
+    Blocking steps in a row so cost what plain generators cost: a step reads the `items` of the one before, and only
+    the last reader closes them all.
     """
 
-    def __init__(self, items: Generator[T, None, None]) -> None:
+    def __init__(
+        self, items: Generator[T, None, None], before: Sequence[Generator[Any, None, None]] = ()
+    ) -> None:
         self.items = items
+        self.chain = (*before, items)
+        """This generator and those it reads from, the first one first."""
 
     async def asend(self, value: None) -> T:
         """Give the next item."""
@@ -49,8 +54,21 @@ class Iterated(AsyncGenerator[T, None]):
         return self.items.throw(*error)
 
     async def aclose(self) -> None:
-        """Close the generator."""
-        self.items.close()
+        """Close the generators, the last one first."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the generators, the last one first; one that fails to close does not keep the others open."""
+        with ExitStack() as stack:
+            for items in self.chain:
+                stack.callback(items.close)
+
+    def each(self) -> Generator[T, None, None]:
+        """Give the items, and close what gave them."""
+        try:
+            yield from self.items
+        finally:
+            self.close()
 
 
 _END = object()
@@ -58,7 +76,7 @@ _END = object()
 
 def drive_each(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
     """Iterate an async generator that never suspends; closing this closes it, `finally` blocks included."""
-    return stream.items if isinstance(stream, Iterated) else _driven(stream)
+    return stream.each() if isinstance(stream, Iterated) else _driven(stream)
 
 
 def _driven(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:

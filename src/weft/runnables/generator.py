@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import AsyncExitStack, aclosing, closing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, aclosing
 from typing import Any, TypeVar, cast
 
 from weft._drive import Iterated, drive_each
@@ -60,13 +60,13 @@ class RunnableGenerator(Runnable[Input, Output]):
         self.name = name or (given if given and given != "<lambda>" else type(self).__name__)
 
     def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
-        if run.io.blocking and run.manager is None and not run.given and self._blocking is not None:
-            return Iterated(self._plain(inputs, run))
-        return self._guarded(inputs, run)
-
-    def _plain(self, inputs: AsyncGenerator[Any, None], run: Run) -> Generator[Any, None, None]:
-        with closing(drive_each(inputs)) as source:
-            yield from self._call(cast("Callable[..., Any]", self._blocking), source, run)
+        plain = run.io.blocking and run.manager is None and not run.given
+        if not plain or self._blocking is None:
+            return self._guarded(inputs, run)
+        if isinstance(inputs, Iterated):
+            return Iterated(self._call(self._blocking, inputs.items, run), inputs.chain)
+        source = drive_each(inputs)
+        return Iterated(self._call(self._blocking, source, run), (source,))
 
     async def _guarded(
         self, inputs: AsyncGenerator[Any, None], run: Run
