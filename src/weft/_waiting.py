@@ -325,6 +325,50 @@ class OneAtATime:
         self._owner = None
         self._lock.release()
 
+    def enter_if_free(self) -> bool:
+        """Enter without waiting; False where somebody is inside, this thread included."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        self._owner = threading.get_ident()
+        return True
+
+    leave = __exit__
+
+
+class Interruptible:
+    """The step of a stream that some task is taking; another task of the loop may interrupt it.
+
+    The interrupted task sees no cancellation: its `with` block just ends, and `is_interrupted` says why.
+    """
+
+    __slots__ = ("_task", "is_interrupted")
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Any] | None = None
+        self.is_interrupted = False
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether the step under way is taken by the task that asks."""
+        return self._task is not None and self._task is asyncio.current_task()
+
+    def interrupt(self) -> None:
+        """Stop the step under way."""
+        self.is_interrupted = True
+        if self._task is not None and not self.is_mine:
+            self._task.cancel()
+
+    def __enter__(self) -> None:
+        self._task = asyncio.current_task()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        task, self._task = self._task, None
+        if not self.is_interrupted or task is None or not task.cancelling():
+            return False
+        # Somebody else may have cancelled the task too: that stays.
+        left = task.uncancel()
+        return kind is not None and issubclass(kind, asyncio.CancelledError) and not left
+
 
 class Signal:
     """Wakes the tasks of a loop that wait for the next change; set from anywhere on that loop."""

@@ -72,7 +72,7 @@ LATER = {
 """Names that a program with a chat model rarely needs -> the module that has them, imported when asked for."""
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  a module's attribute
+def __getattr__(name: str) -> Any:
     if name not in LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"weft.language_models.{LATER[name]}"), name)

@@ -1,5 +1,8 @@
-"""What a turn keeps and finds: the cache in force, and the rules that only complete answers are kept, that a kept answer
-costs nothing, and that a cache which fails is a cache without the answer (F-K03)."""
+"""What a turn keeps and finds in the cache in force.
+
+Only complete answers are kept, a kept answer costs nothing, and a cache which fails is a cache without the answer
+(F-K03).
+"""
 
 from __future__ import annotations
 

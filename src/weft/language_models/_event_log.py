@@ -1,7 +1,7 @@
 """The events of one stream, kept for replay in little memory.
 
-A long answer is mostly slices for one block. Runs of such slices are kept as a list of strings under one header, and the
-event dicts are made anew for every reader, so that a reader who changes an event changes nobody else's.
+A long answer is mostly slices for one block. Runs of such slices are kept as a list of strings under one header, and
+the event dicts are made anew for every reader, so that a reader who changes an event changes nobody else's.
 """
 
 from __future__ import annotations

@@ -8,84 +8,91 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from weft._run import Run
-from weft.exceptions import StreamTruncatedError, UsageError
+from weft.exceptions import ModelError, StreamTruncatedError, UsageError
 from weft.language_models._bridge import ChunkBridge
 from weft.language_models.request import ChatRequest
-from weft.outputs import ChatResult
+from weft.outputs import ChatGeneration, ChatResult
 from weft.protocol.events import Event
 from weft.protocol.replay import message_to_events
 from weft.protocol.writer import EventWriter
+from weft.utils.uuid import new_id
 
 if TYPE_CHECKING:
     from weft.language_models.chat_models import BaseChatModel
 
-HOOKS = (
-    "_events",
-    "_stream_chat_model_events",
-    "_astream_chat_model_events",
-    "_stream",
-    "_astream",
-    "_generate",
-    "_agenerate",
-    "_call",
-)
+NATIVE = ("_stream_chat_model_events", "_astream_chat_model_events")
+CHUNKS = ("_stream", "_astream")
+WHOLE = ("_generate", "_agenerate")
+HOOKS = frozenset({"_events", *NATIVE, *CHUNKS, *WHOLE})
 
 
-@dataclass(frozen=True, slots=True)
 class Written:
-    """The hooks the author of a class wrote."""
+    """The hooks the author of a class wrote; pairs are (for blocking calls, for awaited calls)."""
 
-    names: frozenset[str]
+    __slots__ = (
+        "chunks",
+        "generates",
+        "has_events",
+        "native",
+        "postprocesses",
+        "preprocesses",
+        "speaks",
+        "whole",
+    )
 
-    @property
-    def speaks(self) -> bool:
+    def __init__(self, names: set[str]) -> None:
+        self.has_events = "_events" in names
+        self.native = _twins(names, *NATIVE)
+        self.chunks = _twins(names, *CHUNKS)
+        self.whole = _twins(names, *WHOLE)
+        self.speaks = self.has_events or bool(self.native[0] or self.chunks[0])
         """Whether the model can answer piece by piece."""
-        return not self.names.isdisjoint(HOOKS[:5])
-
-    @property
-    def generates(self) -> bool:
+        self.generates = self.whole[0] is not None
         """Whether the model has a method that gives the whole answer."""
-        return not self.names.isdisjoint(HOOKS[5:])
+        self.preprocesses = "_preprocess" in names
+        self.postprocesses = "_postprocess" in names
 
-    def one_of(self, blocking: bool, twin: str, atwin: str) -> str | None:  # noqa: FBT001
-        """Choose between two twins the one of the right colour, else the other."""
-        first, second = (twin, atwin) if blocking else (atwin, twin)
-        return first if first in self.names else second if second in self.names else None
+
+def _twins(names: set[str], blocking: str, awaited: str) -> tuple[str | None, str | None]:
+    """Give the method to call in a blocking and in an awaited call: the one of that colour, else the other."""
+    one, other = (name if name in names else None for name in (blocking, awaited))
+    return one or other, other or one
 
 
 @cache
 def written_by(cls: type[Any]) -> Written:
     """Find the hooks that a class or its ancestors below `BaseChatModel` define."""
-    names = set()
+    names: set[str] = set()
+    wanted = HOOKS | {"_preprocess", "_postprocess"}
     for ancestor in cls.__mro__:
-        if ancestor.__module__ == "weft.language_models.chat_models" and ancestor.__name__ == "BaseChatModel":
+        if (
+            ancestor.__module__ == "weft.language_models.chat_models"
+            and ancestor.__name__ == "BaseChatModel"
+        ):
             break
-        names |= {hook for hook in HOOKS if hook in ancestor.__dict__}
-    return Written(frozenset(names))
+        names |= wanted & ancestor.__dict__.keys()
+    return Written(names)
 
 
 def speak(model: BaseChatModel, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
     """Give the model's answer as events, from whichever hook its author wrote."""
-    written = written_by(type(model))
-    if "_events" in written.names:
+    written, colour = written_by(type(model)), not run.io.blocking
+    may_stream = request.stream or not written.generates
+    if written.has_events and (may_stream or not written.whole[0]):
         return model._events(request, run)
-    native = written.one_of(run.io.blocking, "_stream_chat_model_events", "_astream_chat_model_events")
-    if native:
+    if (native := written.native[colour]) and may_stream:
         return _native(model, native, request, run)
-    chunks = written.one_of(run.io.blocking, "_stream", "_astream")
-    if chunks and request.stream:
+    if (chunks := written.chunks[colour]) and may_stream:
         return _bridged(model, chunks, request, run)
-    if written.generates or "_call" in written.names:
+    if written.generates:
         return _replayed(model, request, run)
-    if chunks:
-        return _bridged(model, chunks, request, run)
     raise UsageError(
-        f"{type(model).__name__} cannot answer: implement `_events`, `_stream` or `_generate` (docs/write-a-provider.md)"
+        f"{type(model).__name__} cannot answer: implement `_events`, `_stream` or `_generate` "
+        "(docs/write-a-provider.md)"
     )
 
 
@@ -96,7 +103,7 @@ def _arguments(request: ChatRequest) -> dict[str, Any]:
 async def _native(
     model: BaseChatModel, hook: str, request: ChatRequest, run: Run
 ) -> AsyncGenerator[Event, None]:
-    events = getattr(model, hook)(request.messages, run_manager=None, **_arguments(request))
+    events = getattr(model, hook)(request.messages, **_arguments(request))
     async with aclosing(run.io.adapt(events)) as adapted:
         async for event in adapted:
             yield event
@@ -105,12 +112,17 @@ async def _native(
 async def _bridged(
     model: BaseChatModel, hook: str, request: ChatRequest, run: Run
 ) -> AsyncGenerator[Event, None]:
-    bridge = ChunkBridge(EventWriter(usage_mode="sum"))
+    writer = EventWriter(usage_mode=model._usage_mode)
+    bridge = ChunkBridge(writer)
     chunks = getattr(model, hook)(request.messages, **_arguments(request))
-    async with aclosing(run.io.adapt(chunks)) as adapted:
-        async for chunk in adapted:
-            for event in bridge.feed(chunk):
-                yield event
+    try:
+        async with aclosing(run.io.adapt(chunks)) as adapted:
+            async for chunk in adapted:
+                for event in bridge.feed(chunk):
+                    yield event
+    except BaseException:
+        request.note(usage=writer.usage_so_far, metadata=writer.metadata_so_far)
+        raise
     if bridge.is_empty:
         raise StreamTruncatedError(f"{hook} gave no chunk at all", is_retryable=False)
     for event in bridge.end():
@@ -126,16 +138,34 @@ async def _replayed(
 
 
 async def generate(model: BaseChatModel, request: ChatRequest, run: Run) -> ChatResult:
-    """Give the model's whole answer from `_generate` or `_agenerate`."""
-    hook = _whole_hook(type(model), run.io.blocking)
-    arguments = {"stop": request.stop, "run_manager": run.run_manager("llm"), **request.options}
-    if run.io.blocking:
-        result = getattr(model, hook)(request.messages, **arguments)
-        return await run.io.settle(result) if hook == "_agenerate" else result
-    result = await run.io.call(getattr(model, hook), request.messages, **arguments)
+    """Give the model's whole answer from `_generate` or `_agenerate`; every message has an id."""
+    is_blocking = run.io.blocking
+    hook = written_by(type(model)).whole[not is_blocking] or "_generate"
+    manager, method = run.run_manager("llm"), getattr(model, hook)
+    if is_blocking:
+        result = method(request.messages, stop=request.stop, run_manager=manager, **request.options)
+        if hook == "_agenerate":
+            result = await run.io.settle(result)
+    else:
+        result = await run.io.call(
+            method, request.messages, stop=request.stop, run_manager=manager, **request.options
+        )
+    if not isinstance(result, ChatResult) or not result.generations:
+        raise ModelError(f"{type(model).__name__}.{hook} gave no generation, but {result!r:.80}")
+    for place, generation in enumerate(result.generations):
+        _complete(generation, place, run)
     return result
 
 
-@cache
-def _whole_hook(cls: type[Any], blocking: bool) -> str:  # noqa: FBT001
-    return written_by(cls).one_of(blocking, "_generate", "_agenerate") or "_generate"
+def _complete(generation: ChatGeneration, place: int, run: Run) -> None:
+    """Give a generated message an id, and its generation's metadata where it has none of its own (T64)."""
+    message = generation.message
+    if message.id is None:
+        message.id = f"{run_message_id(run)}-{place}"
+    if generation.generation_info:
+        message.response_metadata = {**generation.generation_info, **message.response_metadata}
+
+
+def run_message_id(run: Run) -> str:
+    """Give the id of a message whose provider gave none: that of its run."""
+    return f"lc_run--{run.id or new_id()}"

@@ -22,9 +22,7 @@ async def tell_terminal(run: Run, event: str, *args: Any, **kwargs: Any) -> None
         await shield(_tell_each(run, event, args, kwargs))
 
 
-async def _tell_each(
-    run: Run, event: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+async def _tell_each(run: Run, event: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     assert run.manager is not None
     first: Exception | None = None
     for handler in tuple(run.manager.handlers):

@@ -4,55 +4,105 @@
     failure] -> postprocess -> cache -> callbacks
 
 `events()` gives the turn as a stream; `answer()` gives its end. Both go through the same phases; `answer()` asks a
-model that has a `_generate` for the whole answer at once, unless a listener wants the events.
+model that has a `_generate` for the whole answer at once, unless a listener wants the events. What a stream delivers
+begins with its first content, so that an attempt which fails before it leaves no trace.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from weft._run import Run
 from weft.callbacks.dispatch import listening
 from weft.exceptions import ModelError, StreamClosedError, StreamTruncatedError
 from weft.language_models import _sources
 from weft.language_models._cache import TurnCache
+from weft.language_models._closing import close_message, error_of, open_message
+from weft.language_models._terminal import tell_terminal
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage
 from weft.messages._view import ChunkView
 from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
 from weft.protocol.events import Event
 from weft.protocol.fold import MessageBuilder
-from weft.protocol.replay import message_to_events
+from weft.protocol.replay import describe, message_to_events
+from weft.runnables._opening import Opening
 from weft.tracers._streaming import StreamingHandler, V2StreamingHandler
-from weft.utils.uuid import new_id
 
 if TYPE_CHECKING:
     from weft.language_models.chat_models import BaseChatModel
 
-CONTENT_EVENTS = frozenset({"content-block-start", "content-block-delta", "content-block-finish"})
+DELIVERED = frozenset(
+    {"content-block-start", "content-block-delta", "content-block-finish", "message-finish"}
+)
+"""What a consumer has seen cannot be taken back: from the first of these on nothing is tried again."""
+KNOWN = DELIVERED | {"message-start", "error"}
+OutputVersion = Literal["v0", "v1"]
 
 
 class Turn:
     """One call of a chat model: its request, what was said so far, and how it ended."""
 
-    def __init__(self, model: BaseChatModel, value: Any, run: Run, *, stream: bool) -> None:
+    __slots__ = (
+        "_is_watched",
+        "_opening",
+        "attempts",
+        "builder",
+        "error",
+        "is_closing",
+        "is_complete",
+        "message",
+        "model",
+        "request",
+        "result",
+        "run",
+        "stream",
+        "tail",
+        "tokens",
+        "value",
+        "version",
+    )
+
+    def __init__(
+        self,
+        model: BaseChatModel,
+        value: Any,
+        run: Run,
+        *,
+        stream: bool,
+        version: OutputVersion | None = None,
+        opening: Opening | None = None,
+    ) -> None:
         self.model = model
-        self.run = run.with_local(model.callbacks, model.tags, model.metadata, verbose=model.verbose)
-        if self.run is run and run.manager is not None:
-            self.run = run.patched()  # a run is begun once: this turn's own
+        self.run = run if opening is not None else _own_run(model, run)
         self.value = value
         self.stream = stream
+        self.version = version
+        """The form of the message; None for the model's own."""
+        self._opening = opening
         self.request: ChatRequest | None = None
         self.builder = MessageBuilder()
         self.message: AIMessage | None = None
         """The assembled message, once the turn is over; the partial one if it failed."""
+        self.result: ChatResult | None = None
         self.error: BaseException | None = None
         self.attempts = 0
+        self.tail = ""
+        """What the block that finished just now said beyond its deltas (T15)."""
         self.tokens = False
         """Whether v1 tokens are told (`on_llm_new_token`): under `stream()`, or for a v1 listener."""
+        self.is_complete = False
+        self.is_closing = False
+        """Set by whoever closes the stream while it is read: its failure is then no failure of the model."""
         self._is_watched = False
+
+    @classmethod
+    def opened(cls, model: BaseChatModel, opening: Opening) -> Turn:
+        """Make the turn of a `stream_v2` call: its input and run are known when it is first read."""
+        run = Run(opening.io, {}, None, {})
+        return cls(model, None, run, stream=True, version="v1", opening=opening)
 
     # -- views
 
@@ -73,62 +123,69 @@ class Turn:
             result = await self._conclude(request)
             if cache is not None and kept is None:
                 await cache.update(result.generations)
-        except GeneratorExit:
-            await self._fail(StreamClosedError("the stream was closed before its end", **self._where()))
-            raise
         except BaseException as error:
             await self._fail(error)
             raise
-        if self.run.manager is not None:
-            await self._tell_end(result)
+        await self._end(result)
 
     async def answer(self) -> ChatResult:
         """Give the end of the turn, callbacks told."""
-        if self._wants_events():
-            async with aclosing(self.events()) as events:
-                async for _ in events:
-                    pass
-            return ChatResult(generations=[ChatGeneration._trusted(cast("AIMessage", self.message))])
+        written = _sources.written_by(type(self.model))
+        wants_events = self.run.manager is not None and self._wants_events(written)
+        if wants_events or not written.generates:
+            return await self._answer_by_events()
         request = await self._open()
         try:
-            result = await self._whole(request)
+            result = await self._whole(request, written)
             self.message = cast("AIMessage", result.generations[0].message)
         except BaseException as error:
             await self._fail(error)
             raise
         if self.run.manager is not None:
-            await self._tell_end(result)
+            await self._end(result)
         return result
+
+    async def _answer_by_events(self) -> ChatResult:
+        async with aclosing(self.events()) as events:
+            async for _ in events:
+                pass
+        return cast("ChatResult", self.result)
 
     # -- phases
 
     async def _open(self) -> ChatRequest:
-        request = self.model._request(self.value, self.run, stream=self.stream)
-        if self.run.manager is not None:
-            self._is_watched = bool(listening(self.run.handlers, "on_stream_event"))
-            await self.model._tell_start(request, self.run)
+        if self._opening is not None:
+            self.value, run = await self._opening.begin()
+            self.run = _own_run(self.model, run)
         try:
-            self.request = await self.model._preprocess(request, self.run)
+            request = self.model._request(self.value, self.run, stream=self.stream)
+            request.note = self._note
+            if self.run.manager is not None:
+                self._is_watched = bool(listening(self.run.handlers, "on_stream_event"))
+                await self.model._tell_start(request, self.run)
+            if _sources.written_by(type(self.model)).preprocesses:
+                request = await self.model._preprocess(request, self.run)
+                request.note = self._note
         except BaseException as error:
             await self._fail(error)
             raise
-        return self.request
+        self.request = request
+        return request
 
-    def _wants_events(self) -> bool:
-        written = _sources.written_by(type(self.model))
-        if self.run.manager is not None and not self.model._streaming_disabled(self.run.kwargs):
-            v2 = any(isinstance(handler, V2StreamingHandler) for handler in self.run.handlers)
-            v1 = any(isinstance(handler, StreamingHandler) for handler in self.run.handlers)
-            self.tokens = self.tokens or v1
-            if v2 or (v1 and written.speaks):
-                self.stream = True  # also the wire streams: the listener is there to see pieces
-                return True
-        return not written.generates
+    def _wants_events(self, written: _sources.Written) -> bool:
+        if self.model._streaming_disabled(self.run.kwargs):
+            return False
+        if any(isinstance(handler, V2StreamingHandler) for handler in self.run.handlers):
+            self.stream = written.speaks
+            return True
+        if any(isinstance(handler, StreamingHandler) for handler in self.run.handlers):
+            self.tokens = self.stream = written.speaks
+            return written.speaks
+        return False
 
     async def _kept(self, generations: list[ChatGeneration]) -> AsyncGenerator[Event, None]:
         """Replay an answer from the cache, with the id that is returned."""
-        self.message = cast("AIMessage", generations[0].message)
-        for event in message_to_events(self.message):
+        for event in message_to_events(generations[0].message):
             self.builder.feed(event)
             yield event
 
@@ -137,27 +194,36 @@ class Turn:
         policy = self.model._retry_policy
         while True:
             self.attempts += 1
-            is_delivered = False
+            held: list[Event] | None = []
+            """What came before the first content; None from then on."""
             feed = self.builder.feed
+            failure: ModelError | None = None
             try:
                 if self.model.rate_limiter is not None:
                     await self.model._wait_for_turn(self.run)
                 async with aclosing(_sources.speak(self.model, request, self.run)) as events:
                     async for event in events:
-                        if is_delivered and event["event"] == "content-block-delta":
+                        if held is None and _is_delta(event):
                             feed(event)  # by far the most
                             yield event
                             continue
-                        for checked in self._checked(event):
-                            is_delivered = is_delivered or checked["event"] in CONTENT_EVENTS
-                            yield checked
-                for closing in self._closing():
+                        seen = [*(held or ()), *self._checked(event)]
+                        held = seen if held is not None and not _delivers(seen) else None
+                        for one in seen if held is None else ():
+                            yield one
+                        if self.builder.error is not None:
+                            raise error_of(self.builder.error, **self._where())
+                for closing in [*(held or ()), *self._closing()]:
                     yield closing
                 return
             except ModelError as error:
-                if is_delivered or not policy.allows(error, self.attempts):
-                    raise
-                await self._before_retry(error, policy.delay(self.attempts, error))
+                failure = error
+            if held is not None and policy.allows(failure, self.attempts):
+                await self._before_retry(failure, policy.delay(self.attempts, failure))
+                continue
+            for one in held or ():
+                yield one
+            raise failure
 
     async def _before_retry(self, error: ModelError, delay: float) -> None:
         self.builder = MessageBuilder()
@@ -165,131 +231,156 @@ class Turn:
         await self.run.io.sleep(delay)
 
     def _checked(self, event: Event) -> Iterator[Event]:
-        """Fold an event; begin the message where the source did not; raise what an `error` event says."""
-        if not self.builder.is_started:
-            for opening in _opening(event, self.run):
-                self.builder.feed(opening)
-                yield opening
-            if event["event"] == "message-start":
+        """Fold an event; begin the message where the source did not."""
+        builder = self.builder
+        kind = event.get("event") if isinstance(event, dict) else None
+        if not builder.is_started and kind in KNOWN:
+            opening = open_message(event, _sources.run_message_id(self.run))
+            builder.feed(opening)
+            yield opening
+            if kind == "message-start":
                 return
-        self.builder.feed(event)
-        if event["event"] == "error":
-            raise _error_of(event, **self._where())
-        yield event
+        self.tail = builder.tail(event) if kind == "content-block-finish" else ""
+        builder.feed(event)
+        if builder.is_started:  # what nobody knows passes, but not before the start
+            yield event
 
     def _closing(self) -> Iterator[Event]:
         """End the message where the source did not."""
         if not self.builder.is_started:
-            raise StreamTruncatedError("the model gave no event at all", is_retryable=False, **self._where())
+            raise StreamTruncatedError(
+                "the model gave no event at all", is_retryable=False, **self._where()
+            )
         if not self.builder.is_finished:
-            for closing in _closing(self.builder):
+            for closing in close_message(self.builder):
                 self.builder.feed(closing)
                 yield closing
 
-    async def _whole(self, request: ChatRequest) -> ChatResult:
+    async def _whole(self, request: ChatRequest, written: _sources.Written) -> ChatResult:
         cache = TurnCache.of(self.model, request, self.run.io)
         kept = await cache.lookup() if cache is not None else None
         if kept is not None:
-            return ChatResult(generations=kept)
-        policy = self.model._retry_policy
+            return ChatResult(generations=[self._in_own_form(one) for one in kept])
+        result = await self._asked(request)
+        if written.postprocesses:
+            result = await self.model._postprocess(request, result, self.run)
+        if cache is not None:
+            await cache.update(result.generations)
+        return result
+
+    async def _asked(self, request: ChatRequest) -> ChatResult:
+        policy = None
         while True:
             self.attempts += 1
             try:
                 if self.model.rate_limiter is not None:
                     await self.model._wait_for_turn(self.run)
-                result = await _sources.generate(self.model, request, self.run)
-                break
+                return await _sources.generate(self.model, request, self.run)
             except ModelError as error:
+                policy = policy or self.model._retry_policy
                 if not policy.allows(error, self.attempts):
                     raise
                 await self._before_retry(error, policy.delay(self.attempts, error))
-        for generation in result.generations:
-            _complete(generation, self.model, self.run)
-        result = await self.model._postprocess(request, result, self.run)
-        if cache is not None:
-            await cache.update(result.generations)
-        return result
 
-    def _assembled(self) -> AIMessage:
-        message = AIMessage.from_fold(self.builder.result(), self.model._output_version)
-        if self.attempts > 1:
-            message.response_metadata["retries"] = self.attempts - 1
-        return message
+    def _in_own_form(self, generation: ChatGeneration) -> ChatGeneration:
+        """Give a kept answer in the form this call returns: another call may have kept it in the other one."""
+        message = generation.message
+        is_v1 = message.response_metadata.get("output_version") == "v1"
+        if not isinstance(message, AIMessage) or is_v1 is (self._version == "v1"):
+            return generation
+        folded = describe(message)
+        folded.metadata.pop("output_version", None)
+        return ChatGeneration._trusted(AIMessage.from_fold(folded, self._version))
 
     async def _conclude(self, request: ChatRequest) -> ChatResult:
-        message = self.message or self._assembled()
+        message = AIMessage.from_fold(self.builder.result(), self._version)
+        if self._version == "v0":
+            message.response_metadata.pop(
+                "output_version", None
+            )  # of a message that was kept as v1
+        if self.attempts > 1:
+            message.response_metadata["retries"] = self.attempts - 1
         result = ChatResult(generations=[ChatGeneration._trusted(message)])
-        result = await self.model._postprocess(request, result, self.run)
+        if _sources.written_by(type(self.model)).postprocesses:
+            result = await self.model._postprocess(request, result, self.run)
         self.message = cast("AIMessage", result.generations[0].message)
+        self.result = result
         return result
 
     # -- ends
 
     @property
+    def _version(self) -> OutputVersion:
+        return self.version or self.model._output_version
+
+    @property
     def partial(self) -> AIMessage:
         """What has been said so far, marked incomplete."""
-        return AIMessage.from_fold(self.builder.result(partial=True), self.model._output_version)
+        return AIMessage.from_fold(self.builder.result(partial=True), self._version)
+
+    def _note(self, **heard: Any) -> None:
+        if not self.builder.is_finished:
+            self.builder.note(**heard)
 
     async def _fail(self, error: BaseException) -> None:
+        is_closed = self.is_closing or isinstance(error, GeneratorExit)
+        if is_closed:
+            error = StreamClosedError("the stream was closed before its end", **self._where())
         self.error = error
         self.message = self.partial
         if isinstance(error, ModelError):
             error.attempts = max(self.attempts, 1)
             error.partial = error.partial or self.message
-            error.provider = error.provider or self._where()["provider"]
-            error.model = error.model or self._where()["model"]
-        partial = LLMResult(generations=[[ChatGeneration._trusted(self.message)]])
-        await self.run.tell("on_llm_error", error, response=partial)
+            error.provider = error.provider or self.model._provider
+            error.model = error.model or self.model._model_name
+        if self.run.manager is not None:
+            partial = LLMResult(generations=[[ChatGeneration._trusted(self.message)]])
+            await tell_terminal(self.run, "on_llm_error", error, response=partial)
+        if self._opening is not None:
+            ended = self._opening.end(self.message) if is_closed else self._opening.fail(error)
+            await ended
 
-    async def _tell_end(self, result: ChatResult) -> None:
-        told = LLMResult(generations=[result.generations], llm_output=result.llm_output)
-        await self.run.tell("on_llm_end", told)
+    async def _end(self, result: ChatResult) -> None:
+        self.is_complete = True
+        try:
+            if self.run.manager is not None:
+                told = LLMResult(generations=[result.generations], llm_output=result.llm_output)
+                await tell_terminal(self.run, "on_llm_end", told)
+        finally:
+            if self._opening is not None:
+                await self._opening.end(self.message)
 
     def _view(self) -> ChunkView | None:
-        wanted = self.tokens and listening(self.run.handlers, "on_llm_new_token")
-        return ChunkView(self.model._output_version) if wanted else None
+        wanted = self.tokens or any(isinstance(one, StreamingHandler) for one in self.run.handlers)
+        if not wanted or not listening(self.run.handlers, "on_llm_new_token"):
+            return None
+        return ChunkView(self.model._output_version)
 
     async def _tell_event(self, event: Event, view: ChunkView | None) -> None:
         if self._is_watched:
             await self.run.tell("on_stream_event", event)
         chunk = view.feed(event) if view is not None else None
         if chunk is not None:
-            generation = ChatGenerationChunk(message=chunk)
+            generation = ChatGenerationChunk._trusted(chunk)
             await self.run.tell("on_llm_new_token", str(chunk.text), chunk=generation)
 
     def _where(self) -> dict[str, Any]:
         return {"provider": self.model._provider, "model": self.model._model_name}
 
 
-def _complete(generation: ChatGeneration, model: BaseChatModel, run: Run) -> None:
-    """Give a generated message an id, and its generation's metadata where it has none of its own (T64)."""
-    message = generation.message
-    if message.id is None:
-        message.id = _run_id(run)
-    if generation.generation_info:
-        message.response_metadata = {**generation.generation_info, **message.response_metadata}
+def _is_delta(event: Any) -> bool:
+    return type(event) is dict and event.get("event") == "content-block-delta"
 
 
-def _run_id(run: Run) -> str:
-    return f"lc_run--{run.id or new_id()}"
+def _delivers(events: list[Event]) -> bool:
+    return any(event["event"] in DELIVERED for event in events)
 
 
-def _opening(event: Event, run: Run) -> list[Event]:
-    if event["event"] != "message-start":
-        return [{"event": "message-start", "role": "ai", "id": _run_id(run)}]
-    return [event if event.get("id") else {**event, "id": _run_id(run)}]
-
-
-def _closing(builder: MessageBuilder) -> list[Event]:
-    """Finish what a native producer left open, then the message itself."""
-    finishes: list[Event] = [
-        {"event": "content-block-finish", "index": index, "content": cast("Any", builder.block(index))}
-        for index in builder.open_indexes()
-    ]
-    return [*finishes, {"event": "message-finish"}]
-
-
-def _error_of(event: Any, **where: Any) -> ModelError:
-    return ModelError(
-        event["message"], code=event.get("code"), is_retryable=bool(event.get("retryable", False)), **where
-    )
+def _own_run(model: BaseChatModel, run: Run) -> Run:
+    """Give the run of one turn: with what the model's constructor adds, and begun once."""
+    if run.manager is None and not model.callbacks and not model.verbose:
+        return run
+    options = dict(run.kwargs)
+    told = {**model._get_ls_params(options.pop("stop", None), **options), **(model.metadata or {})}
+    own = run.with_local(model.callbacks, model.tags, told, verbose=model.verbose)
+    return run.patched() if own is run else own

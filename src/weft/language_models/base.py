@@ -122,9 +122,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         """Give what identifies this model, as a dict."""
         return self.asdict()
 
-    def _get_invocation_params(
-        self, stop: list[str] | None = None, **kwargs: Any
-    ) -> Params:
+    def _get_invocation_params(self, stop: list[str] | None = None, **kwargs: Any) -> Params:
         return {**self.asdict(), "stop": stop, **kwargs}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:

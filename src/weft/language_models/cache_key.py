@@ -1,7 +1,7 @@
 """What tells one model call from another: the two strings a cache is keyed by. Secrets are no part of them.
 
-A model is told from another by its class and by its `_identifying_params`; where its author wrote none, by all its fields
-but those excluded from dumps.
+A model is told from another by its class and by its `_identifying_params`; where its author wrote none, by all its
+fields but those excluded from dumps.
 """
 
 from __future__ import annotations

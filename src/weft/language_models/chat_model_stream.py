@@ -1,37 +1,31 @@
 """`ChatModelStream` and its async twin: one answer, with projections of its parts.
 
-Driven by pull: a reader that runs out of kept events takes one more from the turn, so a slow reader holds the model back
-and nothing happens before the first read. Everything is kept, so readers may come late, leave and come again. Somebody
-else may drive a stream too: `dispatch(event)`, `fail(error)`, `bind_pump(callback)`.
+Driven by pull: a reader that runs out of kept events takes one more from the turn, so a slow reader holds the model
+back and nothing happens before the first read. Everything is kept, so readers may come late, leave and come again.
+Somebody else may drive a stream too: `dispatch(event)`, `fail(error)`, `bind_pump(callback)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from typing import Any, Self, cast
 
 from weft._drive import drive_each
-from weft._io import ASYNC, OneAtATime, Signal
-from weft.exceptions import MalformedStreamError, ModelError, StreamClosedError
-from weft.language_models._event_log import EventLog
+from weft._io import Interruptible, OneAtATime, Signal
+from weft.exceptions import MalformedStreamError, UsageError
 from weft.language_models._projections import (
     ARequestMore,
     AsyncProjection,
     AsyncTextProjection,
-    Failure,
+    Later,
     RequestMore,
     SyncProjection,
     SyncTextProjection,
 )
+from weft.language_models._stream_state import Source, StreamState
 from weft.messages import AIMessage
 from weft.protocol.blocks import ToolCall, ToolCallChunk, UsageInfo
 from weft.protocol.events import Event
-from weft.protocol.fold import MessageBuilder
-
-if TYPE_CHECKING:
-    from weft.language_models._turn import Turn
-
-T = TypeVar("T")
 
 __all__ = [
     "AsyncChatModelStream",
@@ -42,145 +36,11 @@ __all__ = [
     "SyncTextProjection",
 ]
 
-
-class _Stream:
-    """What both colours share: the log, the fold, the projections. No waiting."""
-
-    text: Any
-    reasoning: Any
-    tool_calls: Any
-
-    def __init__(self, turn: Turn | None = None) -> None:
-        self._turn = turn
-        self._log = EventLog()
-        self._own_builder = None if turn is not None else MessageBuilder()
-        self._failure: Failure | None = None
-        self._message: AIMessage | None = None
-        self._is_done = False
-        self._calls: dict[int, dict[str, Any]] = {}
-
-    @property
-    def _builder(self) -> MessageBuilder:
-        return self._turn.builder if self._turn is not None else cast("MessageBuilder", self._own_builder)
-
-    @property
-    def done(self) -> bool:
-        """Whether the stream is over, one way or another."""
-        return self._is_done
-
-    @property
-    def error(self) -> BaseException | None:
-        """Why the stream failed, if it did."""
-        return self._failure.error if self._failure else None
-
-    @property
-    def output_message(self) -> AIMessage | None:
-        """The assembled message once the stream is over (the partial one if it failed); None before."""
-        return self._message
-
-    @property
-    def partial(self) -> AIMessage:
-        """What has been said so far; the message itself once the stream is over."""
-        if self._message is not None:
-            return self._message
-        return AIMessage.from_fold(self._builder.result(partial=True), "v1")
-
-    # -- the producer's side
-
-    def dispatch(self, event: Event) -> None:
-        """Take an event from outside: keep it, fold it, hand it to the projections."""
-        self._builder.feed(event)
-        self._take(event)
-        if event["event"] == "message-finish":
-            self._end(AIMessage.from_fold(self._builder.result(), "v1"))
-        elif event["event"] == "error":
-            self.fail(ModelError(event["message"], code=event.get("code")))
-
-    def fail(self, error: BaseException) -> None:
-        """End the stream with an error; a finished stream stays finished."""
-        if self._is_done:
-            return
-        partial = self._turn.message if self._turn is not None else None
-        message = partial or AIMessage.from_fold(self._builder.result(partial=True), "v1")
-        if isinstance(error, ModelError) and error.partial is None:
-            error.partial = message
-        self._is_done, self._message, self._failure = True, message, Failure(error)
-        for projection in (self.text, self.reasoning, self.tool_calls):
-            projection.fail(error)
-
-    def _end(self, message: AIMessage) -> None:
-        self._is_done, self._message = True, message
-        self.text.complete()
-        self.reasoning.complete()
-        self.tool_calls.complete(list(message.tool_calls))
-
-    def _take(self, event: Event) -> None:
-        self._log.append(event)
-        kind = event["event"]
-        if kind == "content-block-delta":
-            self._take_delta(event["index"], cast("dict[str, Any]", event["delta"]))  # type: ignore[typeddict-item]
-        elif kind == "content-block-start":
-            self._take_start(event["index"], cast("dict[str, Any]", event["content"]))  # type: ignore[typeddict-item]
-        elif kind == "content-block-finish":
-            self._take_finish(event)
-
-    def _take_delta(self, index: int, delta: Mapping[str, Any]) -> None:
-        kind = delta["type"]
-        if kind == "text-delta":
-            self.text.push(delta["text"])
-        elif kind == "reasoning-delta":
-            self.reasoning.push(delta["reasoning"])
-        elif kind == "tool-call-delta" and (call := self._calls.get(index)) is not None:
-            call["said"] = True
-            self.tool_calls.push(_slice(index, call, delta["args"]))
-
-    def _take_start(self, index: int, content: dict[str, Any]) -> None:
-        kind = content["type"]
-        if kind == "text" and content.get("text"):
-            self.text.push(content["text"])
-        elif kind == "reasoning" and content.get("reasoning"):
-            self.reasoning.push(content["reasoning"])
-        elif kind in ("tool_call_chunk", "tool_call"):
-            self._calls[index] = {"id": content.get("id"), "name": content.get("name"), "said": False}
-
-    def _take_finish(self, event: Any) -> None:
-        index, content = event["index"], event["content"]
-        tail = self._builder.tail(event)
-        if tail and content["type"] == "text":
-            self.text.push(tail)
-        elif tail and content["type"] == "reasoning":
-            self.reasoning.push(tail)
-        elif content["type"] == "tool_call" and not (self._calls.get(index) or {}).get("said"):
-            self.tool_calls.push({**content, "index": index})
-
-    def _where_closed(self) -> StreamClosedError:
-        return StreamClosedError("the stream was closed before its end")
+INSIDE = "this stream is read inside its own producer (a callback): read it afterwards"
+NO_END = "the stream ended without message-finish"
 
 
-def _slice(index: int, call: dict[str, Any], args: str) -> ToolCallChunk:
-    return {"type": "tool_call_chunk", "id": call["id"], "name": call["name"], "args": args, "index": index}
-
-
-def _closed_error(turn: Turn | None) -> BaseException | None:
-    """Give the error that a turn told its listeners when it was closed, so that all hold the same one."""
-    return turn.error if turn is not None else None
-
-
-class _Later(Generic[T]):
-    """Something to be awaited, as often as one likes; nothing is pending if nobody does."""
-
-    def __init__(self, body: Callable[[], Coroutine[Any, Any, T]]) -> None:
-        self._body = body
-
-    def __await__(self) -> Generator[Any, None, T]:
-        return self._body().__await__()
-
-
-def _no_calls(_: list[Any]) -> list[ToolCall]:
-    return []
-
-
-class ChatModelStream(_Stream):
+class ChatModelStream(StreamState):
     """One answer as a stream, read blocking.
 
     ```python
@@ -192,64 +52,75 @@ class ChatModelStream(_Stream):
     ```
     """
 
-    def __init__(self, turn: Turn | None = None) -> None:
+    def __init__(self, turn: Source | None = None, **where: Any) -> None:
         """Make a stream of a turn, or one that somebody else drives."""
-        super().__init__(turn)
-        self.text: SyncTextProjection = SyncTextProjection()
-        """The text: iterate its pieces, or `str()` it."""
-        self.reasoning: SyncTextProjection = SyncTextProjection()
-        """The reasoning: iterate its pieces, or `str()` it."""
-        self.tool_calls: SyncProjection[ToolCallChunk, list[ToolCall]] = SyncProjection(_no_calls)
-        """The tool calls: iterate their slices, or `.get()` the complete ones."""
+        super().__init__(turn, **where)
         self._events: Generator[Event, None, None] | None = None
-        self._pump: RequestMore | None = self._pull if turn is not None else None
-        self._guard = OneAtATime("this stream is read inside its own producer (a callback): read it afterwards")
-        self.set_request_more(self._more)
+        self._pump: RequestMore | None = None
+        self._is_closing = False
+        self._guard = OneAtATime(INSIDE)
 
-    @classmethod
-    def of_turn(cls, turn: Turn) -> Self:
-        """Make the stream of a model's turn; nothing starts before it is read."""
-        return cls(turn)
+    @property
+    def text(self) -> SyncTextProjection:
+        """The text: iterate its pieces, or `str()` it."""
+        return SyncTextProjection(self._text, self._more)
+
+    @property
+    def reasoning(self) -> SyncTextProjection:
+        """The reasoning: iterate its pieces, or `str()` it."""
+        return SyncTextProjection(self._reasoning, self._more)
+
+    @property
+    def tool_calls(self) -> SyncProjection[ToolCallChunk, list[ToolCall]]:
+        """The tool calls: iterate their slices, or `.get()` the complete ones."""
+        return SyncProjection(self._tool_calls, self._more)
 
     def bind_pump(self, callback: RequestMore) -> None:
         """Let somebody else produce: a function that dispatches more and returns False when there is no more."""
         self._pump = callback
 
-    def set_request_more(self, callback: RequestMore) -> None:
-        """Let every projection ask this function for more."""
-        for projection in (self.text, self.reasoning, self.tool_calls):
-            projection.set_request_more(callback)
+    set_request_more = bind_pump
 
     def _more(self) -> bool:
-        if self._is_done or self._pump is None:
+        """Take one more event; False when there will be none."""
+        if self._is_done or (self._turn is None and self._pump is None):
             return False
         count = self._log.count
         with self._guard:
             # Another thread may have read on while this one waited: then there is more already.
-            return True if self._is_done or self._log.count != count else self._pump()
+            if self._is_done or self._log.count != count:
+                return True
+            has_more = self._pump() if self._pump is not None else self._pull()
+            if self._is_closing:
+                self._shut()
+            return has_more
 
     def _pull(self) -> bool:
-        turn = cast("Turn", self._turn)
+        turn = cast("Source", self._turn)
         if self._events is None:
             self._events = drive_each(turn.events())
         try:
-            event = next(self._events, None)
-            if event is None:
+            for event in self._events:
+                self._take(event, turn.tail)
+                return True
+            self._end(cast("AIMessage", turn.message))
+        except BaseException as error:
+            if turn.is_complete:  # a listener broke after the end: that does not cost the message
                 self._end(cast("AIMessage", turn.message))
             else:
-                self._take(event)
-        except BaseException as error:
-            self.fail(error if isinstance(error, Exception) else self._where_closed())
+                self.fail(error if isinstance(error, Exception) else self._closed_error())
             if not isinstance(error, Exception):
                 raise
         return True
 
     def __iter__(self) -> Iterator[Event]:
         cursor = self._log.cursor()
+        take, more = cursor.take, self._more
         while True:
-            while (event := cursor.take()) is not None:
+            event = take()
+            if event is not None:
                 yield event
-            if not self._more():
+            elif not more():
                 break
         for event in cursor:
             yield event
@@ -267,22 +138,36 @@ class ChatModelStream(_Stream):
         if self._failure is not None:
             raise self._failure.again()
         if self._message is None:
-            raise MalformedStreamError("the stream ended without message-finish", partial=self.partial)
+            raise MalformedStreamError(NO_END, partial=self.partial)
         return self._message
 
     @property
     def usage(self) -> UsageInfo | None:
-        """The tokens used; reads the stream to its end."""
-        self._drain()
-        return self._builder.usage
+        """The tokens used: those known so far while somebody reads; before anybody did, reads to the end."""
+        if not self.has_events:
+            self._drain()
+        return self._usage
 
     def close(self) -> None:
-        """Stop: closes the connection, tells listeners once; a finished stream stays as it is."""
+        """Stop: closes the connection, tells listeners once; a finished stream stays as it is.
+
+        While another thread waits for the next event, that thread closes the stream when its event comes.
+        """
         if self._is_done:
             return
+        self._is_closing = True
+        if self._turn is not None:
+            self._turn.is_closing = True
+        if self._guard.enter_if_free():
+            try:
+                self._shut()
+            finally:
+                self._guard.leave()
+
+    def _shut(self) -> None:
         if self._events is not None:
             self._events.close()
-        self.fail(_closed_error(self._turn) or self._where_closed())
+        self.fail(self._closed_error())
 
     def __enter__(self) -> Self:
         return self
@@ -291,120 +176,168 @@ class ChatModelStream(_Stream):
         self.close()
 
 
-class AsyncChatModelStream(_Stream):
+class AsyncChatModelStream(StreamState):
     """One answer as a stream, awaited: `await stream` gives the message, `async for` the events."""
 
-    def __init__(self, turn: Turn | None = None) -> None:
+    def __init__(self, turn: Source | None = None, **where: Any) -> None:
         """Make a stream of a turn, or one that somebody else drives."""
-        super().__init__(turn)
-        self.text: AsyncTextProjection = AsyncTextProjection()
-        """The text: iterate its pieces, or await it."""
-        self.reasoning: AsyncTextProjection = AsyncTextProjection()
-        """The reasoning: iterate its pieces, or await it."""
-        self.tool_calls: AsyncProjection[ToolCallChunk, list[ToolCall]] = AsyncProjection(_no_calls)
-        """The tool calls: iterate their slices, or await the complete ones."""
+        super().__init__(turn, **where)
         self._events: AsyncGenerator[Event, None] | None = None
-        self._pump: ARequestMore | None = self._pull if turn is not None else None
-        self._signal = Signal()
-        self._guard = ASYNC.lock()
-        self.set_arequest_more(self._more)
+        self._pump: ARequestMore | None = None
+        self._signal: Signal | None = None
+        self._is_pulling = False
+        self._step = Interruptible()
 
-    @classmethod
-    def of_turn(cls, turn: Turn) -> Self:
-        """Make the stream of a model's turn; nothing starts before it is read."""
-        return cls(turn)
+    @property
+    def text(self) -> AsyncTextProjection:
+        """The text: iterate its pieces, or await it."""
+        return AsyncTextProjection(self._text, self._more)
+
+    @property
+    def reasoning(self) -> AsyncTextProjection:
+        """The reasoning: iterate its pieces, or await it."""
+        return AsyncTextProjection(self._reasoning, self._more)
+
+    @property
+    def tool_calls(self) -> AsyncProjection[ToolCallChunk, list[ToolCall]]:
+        """The tool calls: iterate their slices, or await the complete ones."""
+        return AsyncProjection(self._tool_calls, self._more)
 
     def bind_pump(self, callback: ARequestMore) -> None:
         """Let somebody else produce: an async function that dispatches more and returns False at the end."""
         self._pump = callback
 
-    def set_arequest_more(self, callback: ARequestMore) -> None:
-        """Let every projection ask this function for more."""
-        for projection in (self.text, self.reasoning, self.tool_calls):
-            projection.set_arequest_more(callback)
+    set_arequest_more = bind_pump
 
     def dispatch(self, event: Event) -> None:
-        """Take an event from outside: keep it, fold it, hand it to the projections."""
+        """Take an event from outside: fold it, keep it, hand it to the projections."""
         super().dispatch(event)
-        self._signal.set()
+        self._wake()
 
     def fail(self, error: BaseException) -> None:
         """End the stream with an error; a finished stream stays finished."""
         super().fail(error)
-        self._signal.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._signal is not None:
+            self._signal.set()
+
+    async def _wait(self) -> None:
+        if self._signal is None:
+            self._signal = Signal()
+        await self._signal.wait()
 
     async def _more(self) -> bool:
+        """Take one more event; False when there will be none."""
         if self._is_done:
             return False
-        count = self._log.count
-        if self._pump is None:
-            await self._signal.wait()
+        if self._is_pulling:
+            if self._step.is_mine:
+                raise UsageError(INSIDE)
+            await self._wait()  # another task is reading on
             return True
-        async with self._guard:
-            return True if self._is_done or self._log.count != count else await self._pump()
+        if self._turn is None and self._pump is None:
+            await self._wait()
+            return True
+        self._is_pulling = True
+        try:
+            return await (self._pump() if self._pump is not None else self._pull())
+        finally:
+            self._is_pulling = False
+            self._wake()
 
     async def _pull(self) -> bool:
-        turn = cast("Turn", self._turn)
+        turn = cast("Source", self._turn)
         if self._events is None:
             self._events = turn.events()
+        event: Event | None = None
+        is_over = False
         try:
-            event = await anext(self._events, None)
-            if event is None:
+            with self._step:
+                try:
+                    event = await self._events.__anext__()
+                except StopAsyncIteration:
+                    is_over = True
+            if event is not None:
+                self._take(event, turn.tail)
+            if self._step.is_interrupted:
+                await self._shut()
+            elif is_over:
+                self._end(cast("AIMessage", turn.message))
+        except BaseException as error:
+            if turn.is_complete:  # a listener broke after the end: that does not cost the message
                 self._end(cast("AIMessage", turn.message))
             else:
-                self._take(event)
-        except BaseException as error:
-            self.fail(error if isinstance(error, Exception) else self._where_closed())
+                self.fail(error if isinstance(error, Exception) else self._closed_error())
             if not isinstance(error, Exception):
                 raise
         return True
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         cursor = self._log.cursor()
+        take, more = cursor.take, self._more
         while True:
-            while (event := cursor.take()) is not None:
+            event = take()
+            if event is not None:
                 yield event
-            if not await self._more():
+            elif not await more():
                 break
         for event in cursor:
             yield event
         if self._failure is not None:
             raise self._failure.again()
 
-    async def _finished(self) -> AIMessage:
+    async def _drain(self) -> None:
         while await self._more():
             pass
+
+    async def _finished(self) -> AIMessage:
+        await self._drain()
         if self._failure is not None:
             raise self._failure.again()
         if self._message is None:
-            raise MalformedStreamError("the stream ended without message-finish", partial=self.partial)
+            raise MalformedStreamError(NO_END, partial=self.partial)
         return self._message
 
     def __await__(self) -> Generator[Any, None, AIMessage]:
         return self._finished().__await__()
 
     @property
-    def output(self) -> _Later[AIMessage]:
+    def output(self) -> Later[AIMessage]:
         """The assembled message, to be awaited."""
-        return _Later(self._finished)
+        return Later(self._finished)
 
     @property
-    def usage(self) -> _Later[UsageInfo | None]:
-        """The tokens used, to be awaited."""
-        return _Later(self._used)
+    def usage(self) -> Later[UsageInfo | None]:
+        """The tokens used, to be awaited: reads to the end."""
+        return Later(self._used)
 
     async def _used(self) -> UsageInfo | None:
-        while await self._more():
-            pass
-        return self._builder.usage
+        await self._drain()
+        return self._usage
 
     async def aclose(self) -> None:
-        """Stop: closes the connection, tells listeners once; a finished stream stays as it is."""
+        """Stop: closes the connection, tells listeners once; a finished stream stays as it is.
+
+        A task that waits for the next event is interrupted: it sees a `StreamClosedError`.
+        """
         if self._is_done:
             return
+        if self._turn is not None:
+            self._turn.is_closing = True
+        if not self._is_pulling:
+            await self._shut()
+            return
+        self._step.interrupt()
+        if not self._step.is_mine:
+            while self._is_pulling and not self._is_done:
+                await self._wait()
+
+    async def _shut(self) -> None:
         if self._events is not None:
             await self._events.aclose()
-        self.fail(_closed_error(self._turn) or self._where_closed())
+        self.fail(self._closed_error())
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,6 +1,7 @@
 """`BaseChatModel`: messages in, a message out; the public face of a `Turn`.
 
-An author implements one of `_events` (native, best), `_stream`, `_generate`, or an async twin; every public method works.
+An author implements one of `_events` (native, best), `_stream_chat_model_events`, `_stream`, `_generate`, or an async
+twin; every public method works.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from uuid import UUID
 
 from pydantic import Field
@@ -19,21 +20,30 @@ from weft._io import ASYNC, BLOCKING, IO
 from weft._run import Run
 from weft.callbacks.base import Callbacks
 from weft.exceptions import UsageError
-from weft.language_models import _sources
 from weft.language_models._turn import Turn
-from weft.language_models.base import BaseLanguageModel, LangSmithParams
+from weft.language_models.base import BaseLanguageModel, Params
 from weft.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
 from weft.language_models.request import ChatRequest, messages_of
 from weft.language_models.retry import RetryPolicy
 from weft.load import dumpd
-from weft.messages import AIMessage, BaseMessage
+from weft.messages import AIMessage, AnyMessage, BaseMessage, message_chunk_to_message
 from weft.messages._view import ChunkView
 from weft.messages.output_version import output_version
-from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult, RunInfo
-from weft.prompt_values import PromptValue
+from weft.outputs import (
+    ChatGeneration,
+    ChatGenerationChunk,
+    ChatResult,
+    LLMResult,
+    RunInfo,
+    merge_chat_generation_chunks,
+)
+from weft.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from weft.protocol.events import Event
 from weft.rate_limiters import BaseRateLimiter
+from weft.runnables._opening import Opening
 from weft.runnables._trace import NOTHING, add_up
+
+__all__ = ["BaseChatModel", "SimpleChatModel", "agenerate_from_stream", "generate_from_stream"]
 
 
 class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
@@ -53,10 +63,24 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     """True: stream methods give the whole answer at once. "tool_calling": only when tools are given."""
     output_version: str | None = Field(default=None)
     """Shape of `content`: "v0" (text as a string where nothing is lost) or "v1" (always content blocks)."""
-    retry_on_error: RetryPolicy | bool | int | dict[str, Any] = Field(default=True, exclude=True)
+    retry_on_error: RetryPolicy | bool | int | Params = Field(default=True, exclude=True)
     """Whether and how a failed request is tried again before anything was delivered."""
 
     _kind: ClassVar[Any] = "llm"
+    _usage_mode: ClassVar[Literal["sum", "last"]] = "sum"
+    """How the usage on an author's chunks adds up: "last" where the provider sends running totals (T59)."""
+
+    if TYPE_CHECKING:
+
+        def stream_v2(
+            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+        ) -> ChatModelStream:
+            """Answer as a stream of content-block events with projections; nothing happens before it is read."""
+
+        async def astream_v2(
+            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+        ) -> AsyncChatModelStream:
+            """Answer as a stream of content-block events with projections; nothing happens before it is read."""
 
     # -- what an author writes: one of these
 
@@ -65,22 +89,38 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         yield
 
     def _generate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
     ) -> ChatResult:
         raise NotImplementedError(f"{type(self).__name__} has no `_generate`")
 
     async def _agenerate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
     ) -> ChatResult:
         raise NotImplementedError(f"{type(self).__name__} has no `_agenerate`")
 
     def _stream(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_stream`")
 
     def _astream(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_astream`")
 
@@ -107,19 +147,18 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             await self.rate_limiter.aacquire(blocking=True)
 
     async def _tell_start(self, request: ChatRequest, run: Run) -> None:
-        params = {**self._get_invocation_params(request.stop, **request.options)}
         await run.begin(
             "llm",
             "on_chat_model_start",
             dumpd(self),
-            [request.messages],
-            invocation_params=params,
+            [list(request.messages)],
+            invocation_params=self._get_invocation_params(request.stop, **request.options),
             options={"stop": request.stop, **request.options},
             name=run.get("run_name") or self.get_name(),
             batch_size=1,
         )
 
-    def _streaming_disabled(self, options: dict[str, Any]) -> bool:
+    def _streaming_disabled(self, options: Params) -> bool:
         if self.disable_streaming is True:
             return True
         return self.disable_streaming == "tool_calling" and bool(options.get("tools"))
@@ -132,32 +171,20 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     def _output_version(self) -> Literal["v0", "v1"]:
         return output_version(self.output_version)
 
-    @property
-    def _llm_type(self) -> str:
-        return type(self).__name__.lower()
+    def _ls_type(self) -> str:
+        return "chat"
+
+    def _convert_input(self, model_input: Any) -> PromptValue:
+        if isinstance(model_input, PromptValue):
+            return model_input
+        if isinstance(model_input, str):
+            return StringPromptValue(text=model_input)
+        return ChatPromptValue(messages=messages_of(model_input))
 
     @property
-    def _provider(self) -> str | None:
-        """The name of the provider, for errors and traces."""
-        return None
-
-    @property
-    def _model_name(self) -> str | None:
-        named = getattr(self, "model", None) or getattr(self, "model_name", None)
-        return named if isinstance(named, str) else None
-
-    def _get_invocation_params(self, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
-        return {**self._identifying_params, "_type": self._llm_type, "stop": stop, **kwargs}
-
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        params: LangSmithParams = {"ls_model_type": "chat"}
-        if self._provider:
-            params["ls_provider"] = self._provider
-        if self._model_name:
-            params["ls_model_name"] = self._model_name
-        if stop:
-            params["ls_stop"] = stop
-        return params
+    def OutputType(self) -> Any:
+        """A message."""
+        return AnyMessage
 
     # -- views of a turn
 
@@ -175,7 +202,9 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
                 if chunk is not None:
                     yield chunk
 
-    async def _traced_transform(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    async def _traced_transform(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         whole = await add_up(inputs)
         if whole is NOTHING:
             return
@@ -183,44 +212,50 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             async for chunk in chunks:
                 yield chunk
 
-    def stream_v2(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> ChatModelStream:
-        """Answer as a stream of content-block events with projections; nothing happens before it is read."""
-        return ChatModelStream.of_turn(Turn(self, input, Run.blocking(config, kwargs), stream=True))
-
-    async def astream_v2(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncChatModelStream:
-        """Answer as a stream of content-block events with projections; nothing happens before it is read."""
-        return AsyncChatModelStream.of_turn(Turn(self, input, Run.asynchronous(config, kwargs), stream=True))
+    def _open_stream_v2(self, opening: Opening) -> ChatModelStream | AsyncChatModelStream:
+        turn = Turn.opened(self, opening)
+        return ChatModelStream(turn) if opening.io.blocking else AsyncChatModelStream(turn)
 
     # -- many prompts at once
 
     async def _generate_each(
-        self, prompts: list[list[BaseMessage]], io: IO, config: dict[str, Any], kwargs: dict[str, Any]
+        self, prompts: list[list[BaseMessage]], io: IO, config: Params, kwargs: Params
     ) -> LLMResult:
         given = {key: value for key, value in config.items() if value is not None}
-        runs = [Run.root(io, given, kwargs) for _ in prompts]  # type: ignore[arg-type]
-        for run in runs[1:]:
-            run.given = {key: value for key, value in run.given.items() if key != "run_id"}  # type: ignore[assignment]
-        turns = [Turn(self, prompt, run, stream=False) for prompt, run in zip(prompts, runs, strict=True)]
+        rest = {
+            key: value for key, value in given.items() if key != "run_id"
+        }  # it names one run: the first
+        turns = [
+            Turn(
+                self,
+                prompt,
+                Run.root(io, _config(given if not place else rest), kwargs),
+                stream=False,
+            )
+            for place, prompt in enumerate(prompts)
+        ]
         results: list[ChatResult | None] = [None] * len(turns)
         limit = 1 if io.blocking else None
-        async with aclosing(io.as_completed(lambda turn: turn.answer(), turns, limit=limit)) as outcomes:
+        failed: BaseException | None = None
+        async with aclosing(
+            io.as_completed(lambda turn: turn.answer(), turns, limit=limit)
+        ) as outcomes:
             async for place, value, error in outcomes:
-                if error is not None:
-                    raise error
-                results[place] = value
+                results[place], failed = value, failed or error
+                if failed is not None and io.blocking:
+                    break
+        if failed is not None:
+            raise failed
         return self._llm_result([one for one in results if one is not None], turns)
 
     def _llm_result(self, results: list[ChatResult], turns: list[Turn]) -> LLMResult:
         output = self._combine_llm_outputs([result.llm_output for result in results])
         told = LLMResult(generations=[result.generations for result in results], llm_output=output)
         ids = [turn.run.id for turn in turns if turn.run.id is not None]
-        if ids:
-            told.run = [RunInfo(run_id=one) for one in ids]
+        told.run = [RunInfo(run_id=one) for one in ids] or None
         return told
 
-    def _combine_llm_outputs(self, outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
+    def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
         return {}
 
     def generate(
@@ -230,13 +265,19 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         callbacks: Callbacks = None,
         *,
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: Params | None = None,
         run_name: str | None = None,
         run_id: UUID | None = None,
         **kwargs: Any,
     ) -> LLMResult:
         """Answer several conversations; every generation of each is kept."""
-        config = {"callbacks": callbacks, "tags": tags, "metadata": metadata, "run_name": run_name, "run_id": run_id}
+        config = {
+            "callbacks": callbacks,
+            "tags": tags,
+            "metadata": metadata,
+            "run_name": run_name,
+            "run_id": run_id,
+        }
         return drive(self._generate_each(messages, BLOCKING, config, _with_stop(kwargs, stop)))
 
     async def agenerate(
@@ -246,44 +287,96 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         callbacks: Callbacks = None,
         *,
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: Params | None = None,
         run_name: str | None = None,
         run_id: UUID | None = None,
         **kwargs: Any,
     ) -> LLMResult:
         """Answer several conversations at once; every generation of each is kept."""
-        config = {"callbacks": callbacks, "tags": tags, "metadata": metadata, "run_name": run_name, "run_id": run_id}
+        config = {
+            "callbacks": callbacks,
+            "tags": tags,
+            "metadata": metadata,
+            "run_name": run_name,
+            "run_id": run_id,
+        }
         return await self._generate_each(messages, ASYNC, config, _with_stop(kwargs, stop))
 
     def generate_prompt(
-        self, prompts: list[PromptValue], stop: list[str] | None = None, callbacks: Callbacks = None, **kwargs: Any
+        self,
+        prompts: list[PromptValue],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
     ) -> LLMResult:
         """Answer several prompts."""
-        return self.generate([prompt.to_messages() for prompt in prompts], stop, callbacks, **kwargs)
+        return self.generate(
+            [prompt.to_messages() for prompt in prompts], stop, callbacks, **kwargs
+        )
 
     async def agenerate_prompt(
-        self, prompts: list[PromptValue], stop: list[str] | None = None, callbacks: Callbacks = None, **kwargs: Any
+        self,
+        prompts: list[PromptValue],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
     ) -> LLMResult:
         """Answer several prompts at once."""
-        return await self.agenerate([prompt.to_messages() for prompt in prompts], stop, callbacks, **kwargs)
+        return await self.agenerate(
+            [prompt.to_messages() for prompt in prompts], stop, callbacks, **kwargs
+        )
 
 
 class SimpleChatModel(BaseChatModel):
     """A chat model whose author writes `_call`: messages in, text out."""
 
     def _call(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
     ) -> str:
         raise NotImplementedError(f"{type(self).__name__} must implement `_call`")
 
     def _generate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
     ) -> ChatResult:
         text = self._call(messages, stop=stop, run_manager=run_manager, **kwargs)
         if not isinstance(text, str):
-            raise UsageError(f"{type(self).__name__}._call must return text, not {type(text).__name__}")
+            raise UsageError(
+                f"{type(self).__name__}._call must return text, not {type(text).__name__}"
+            )
         return ChatResult(generations=[ChatGeneration(message=AIMessage(content=text))])
 
 
-def _with_stop(kwargs: dict[str, Any], stop: list[str] | None) -> dict[str, Any]:
+def generate_from_stream(stream: Iterator[ChatGenerationChunk]) -> ChatResult:
+    """Add up an author's chunks: `_generate` for a model that only streams."""
+    return _added_up(list(stream))
+
+
+async def agenerate_from_stream(stream: AsyncIterator[ChatGenerationChunk]) -> ChatResult:
+    """Add up an author's chunks: `_agenerate` for a model that only streams."""
+    return _added_up([chunk async for chunk in stream])
+
+
+def _added_up(chunks: list[ChatGenerationChunk]) -> ChatResult:
+    whole = merge_chat_generation_chunks(chunks)
+    if whole is None:
+        raise UsageError("the stream gave no chunk at all")
+    message = message_chunk_to_message(whole.message)
+    return ChatResult(
+        generations=[ChatGeneration(message=message, generation_info=whole.generation_info)]
+    )
+
+
+def _config(values: Params) -> RunnableConfig:
+    return cast("RunnableConfig", values)
+
+
+def _with_stop(kwargs: Params, stop: list[str] | None) -> Params:
     return kwargs if stop is None else {**kwargs, "stop": stop}

@@ -19,7 +19,9 @@ def is_openai_data_block(block: Mapping[str, Any], filter_: DataKind | None = No
         return is_image and isinstance(image, Mapping) and isinstance(image.get("url"), str)
     if kind == "input_audio":
         audio = block.get("input_audio")
-        has_all = isinstance(audio, Mapping) and bool(audio.get("data")) and bool(audio.get("format"))
+        has_all = (
+            isinstance(audio, Mapping) and bool(audio.get("data")) and bool(audio.get("format"))
+        )
         return filter_ in (None, "audio") and has_all
     if kind == "file":
         file = block.get("file")

@@ -48,7 +48,9 @@ class _InTurn(BaseChatModel):
         *,
         keep_errors: bool,
     ) -> list[Any]:
-        one_at_a_time = config if isinstance(config, list) else {**(config or {}), "max_concurrency": 1}
+        one_at_a_time = (
+            config if isinstance(config, list) else {**(config or {}), "max_concurrency": 1}
+        )
         if isinstance(one_at_a_time, list):
             one_at_a_time = [{**(one or {}), "max_concurrency": 1} for one in one_at_a_time]
         return await super()._run_each(
@@ -118,7 +120,7 @@ class FakeListChatModel(_InTurn):
                 raise FakeListChatModelError(f"failed at piece {place}, as asked")
             for event in writer.text(piece):
                 yield event
-        for event in writer.finish("stop"):
+        for event in writer.finish():
             yield event
 
 
@@ -270,7 +272,6 @@ def _chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:
 
 
 def _slices_of(call: dict[str, Any], place: int) -> Iterator[AIMessageChunk]:
-
 
     pieces = re.split(r"(,)", json.dumps(call["args"]))
     opener = {"name": call["name"], "args": "", "id": call["id"], "index": place}

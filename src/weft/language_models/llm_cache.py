@@ -21,6 +21,7 @@ __all__ = [
     "update_cache",
 ]
 
+Choice = BaseCache | bool | None
 F = TypeVar("F", bound=Callable[..., Any])
 Found = tuple[dict[int, list[Generation]], str, list[int], list[str]]
 
@@ -28,7 +29,7 @@ FIRST_WAIT, LONGEST_WAIT = 4.0, 10.0
 """Seconds between two tries: doubled each time, within these."""
 
 
-def _chosen(cache: BaseCache | bool | None) -> BaseCache | None:  # noqa: FBT001
+def _chosen(cache: Choice) -> BaseCache | None:
     if isinstance(cache, BaseCache):
         return cache
     if cache is False:
@@ -39,9 +40,7 @@ def _chosen(cache: BaseCache | bool | None) -> BaseCache | None:  # noqa: FBT001
     return chosen
 
 
-async def _get(
-    io: IO, params: dict[str, Any], prompts: list[str], cache: BaseCache | bool | None
-) -> Found:
+async def _get(io: IO, params: dict[str, Any], prompts: list[str], cache: Choice) -> Found:
     key = str(sorted(params.items()))
     chosen = _chosen(cache)
     existing: dict[int, list[Generation]] = {}
@@ -60,7 +59,7 @@ async def _get(
 
 async def _put(
     io: IO,
-    cache: BaseCache | bool | None,
+    cache: Choice,
     existing: dict[int, list[Generation]],
     key: str,
     missing: list[int],
@@ -82,7 +81,7 @@ async def _put(
 def get_prompts(
     params: dict[str, Any],
     prompts: list[str],
-    cache: BaseCache | bool | None = None,  # noqa: FBT001
+    cache: Choice = None,
 ) -> Found:
     """Give the answers a cache has, its key, and the places and texts of the prompts it has not."""
     return drive(_get(BLOCKING, params, prompts, cache))
@@ -91,14 +90,14 @@ def get_prompts(
 async def aget_prompts(
     params: dict[str, Any],
     prompts: list[str],
-    cache: BaseCache | bool | None = None,  # noqa: FBT001
+    cache: Choice = None,
 ) -> Found:
     """Give the answers a cache has, its key, and the places and texts of the prompts it has not."""
     return await _get(ASYNC, params, prompts, cache)
 
 
 def update_cache(
-    cache: BaseCache | bool | None,  # noqa: FBT001
+    cache: Choice,
     existing_prompts: dict[int, list[Generation]],
     llm_string: str,
     missing_prompt_idxs: list[int],
@@ -107,12 +106,14 @@ def update_cache(
 ) -> dict[str, Any] | None:
     """Keep new answers in a cache, and add them to those it had."""
     return drive(
-        _put(BLOCKING, cache, existing_prompts, llm_string, missing_prompt_idxs, new_results, prompts)
+        _put(
+            BLOCKING, cache, existing_prompts, llm_string, missing_prompt_idxs, new_results, prompts
+        )
     )
 
 
 async def aupdate_cache(
-    cache: BaseCache | bool | None,  # noqa: FBT001
+    cache: Choice,
     existing_prompts: dict[int, list[Generation]],
     llm_string: str,
     missing_prompt_idxs: list[int],

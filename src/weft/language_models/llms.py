@@ -18,7 +18,6 @@ from weft._config import Configs, RunnableConfig
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
 from weft._run import Run
-from weft.callbacks.base import Callbacks
 from weft.exceptions import UsageError
 from weft.language_models._cache import Kept, cache_in_force
 from weft.language_models._terminal import tell_terminal
@@ -455,11 +454,11 @@ def _is_plain(item: Any) -> bool:
     return isinstance(item, str) or (hasattr(item, "on_llm_end") and not hasattr(item, "handlers"))
 
 
-def _column(
-    value: PerPrompt, count: int, is_per_prompt: Callable[[PerPrompt], bool]
-) -> list[Any]:
+def _column(value: PerPrompt, count: int, is_per_prompt: Callable[[PerPrompt], bool]) -> list[Any]:
     if isinstance(value, list) and value and is_per_prompt(value):
         if len(value) != count:
-            raise UsageError(f"one value per prompt is needed: {count} prompts, {len(value)} values")
+            raise UsageError(
+                f"one value per prompt is needed: {count} prompts, {len(value)} values"
+            )
         return value
     return [value] * count

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weft.exceptions import UsageError
-from weft.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages, get_buffer_string
+from weft.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    convert_to_messages,
+    get_buffer_string,
+)
 from weft.prompt_values import PromptValue
 
 CallOptions = dict[str, Any]
 """Keyword arguments of a call: tools, tool_choice, response_format, temperature, and what a provider knows besides."""
+
+
+def _nothing(**_: Any) -> None:
+    return None
 
 
 @dataclass(slots=True)
@@ -29,6 +39,8 @@ class ChatRequest:
     """What was changed or left out on the way to the wire; ends up in `response_metadata["lost"]`."""
     others: list[AIMessage] = field(default_factory=list, compare=False)
     """Further answers to the same request (`n` above 1), put here while it is answered."""
+    note: Callable[..., None] = field(default=_nothing, compare=False, repr=False)
+    """Called by a source that breaks, with the `usage` and `metadata` it had heard: for the partial message."""
 
     def replace(self, **changes: Any) -> ChatRequest:
         """Copy with some fields changed."""

@@ -47,9 +47,13 @@ class RetryPolicy:
             return cls(max_retries=value)
         if isinstance(value, Mapping):
             known = {_snake(key): one for key, one in value.items()}
-            known["max_retries"] = known.pop("retries", known.get("max_retries", DEFAULT_POLICY.max_retries))
+            known["max_retries"] = known.pop(
+                "retries", known.get("max_retries", DEFAULT_POLICY.max_retries)
+            )
             return cls(**known)
-        raise UsageError(f"retry_on_error is a RetryPolicy, a bool, a number or a dict, not {value!r}")
+        raise UsageError(
+            f"retry_on_error is a RetryPolicy, a bool, a number or a dict, not {value!r}"
+        )
 
     def delay(self, attempt: int, error: BaseException | None = None) -> float:
         """Give the seconds to wait after the failed attempt number `attempt` (from 1)."""
@@ -61,7 +65,11 @@ class RetryPolicy:
 
     def allows(self, error: BaseException, attempt: int) -> bool:
         """Whether the failed attempt number `attempt` may be followed by another."""
-        if attempt > self.max_retries or not isinstance(error, ModelError) or not error.is_retryable:
+        if (
+            attempt > self.max_retries
+            or not isinstance(error, ModelError)
+            or not error.is_retryable
+        ):
             return False
         if error.retry_after is not None and error.retry_after > self.retry_after_cap:
             return False
