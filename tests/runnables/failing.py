@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import Field
+
 from weft.language_models.chat_models import BaseChatModel
 from weft.messages import AIMessage, BaseMessage
 from weft.outputs import ChatGeneration, ChatResult
@@ -49,8 +51,8 @@ def stream_failing(times: int, at: int, pieces: list[str]) -> tuple[Any, list[li
 class Model(BaseChatModel):
     """A model that raises the given errors, one for each request, and then answers."""
 
-    errors: list[Any] = []
-    requests: list[str] = []
+    errors: list[Any] = Field(default_factory=list)
+    requests: list[str] = Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:

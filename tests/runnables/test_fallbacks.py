@@ -11,7 +11,12 @@ from tests.runnables.failing import Model, stream_failing
 from tests.runnables.recording import Recorder
 from weft.exceptions import ModelAuthenticationError, UsageError
 from weft.load import dumpd
-from weft.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough, RunnableWithFallbacks
+from weft.runnables import (
+    ConfigurableField,
+    RunnableLambda,
+    RunnablePassthrough,
+    RunnableWithFallbacks,
+)
 
 
 def fail(_: Any) -> Any:

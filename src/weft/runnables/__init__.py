@@ -1,7 +1,7 @@
 """Runnables: units of work that compose with `|`."""
 
 from weft._config import RunnableConfig, ensure_config, get_config_list, merge_configs, patch_config
-from weft.runnables._verbs import as_runnable as _as_runnable
+from weft.runnables import _verbs as _verbs  # lets verbs of messages be steps
 from weft.runnables.base import Runnable
 from weft.runnables.binding import RunnableBinding
 from weft.runnables.branch import RunnableBranch

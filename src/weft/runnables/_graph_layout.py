@@ -12,6 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import floor
 
 from weft.exceptions import UsageError
 from weft.runnables.graph import Edge
@@ -64,7 +65,7 @@ class Layout:
 
 def left_of(item: Item) -> int:
     """The first column of an item."""
-    return round(item.center - (item.width - 1) / 2)
+    return floor(item.center - (item.width - 1) / 2 + 0.5)
 
 
 def right_of(item: Item) -> int:

@@ -1,0 +1,275 @@
+"""Settings and choices that the config of a call makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.runnables.recording import Recorder
+from weft._drive import drive_each
+from weft._run import Run
+from weft.exceptions import UsageError
+from weft.language_models.fake_chat_models import FakeListChatModel
+from weft.load import dumpd
+from weft.runnables import (
+    ConfigurableField,
+    ConfigurableFieldMultiOption,
+    ConfigurableFieldSingleOption,
+    ConfigurableFieldSpec,
+    Runnable,
+    RunnableLambda,
+    RunnableParallel,
+    RunnableSerializable,
+)
+from weft.runnables._opening import Opening
+from weft.runnables.configurable import (
+    DynamicRunnable,
+    RunnableConfigurableAlternatives,
+    RunnableConfigurableFields,
+    make_options_spec,
+    prefix_config_spec,
+)
+
+
+class Greet(RunnableSerializable[str, str]):
+    """Greets, in a way that can be set."""
+
+    word: str = "hello"
+    mark: str = ""
+    """The end."""
+
+    async def _once(self, input: str, run: Run) -> str:
+        return f"{self.word} {input}{self.mark}"
+
+    def shouting(self) -> Runnable[str, str]:
+        return self | RunnableLambda(str.upper)
+
+    def length(self) -> int:
+        return len(self.word)
+
+
+WORD = ConfigurableField(id="word", name="Word", description="How to greet")
+GREET: Any = Greet().configurable_fields(word=WORD)
+
+
+def chosen(**values: Any) -> Any:
+    return {"configurable": values}
+
+
+def test_a_setting_comes_from_the_config_of_the_call(call):
+    assert call.invoke(GREET, "ann") == "hello ann"
+    assert call.invoke(GREET, "ann", chosen(word="salut")) == "salut ann"
+    assert call.stream(GREET, "ann", chosen(word="salut")) == ["salut ann"]
+    assert call.transform(GREET, ["ann"], chosen(word="salut")) == ["salut ann"]
+    assert call.batch(GREET, ["a", "b"], [chosen(word="x"), chosen(word="y")]) == ["x a", "y b"]
+
+
+def test_with_config_gives_the_setting_and_the_call_wins(call):
+    french = GREET.with_config(configurable={"word": "salut"})
+
+    assert isinstance(french, DynamicRunnable)
+    assert call.invoke(french, "ann") == "salut ann"
+    assert call.invoke(french, "ann", chosen(word="ciao")) == "ciao ann"
+    assert call.invoke(GREET, "ann") == "hello ann"
+
+
+def test_a_config_around_a_chain_reaches_what_is_inside(call):
+    chain = RunnableLambda(lambda x: x) | RunnableParallel(a=GREET, b=GREET | RunnableLambda(str.upper))
+
+    assert call.invoke(chain.with_config(configurable={"word": "oh"}), "x") == {"a": "oh x", "b": "OH X"}
+
+
+def test_a_setting_that_does_not_exist_is_refused():
+    with pytest.raises(UsageError, match="no setting 'wrd' to configure; it has name, word, mark"):
+        Greet().configurable_fields(wrd=WORD)
+    with pytest.raises(UsageError, match="RunnableLambda has none"):
+        RunnableLambda(lambda x: x).configurable_fields(func=WORD)
+
+
+def test_a_value_of_the_wrong_type_is_refused(call):
+    with pytest.raises(ValueError, match="valid string"):
+        call.invoke(GREET, "ann", chosen(word=["no", "word"]))
+
+
+def test_more_settings_may_be_made_configurable_later(call):
+    both = GREET.configurable_fields(mark=ConfigurableField(id="mark"))
+
+    assert call.invoke(both, "ann", chosen(word="oh", mark="!")) == "oh ann!"
+    assert [spec.id for spec in both.config_specs] == ["mark", "word"]
+
+
+def test_a_setting_may_be_one_or_several_of_some_options(call):
+    one = Greet().configurable_fields(
+        word=ConfigurableFieldSingleOption(id="w", options={"en": "hello", "fr": "salut"}, default="fr")
+    )
+    several = FakeListChatModel(responses=["?"]).configurable_fields(
+        responses=ConfigurableFieldMultiOption(id="r", options={"a": "A", "b": "B"}, default=["a"])
+    )
+
+    assert call.invoke(one, "ann") == "salut ann"
+    assert call.invoke(one, "ann", chosen(w="en")) == "hello ann"
+    assert call.invoke(several, "?").text == "A"
+    assert call.invoke(several, "?", chosen(r=["b", "a"])).text == "B"
+    with pytest.raises(UsageError, match="knows no option 'de'; there are 'en', 'fr'"):
+        call.invoke(one, "ann", chosen(w="de"))
+    with pytest.raises(UsageError, match="takes a list of options"):
+        call.invoke(several, "?", chosen(r="b"))
+
+
+def test_models_are_configurable(call):
+    model: Any = FakeListChatModel(responses=["a"], callbacks=[], tags=["kept"]).configurable_fields(
+        responses=ConfigurableField(id="r")
+    )
+
+    assert call.invoke(model, "?", chosen(r=["b"])).text == "b"
+    assert "".join(piece.text for piece in call.stream(model, "?", chosen(r=["cd"]))) == "cd"
+    assert model.prepare(chosen(r=["b"]))[0].tags == ["kept"]
+
+
+ALTERNATIVES: Any = Greet().configurable_alternatives(
+    ConfigurableField(id="who"),
+    default_key="polite",
+    rude=RunnableLambda(lambda name: f"what, {name}?"),
+    made=lambda: Greet(word="made for"),
+)
+
+
+def test_an_alternative_comes_from_the_config_of_the_call(call):
+    assert call.invoke(ALTERNATIVES, "ann") == "hello ann"
+    assert call.invoke(ALTERNATIVES, "ann", chosen(who="polite")) == "hello ann"
+    assert call.invoke(ALTERNATIVES, "ann", chosen(who="rude")) == "what, ann?"
+    assert call.invoke(ALTERNATIVES, "ann", chosen(who="made")) == "made for ann"
+    assert call.stream(ALTERNATIVES, "ann", chosen(who="rude")) == ["what, ann?"]
+
+
+def test_an_unknown_alternative_is_refused_by_name(call):
+    with pytest.raises(UsageError, match="knows no alternative 'shy'; there are 'polite', 'rude', 'made'"):
+        call.invoke(ALTERNATIVES, "ann", chosen(who="shy"))
+
+
+def test_alternatives_have_settings_of_their_own(call):
+    nested = Greet().configurable_fields(word=WORD).configurable_alternatives(
+        ConfigurableField(id="who"), loud=Greet(mark="!").configurable_fields(word=WORD)
+    )
+
+    assert call.invoke(nested, "ann", chosen(word="oh")) == "oh ann"
+    assert call.invoke(nested, "ann", chosen(word="oh", who="loud")) == "oh ann!"
+
+
+def test_prefixed_keys_tell_the_settings_of_alternatives_apart(call):
+    field = ConfigurableField(id="word")
+    nested = Greet(word="a").configurable_fields(word=field).configurable_alternatives(
+        ConfigurableField(id="who"), prefix_keys=True, b=Greet(word="b").configurable_fields(word=field)
+    )
+    values = {"who==default/word": "x", "who==b/word": "y"}
+
+    assert call.invoke(nested, "ann", chosen(**values)) == "x ann"
+    assert call.invoke(nested, "ann", chosen(who="b", **values)) == "y ann"
+    assert [spec.id for spec in nested.config_specs] == ["who", "who==b/word", "who==default/word"]
+
+
+def test_settings_of_the_default_can_be_made_configurable_after_the_alternatives(call):
+    more = ALTERNATIVES.configurable_fields(word=WORD)
+
+    assert call.invoke(more, "ann", chosen(word="oh")) == "oh ann"
+    assert call.invoke(more, "ann", chosen(word="oh", who="rude")) == "what, ann?"
+
+
+def test_it_is_no_run_of_its_own(call):
+    recorder = Recorder()
+
+    call.invoke(GREET, "ann", {"callbacks": [recorder], "run_name": "mine", **chosen(word="oh")})
+
+    assert recorder.names() == ["mine"]
+    recorder.check()
+
+
+def test_specs_and_schemas_say_what_can_be_chosen():
+    assert GREET.config_specs == [
+        ConfigurableFieldSpec(id="word", annotation=str, name="Word", description="How to greet", default="hello")
+    ]
+    schema = GREET.get_config_jsonschema()["$defs"]["Configurable"]["properties"]["word"]
+    assert schema == {"default": "hello", "description": "How to greet", "title": "Word", "type": "string"}
+    which = ALTERNATIVES.get_config_jsonschema()["$defs"]["who"]
+    assert which["enum"] == ["rude", "made", "polite"]
+    (spec,) = ALTERNATIVES.config_specs
+    assert (spec.id, spec.default) == ("who", "polite")
+    assert ALTERNATIVES.get_input_schema(chosen(who="made")) is Greet().get_input_schema()
+    assert GREET.InputType is str
+
+
+def test_shared_fields_get_no_prefix():
+    shared = ConfigurableFieldSpec(id="a", annotation=str, is_shared=True)
+
+    assert prefix_config_spec(shared, "p").id == "a"
+    assert prefix_config_spec(shared._replace(is_shared=False), "p").id == "p/a"
+    option = ConfigurableFieldSingleOption(id="o", options={"x": 1}, default="x")
+    assert make_options_spec(option, "D") == make_options_spec(option, "D")
+    assert make_options_spec(option, "D").description == "D"
+
+
+def test_attributes_and_methods_are_those_of_what_runs():
+    french = GREET.with_config(configurable={"word": "bonjour"})
+
+    assert french.word == "bonjour"
+    assert french.length() == 7
+    with pytest.raises(AttributeError):
+        french.no_such_thing  # noqa: B018
+
+
+def test_a_runnable_that_a_method_gives_stays_configurable(call):
+    shouting = GREET.shouting()
+
+    assert call.invoke(shouting, "ann") == "HELLO ANN"
+    assert call.invoke(shouting, "ann", chosen(word="oh")) == "OH ANN"
+    assert call.invoke(shouting.with_config(configurable={"word": "hm"}), "ann") == "HM ANN"
+    assert [spec.id for spec in shouting.config_specs] == ["word"]
+    kept = GREET.with_config(configurable={"word": "kept"}).shouting()
+    assert call.invoke(kept, "ann") == "KEPT ANN"
+
+
+def test_stream_v2_is_the_chosen_models_own():
+    class Speaker(Greet):
+        def _open_stream_v2(self, opening: Opening) -> Any:
+            async def events() -> Any:
+                value, run = await opening.begin()
+                yield self.word
+                yield value
+                yield run.configurable
+
+            return drive_each(events())
+
+    speaker = Speaker().configurable_fields(word=WORD)
+    chain = RunnableLambda(str.upper) | speaker.with_config(configurable={"word": "oh"})
+
+    assert list(chain.stream_v2("ann")) == ["oh", "ANN", {"word": "oh"}]
+    assert next(iter(speaker.stream_v2("ann", chosen(word="ah")))) == "ah"
+
+
+def test_prepare_gives_the_runnable_and_its_config():
+    runnable, config = GREET.with_config(tags=["t"]).prepare(chosen(word="oh"))
+
+    assert runnable == Greet(word="oh")
+    assert config["tags"] == ["t"]
+    assert config["configurable"] == {"word": "oh"}
+
+
+def test_it_can_be_dumped_and_shown():
+    assert dumpd(GREET)["id"] == ["weft", "runnables", "RunnableConfigurableFields"]
+    assert isinstance(GREET, RunnableConfigurableFields)
+    assert isinstance(ALTERNATIVES, RunnableConfigurableAlternatives)
+    assert repr(GREET).startswith("RunnableConfigurableFields(default=Greet(")
+
+
+def test_a_broken_generator_inside_leaves_nothing_behind(call, no_leaks):
+    def speak(inputs: Iterator[str]) -> Iterator[str]:
+        yield "a"
+        raise ValueError("broken")
+
+    from weft.runnables import RunnableGenerator
+
+    chain = RunnableGenerator(speak).configurable_alternatives(ConfigurableField(id="w"), b=RunnableGenerator(speak))
+    with pytest.raises(ValueError, match="broken"):
+        call.stream(chain, "x", chosen(w="b"))

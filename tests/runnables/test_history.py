@@ -1,0 +1,284 @@
+"""`RunnableWithMessageHistory`: what goes in, what is kept, and when nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.runnables.recording import Recorder
+from weft._drive import drive_each
+from weft.chat_history import BaseChatMessageHistory, InMemoryChatMessageHistory
+from weft.exceptions import StoreError, UsageError
+from weft.language_models.fake_chat_models import FakeListChatModel
+from weft.messages import AIMessage, AIMessageChunk, HumanMessage
+from weft.runnables import (
+    ConfigurableFieldSpec,
+    Runnable,
+    RunnableGenerator,
+    RunnableLambda,
+    RunnableWithMessageHistory,
+)
+from weft.runnables._opening import Opening
+
+CONFIG: Any = {"configurable": {"session_id": "ann"}}
+
+
+class Kept(dict[str, InMemoryChatMessageHistory]):
+    """Conversations by session."""
+
+    def of(self, session_id: str) -> InMemoryChatMessageHistory:
+        return self.setdefault(session_id, InMemoryChatMessageHistory())
+
+    def texts(self, session_id: str = "ann") -> list[tuple[str, str]]:
+        return [(message.type, message.text) for message in self.of(session_id).messages]
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+def echo(messages: list[Any]) -> str:
+    return " ".join(message.text for message in messages)
+
+
+def test_earlier_messages_go_in_and_new_ones_are_kept(call, kept):
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of)
+
+    assert call.invoke(chain, "one", CONFIG) == "one"
+    assert call.invoke(chain, [HumanMessage("two")], CONFIG) == "one one two"
+    assert call.invoke(chain, HumanMessage("three"), {"configurable": {"session_id": "bob"}}) == "three"
+    assert kept.texts() == [("human", "one"), ("ai", "one"), ("human", "two"), ("ai", "one one two")]
+    assert kept.texts("bob") == [("human", "three"), ("ai", "three")]
+
+
+def test_the_history_has_a_place_of_its_own_in_a_dict(call, kept):
+    seen: list[Any] = []
+
+    def answer(given: dict[str, Any]) -> AIMessage:
+        seen.append((given["question"], [m.text for m in given["history"]]))
+        return AIMessage("sure")
+
+    chain = RunnableWithMessageHistory(
+        RunnableLambda(answer), kept.of, input_messages_key="question", history_messages_key="history"
+    )
+    call.invoke(chain, {"question": "a?"}, CONFIG)
+    call.invoke(chain, {"question": "b?"}, CONFIG)
+
+    assert seen == [("a?", []), ("b?", ["a?", "sure"])]
+    assert kept.texts() == [("human", "a?"), ("ai", "sure"), ("human", "b?"), ("ai", "sure")]
+
+
+def test_without_a_place_the_history_comes_before_the_new_messages(call, kept):
+    chain = RunnableWithMessageHistory(
+        RunnableLambda(lambda given: {"answer": [AIMessage(echo(given["said"]))], "other": 1}),
+        kept.of,
+        input_messages_key="said",
+        output_messages_key="answer",
+    )
+
+    call.invoke(chain, {"said": "a"}, CONFIG)
+    assert call.invoke(chain, {"said": "b"}, CONFIG)["answer"][0].text == "a a b"
+
+
+def test_a_model_remembers_and_a_streamed_answer_is_kept_once(call, kept):
+    chain = RunnableWithMessageHistory(FakeListChatModel(responses=["hello you"]), kept.of)
+
+    pieces = call.stream(chain, "hi", CONFIG)
+
+    assert "".join(piece.text for piece in pieces) == "hello you"
+    assert kept.texts() == [("human", "hi"), ("ai", "hello you")]
+    answer = kept.of("ann").messages[-1]
+    assert type(answer) is AIMessage, "a whole message, not a chunk"
+
+
+def test_E6_when_the_answer_fails_nothing_is_kept(call, kept):
+    def break_off(inputs: Iterator[Any]) -> Iterator[str]:
+        yield "half an "
+        raise ValueError("broken")
+
+    for broken in (RunnableLambda(lambda messages: 1 / 0), RunnableGenerator(break_off)):
+        chain = RunnableWithMessageHistory(broken, kept.of)
+        with pytest.raises((ValueError, ZeroDivisionError)):
+            call.stream(chain, "hi", CONFIG)
+        with pytest.raises((ValueError, ZeroDivisionError)):
+            call.invoke(chain, "hi", CONFIG)
+
+    assert kept.texts() == []
+
+
+def test_E6_a_stream_that_is_closed_early_keeps_nothing(kept):
+    chain = RunnableWithMessageHistory(FakeListChatModel(responses=["hello"]), kept.of)
+
+    stream = chain.stream("hi", CONFIG)
+    next(stream)
+    stream.close()
+
+    assert kept.texts() == []
+
+
+def test_E6_an_incomplete_answer_is_kept_with_its_mark(call, kept):
+    chain = RunnableWithMessageHistory(
+        RunnableLambda(lambda messages: AIMessage("half an", status="incomplete")), kept.of
+    )
+
+    call.invoke(chain, "hi", CONFIG)
+
+    assert kept.of("ann").messages[-1].status == "incomplete"
+
+
+def test_FK03_a_history_that_fails_is_heard(call):
+    class Full(BaseChatMessageHistory):
+        messages = ()  # type: ignore[assignment]
+
+        def add_messages(self, messages: Any) -> None:
+            raise StoreError("disk full")
+
+        def clear(self) -> None:
+            """Nothing to forget."""
+
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), lambda session_id: Full())
+
+    with pytest.raises(StoreError, match="disk full"):
+        call.invoke(chain, "hi", CONFIG)
+    with pytest.raises(StoreError, match="disk full"):
+        call.stream(chain, "hi", CONFIG)
+
+
+def test_a_conversation_may_be_named_by_several_values(call, kept):
+    specs = [ConfigurableFieldSpec(id=key, annotation=str, is_shared=True) for key in ("user", "topic")]
+    chain = RunnableWithMessageHistory(
+        RunnableLambda(echo), lambda user, topic: kept.of(f"{user}/{topic}"), history_factory_config=specs
+    )
+
+    call.invoke(chain, "hi", {"configurable": {"user": "ann", "topic": "cats"}})
+
+    assert list(kept) == ["ann/cats"]
+    assert [spec.id for spec in chain.config_specs] == ["topic", "user"]
+    with pytest.raises(UsageError, match="lacks 'topic'"):
+        call.invoke(chain, "hi", {"configurable": {"user": "ann"}})
+
+
+def test_a_single_value_may_have_any_name(call, kept):
+    spec = ConfigurableFieldSpec(id="thread", annotation=str)
+    by_place = RunnableWithMessageHistory(RunnableLambda(echo), lambda x: kept.of(x), history_factory_config=[spec])
+    by_name = RunnableWithMessageHistory(
+        RunnableLambda(echo), lambda *, thread: kept.of(thread), history_factory_config=[spec]
+    )
+
+    for chain in (by_place, by_name):
+        call.invoke(chain, "hi", {"configurable": {"thread": "t"}})
+    assert len(kept.texts("t")) == 4
+
+
+@pytest.mark.parametrize("config", [None, {}, {"configurable": {"other": 1}}])
+def test_a_call_that_names_no_conversation_is_refused(call, kept, config):
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of)
+
+    with pytest.raises(UsageError, match="lacks 'session_id'; call it with config="):
+        call.invoke(chain, "hi", config)
+
+
+def test_wrong_inputs_and_outputs_say_which_key_to_set(call, kept):
+    chain = RunnableWithMessageHistory(RunnableLambda(lambda _: {"a": 1, "b": 2}), kept.of)
+
+    with pytest.raises(UsageError, match=r"the output has no 'output': set output_messages_key to one of \['a', 'b'\]"):
+        call.invoke(chain, "hi", CONFIG)
+    with pytest.raises(UsageError, match="the input has no 'input'"):
+        call.invoke(chain, {"x": "hi", "y": 1}, CONFIG)
+    with pytest.raises(UsageError, match="not int: set input_messages_key"):
+        call.invoke(chain, 7, CONFIG)
+    with pytest.raises(UsageError, match="is for a dict, and the input is str"):
+        call.invoke(RunnableWithMessageHistory(RunnableLambda(echo), kept.of, input_messages_key="q"), "hi", CONFIG)
+    with pytest.raises(UsageError, match="is for a dict, and the input is str"):
+        call.invoke(RunnableWithMessageHistory(RunnableLambda(echo), kept.of, history_messages_key="h"), "hi", CONFIG)
+    with pytest.raises(UsageError, match="gave dict"):
+        call.invoke(RunnableWithMessageHistory(RunnableLambda(echo), lambda s: {}), "hi", CONFIG)
+    with pytest.raises(UsageError, match="needs a runnable and a function"):
+        RunnableWithMessageHistory(RunnableLambda(echo))
+    assert kept.texts() == []
+
+
+def test_the_only_key_of_a_dict_needs_no_naming(call, kept):
+    chain = RunnableWithMessageHistory(RunnableLambda(lambda messages: {"said": echo(messages)}), kept.of)
+
+    assert call.invoke(chain, {"text": "hi"}, CONFIG) == {"said": "hi"}
+    assert kept.texts() == [("human", "hi"), ("ai", "hi")]
+
+
+def test_traces_show_the_loading_and_the_runnable(call, kept):
+    recorder = Recorder()
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of)
+
+    call.invoke(chain, "hi", {"callbacks": [recorder], **CONFIG})
+
+    assert recorder.names() == ["RunnableWithMessageHistory", "load_history", "echo"]
+    assert recorder.parent_of("echo") == "RunnableWithMessageHistory"
+    assert recorder.tags_of("load_history") == ["seq:step:1"]
+    recorder.check()
+
+
+def test_each_conversation_of_a_batch_has_its_history(call, kept):
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of)
+    configs = [{"configurable": {"session_id": name}} for name in ("a", "b")]
+
+    call.batch(chain, ["1", "2"], configs)
+    assert call.batch(chain, ["3", "4"], configs) == ["1 1 3", "2 2 4"]
+
+
+def test_the_twins_of_a_history_are_used_where_it_has_them():
+    class Twins(InMemoryChatMessageHistory):
+        async def aget_messages(self) -> list[Any]:
+            asked.append("aget")
+            return self.messages
+
+        async def aadd_messages(self, messages: Any) -> None:
+            asked.append("aadd")
+            self.add_messages(messages)
+
+    import asyncio
+
+    asked: list[str] = []
+    one = Twins()
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), lambda session_id: one)
+
+    asyncio.run(chain.ainvoke("hi", CONFIG))
+    assert asked == ["aget", "aadd"]
+    chain.invoke("hi", CONFIG)
+    assert asked == ["aget", "aadd"]
+
+
+def test_stream_v2_keeps_a_whole_answer_and_no_part_of_one(kept):
+    class Model(Runnable[Any, Any]):
+        def _open_stream_v2(self, opening: Opening) -> Any:
+            async def events() -> Any:
+                value, _ = await opening.begin()
+                status = "incomplete" if value[-1].text == "stop" else "complete"
+                yield len(value)
+                await opening.end(AIMessage("ok", status=status))
+
+            return drive_each(events())
+
+    chain = RunnableWithMessageHistory(Model(), kept.of)
+
+    assert list(chain.stream_v2("hi", CONFIG)) == [1]
+    assert list(chain.stream_v2("stop", CONFIG)) == [3]
+    assert kept.texts() == [("human", "hi"), ("ai", "ok")]
+
+
+def test_schemas_say_what_goes_in(kept):
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of, input_messages_key="q")
+
+    assert list(chain.get_input_schema().model_fields) == ["q"]
+    assert "session_id" in chain.get_config_jsonschema()["$defs"]["Configurable"]["properties"]
+    assert [node.name for node in chain.get_graph().nodes.values()][1] == "echo"
+
+
+def test_chunks_are_kept_as_whole_messages(call, kept):
+    chain = RunnableWithMessageHistory(RunnableLambda(lambda _: AIMessageChunk("hi")), kept.of)
+
+    call.invoke(chain, "hi", CONFIG)
+
+    assert type(kept.of("ann").messages[-1]) is AIMessage
