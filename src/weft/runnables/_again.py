@@ -14,7 +14,8 @@ from weft.runnables._trace import NOTHING
 class Rereadable:
     """The inputs of a stream, for one reader after another."""
 
-    def __init__(self, inputs: AsyncGenerator[Any, None]) -> None:
+    def __init__(self, inputs: AsyncGenerator[Any, None] | None = None) -> None:
+        """Read these inputs; none where a whole input is given to every attempt."""
         self._inputs = inputs
         self._kept: list[Any] = []
         self._is_keeping = True
@@ -28,22 +29,29 @@ class Rereadable:
     async def reader(self) -> AsyncGenerator[Any, None]:
         """Read from the beginning; closing the reader leaves the inputs open."""
         place = 0
-        while True:
-            if place < len(self._kept):
-                item = self._kept[place]
-                if not self._is_keeping:
-                    self._kept[place] = None
-                place += 1
-            else:
+        while self._is_keeping or place < len(self._kept):
+            if place == len(self._kept):
                 item = await self._next()
                 if item is NOTHING:
                     return
-                if self._is_keeping:
-                    self._kept.append(item)
-                    place += 1
+                self._kept.append(item)
+            item = self._kept[place]
+            place += 1
+            yield item
+        self._kept.clear()
+        if self._inputs is None:
+            return
+        async for item in self._inputs:  # nothing is tried again any more, so nobody asks whether they broke
             yield item
 
+    async def aclose(self) -> None:
+        """Close the inputs."""
+        if self._inputs is not None:
+            await self._inputs.aclose()
+
     async def _next(self) -> Any:
+        if self._inputs is None:
+            return NOTHING
         try:
             return await anext(self._inputs, NOTHING)
         except BaseException:

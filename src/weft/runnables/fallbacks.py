@@ -19,7 +19,7 @@ from weft.exceptions import UsageError
 from weft.runnables import _types
 from weft.runnables._again import Rereadable
 from weft.runnables._opening import Opening
-from weft.runnables._trace import NOTHING, add_up
+from weft.runnables._trace import NOTHING
 from weft.runnables.base import Runnable
 from weft.runnables.serializable import RunnableSerializable
 
@@ -75,61 +75,48 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
                 failures.add(error)
         raise failures.first
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
-        self._check(input)
+    def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         failures = _Failures(self)
 
         def opened(runnable: Runnable[Any, Any]) -> AsyncGenerator[Any, None]:
+            self._check(input)
             return runnable._step_stream(failures.input_for(input), self._child(run))
 
-        async with aclosing(self._streamed(opened, failures, None)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return self._streamed(opened, failures, Rereadable())
 
-    async def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
-        async with aclosing(inputs), aclosing(self._fallen(inputs, run)) as pieces:
-            async for piece in pieces:
-                yield piece
-
-    async def _fallen(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
-        if self.exception_key is not None:  # the error joins the whole input
-            whole = await add_up(inputs)
-            if whole is NOTHING:
-                return
-            stream = self._pieces(whole, run)
-        else:
-            source = Rereadable(inputs)
-            stream = self._streamed(
-                lambda runnable: runnable._step_transform(source.reader(), self._child(run)),
-                _Failures(self),
-                source,
-            )
-        async with aclosing(stream) as pieces:
-            async for piece in pieces:
-                yield piece
+    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+        if self.exception_key is not None:
+            return super()._flow(inputs, run)  # the error joins the whole input
+        source = Rereadable(inputs)
+        return self._streamed(
+            lambda runnable: runnable._step_transform(source.reader(), self._child(run)),
+            _Failures(self),
+            source,
+        )
 
     async def _streamed(
         self,
         open_stream: Callable[[Runnable[Any, Any]], AsyncGenerator[Any, None]],
         failures: _Failures,
-        source: Rereadable | None,
+        source: Rereadable,
     ) -> AsyncGenerator[Any, None]:
-        for runnable in self.runnables:
-            async with aclosing(open_stream(runnable)) as pieces:
-                try:
-                    piece = await anext(pieces, NOTHING)
-                except Exception as error:
-                    if source is not None and source.is_broken:
-                        raise
-                    failures.add(error)
-                    continue
-                if source is not None:
+        async with aclosing(source):
+            for runnable in self.runnables:
+                async with aclosing(open_stream(runnable)) as pieces:
+                    try:
+                        piece = await anext(pieces, NOTHING)
+                    except Exception as error:
+                        if source.is_broken:
+                            raise
+                        failures.add(error)
+                        continue
                     source.stop_keeping()
-                while piece is not NOTHING:
-                    yield piece
-                    piece = await anext(pieces, NOTHING)
-                return
-        raise failures.first
+                    if piece is not NOTHING:
+                        yield piece
+                        async for more in pieces:
+                            yield more
+                    return
+            raise failures.first
 
     def _open_stream_v2(self, opening: Opening) -> Any:
         raise UsageError(

@@ -110,38 +110,37 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
             await trying.failed(failure)
 
     def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
-        return self._streamed(lambda attempt: self.bound._step_stream(input, attempt), run, None)
+        return self._streamed(lambda attempt: self.bound._step_stream(input, attempt), run, Rereadable())
 
-    async def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
         source = Rereadable(inputs)
-        attempts = self._streamed(lambda attempt: self.bound._step_transform(source.reader(), attempt), run, source)
-        async with aclosing(inputs), aclosing(attempts) as pieces:
-            async for piece in pieces:
-                yield piece
+        return self._streamed(lambda attempt: self.bound._step_transform(source.reader(), attempt), run, source)
 
     async def _streamed(
         self,
         open_attempt: Callable[[Run], AsyncGenerator[Any, None]],
         run: Run,
-        source: Rereadable | None,
+        source: Rereadable,
     ) -> AsyncGenerator[Any, None]:
         trying = _Trying(self, run)
-        while True:
-            async with aclosing(open_attempt(trying.attempt())) as pieces:
-                try:
-                    with trying.owner:
-                        piece = await anext(pieces, NOTHING)
-                except Exception as error:
-                    if source is not None and source.is_broken:
-                        raise
-                    failure = error
-                else:
-                    trying.delivered(source)
-                    while piece is not NOTHING:
-                        yield piece
-                        piece = await anext(pieces, NOTHING)
-                    return
-            await trying.failed(failure)
+        async with aclosing(source):
+            while True:
+                async with aclosing(open_attempt(trying.attempt())) as pieces:
+                    try:
+                        with trying.owner:
+                            piece = await anext(pieces, NOTHING)
+                    except Exception as error:
+                        if source.is_broken:
+                            raise
+                        failure = error
+                    else:
+                        trying.delivered(source)
+                        if piece is not NOTHING:
+                            yield piece
+                            async for more in pieces:
+                                yield more
+                        return
+                await trying.failed(failure)
 
     # -- what is tried again, and when
 
@@ -189,11 +188,10 @@ class _Trying:
             child = child.patched(kwargs=self._run.kwargs)
         return self._retry._bound_run(child)
 
-    def delivered(self, source: Rereadable | None) -> None:
+    def delivered(self, source: Rereadable) -> None:
         """From now on nothing is tried again."""
         self.owner.is_active = False
-        if source is not None:
-            source.stop_keeping()
+        source.stop_keeping()
 
     async def failed(self, error: Exception) -> None:
         """Wait until it is time to try again, or raise."""
