@@ -152,12 +152,18 @@ def test_F_C08_a_handler_that_changes_what_it_is_told_harms_nobody(call: Any):
             self.event = event
 
     witness = Witness()
-    call.invoke(ADD | ADD, 1, {"callbacks": [Vandal(), witness], "tags": ["a"], "metadata": {"b": 1}})
+    call.invoke(
+        ADD | ADD, 1, {"callbacks": [Vandal(), witness], "tags": ["a"], "metadata": {"b": 1}}
+    )
 
     assert [tags for tags, _ in witness.told] == [["a"], ["seq:step:1", "a"], ["seq:step:2", "a"]]
     assert all(metadata == {"b": 1} for _, metadata in witness.told)
 
-    event = {"event": "content-block-delta", "index": 0, "delta": {"type": "text-delta", "text": "x"}}
+    event = {
+        "event": "content-block-delta",
+        "index": 0,
+        "delta": {"type": "text-delta", "text": "x"},
+    }
     handle_event([Vandal(), witness], "on_stream_event", "ignore_llm", event, run_id=uuid4())
     assert witness.event == event
     assert event["delta"] == {"type": "text-delta", "text": "x"}
@@ -198,7 +204,14 @@ def test_a_handler_of_text_models_gets_messages_as_text():
             self.prompts = prompts
 
     old = Old()
-    handle_event([old], "on_chat_model_start", "ignore_chat_model", {}, [[HumanMessage("hi")]], run_id=uuid4())
+    handle_event(
+        [old],
+        "on_chat_model_start",
+        "ignore_chat_model",
+        {},
+        [[HumanMessage("hi")]],
+        run_id=uuid4(),
+    )
 
     assert old.prompts == ["Human: hi"]
 
@@ -228,9 +241,7 @@ def test_without_a_handler_nothing_is_made(call: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(_run, "child_manager", lambda *a, **k: made.append("manager"))
     monkeypatch.setattr(_run, "ensure_config", lambda *a, **k: made.append("config"))
     runs: set[int] = set()
-    monkeypatch.setattr(
-        _run.Run, "__init__", counting(_run.Run.__init__, runs), raising=True
-    )
+    monkeypatch.setattr(_run.Run, "__init__", counting(_run.Run.__init__, runs), raising=True)
     chain = ADD
     for _ in range(9):
         chain = chain | ADD

@@ -46,7 +46,13 @@ def grouped(call: Any, body: Any, **kwargs: Any) -> list[Run]:
 def test_calls_in_a_group_are_its_children(call: Any):
     [run] = grouped(call, lambda group: None, inputs={"a": 1}, tags=["t"], metadata={"m": 1})
 
-    assert (run.name, run.inputs, run.outputs, run.tags, run.metadata) == ("group", {"a": 1}, {}, ["t"], {"m": 1})
+    assert (run.name, run.inputs, run.outputs, run.tags, run.metadata) == (
+        "group",
+        {"a": 1},
+        {},
+        ["t"],
+        {"m": 1},
+    )
     assert [(child.name, child.tags) for child in run.child_runs] == [("RunnableLambda", ["t"])]
 
 
@@ -60,16 +66,16 @@ def test_a_group_ends_once_with_what_it_was_told(call: Any):
 def test_a_group_that_fails_says_so_and_the_error_goes_on(call: Any):
     runs = RunCollectorCallbackHandler()
 
-    async def main() -> None:
+    async def awaited() -> None:
         async with atrace_as_chain_group("group", [runs]):
             raise KeyError("x")
 
+    def blocking() -> None:
+        with trace_as_chain_group("group", [runs]):
+            raise KeyError("x")
+
     with pytest.raises(KeyError):
-        if call.colour == "async":
-            asyncio.run(main())
-        else:
-            with trace_as_chain_group("group", [runs]):
-                raise KeyError("x")
+        asyncio.run(awaited()) if call.colour == "async" else blocking()
 
     assert runs.traced_runs[0].error is not None
     assert runs.traced_runs[0].error.startswith("KeyError('x')")

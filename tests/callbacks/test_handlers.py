@@ -62,12 +62,15 @@ def test_a_file_gets_the_same_without_bold(tmp_path: Path, call: Any):
     with FileCallbackHandler(path, mode="w") as handler:
         perform(handler)
     with FileCallbackHandler(path) as handler:
-        call.invoke(RunnableLambda(lambda x: x).with_config(run_name="more"), 1, {"callbacks": [handler]})
+        call.invoke(
+            RunnableLambda(lambda x: x).with_config(run_name="more"), 1, {"callbacks": [handler]}
+        )
         handler.on_text("x", color="green")
 
     assert path.read_text() == (
         "\n\n> Entering new Agent chain...\nI should search. \nObservation: found\nThought:well\ndone\n"
-        "\n> Finished chain.\n\n\n> Entering new more chain...\n\n> Finished chain.\n" + GREEN.format("x")
+        "\n> Finished chain.\n\n\n> Entering new more chain...\n\n> Finished chain.\n"
+        + GREEN.format("x")
     )
 
 
@@ -85,7 +88,9 @@ def test_a_closed_file_is_said_to_be_closed(tmp_path: Path):
 def test_tokens_are_written_as_they_come(capsys: pytest.CaptureFixture[str]):
     handler = StreamingStdOutCallbackHandler()
     handler.on_llm_new_token("he")
-    handler.on_llm_new_token(["l", {"type": "text", "text": "lo"}, {"type": "reasoning", "reasoning": "hm"}])
+    handler.on_llm_new_token(
+        ["l", {"type": "text", "text": "lo"}, {"type": "reasoning", "reasoning": "hm"}]
+    )
 
     assert capsys.readouterr().out == "hello"
 
@@ -104,7 +109,13 @@ def result(tokens: int, model: str | None = "tiny") -> LLMResult:
 
 def test_usage_is_summed_by_model_details_included():
     usage = UsageMetadataCallbackHandler()
-    for response in (result(1), result(2), result(5, "big"), result(1, None), LLMResult(generations=[[]])):
+    for response in (
+        result(1),
+        result(2),
+        result(5, "big"),
+        result(1, None),
+        LLMResult(generations=[[]]),
+    ):
         usage.on_llm_end(response)
 
     assert usage.usage_metadata["tiny"] == {
@@ -120,7 +131,8 @@ def test_usage_is_summed_by_model_details_included():
 def test_usage_loses_nothing_under_threads():
     usage = UsageMetadataCallbackHandler()
     threads = [
-        threading.Thread(target=lambda: [usage.on_llm_end(result(1)) for _ in range(50)]) for _ in range(8)
+        threading.Thread(target=lambda: [usage.on_llm_end(result(1)) for _ in range(50)])
+        for _ in range(8)
     ]
     for thread in threads:
         thread.start()

@@ -47,7 +47,11 @@ def test_handlers_come_from_constructor_config_and_runtime(call: Any):
     chain = (named("a") | named("b")).with_config(callbacks=[own], run_name="chain")
 
     call.invoke(chain, 1, {"callbacks": [listed]})
-    call.invoke(named("a") | named("b"), 1, {"callbacks": CallbackManager(handlers=[local]), "run_name": "chain"})
+    call.invoke(
+        named("a") | named("b"),
+        1,
+        {"callbacks": CallbackManager(handlers=[local]), "run_name": "chain"},
+    )
 
     assert own.names == listed.names == ["chain", "a", "b"]
     assert local.names == ["chain"]
@@ -105,7 +109,9 @@ def test_children_know_their_parent_and_inherit_tags_and_metadata(call: Any):
 
 def test_a_manager_starts_runs_and_a_run_has_children():
     names = Names()
-    manager = CallbackManager(handlers=[names], inheritable_handlers=[names], inheritable_tags=["t"])
+    manager = CallbackManager(
+        handlers=[names], inheritable_handlers=[names], inheritable_tags=["t"]
+    )
 
     run = manager.on_chain_start({"name": "outer"}, {}, name="outer")
     child = run.get_child("x")
@@ -168,7 +174,9 @@ def test_handlers_and_tags_can_be_added_and_taken_away():
 def test_two_managers_merge_into_a_third():
     first, second = BaseCallbackHandler(), BaseCallbackHandler()
     one = CallbackManager(handlers=[first], tags=["a"], metadata={"x": 1})
-    other = CallbackManager(handlers=[second], inheritable_handlers=[second], tags=["b"], parent_run_id=uuid4())
+    other = CallbackManager(
+        handlers=[second], inheritable_handlers=[second], tags=["b"], parent_run_id=uuid4()
+    )
 
     both = one.merge(other)
 

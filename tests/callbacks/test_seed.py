@@ -9,6 +9,7 @@ from weft.language_models.fake_chat_models import FakeListChatModel, GenericFake
 from weft.messages import AIMessage
 
 
+# fmt: off
 class TokenCounterHandler(BaseCallbackHandler):
     """Counts tokens across all model calls."""
 
@@ -30,6 +31,7 @@ class TokenCounterHandler(BaseCallbackHandler):
     def on_llm_new_token(self, token: str, **kwargs):
         """Called on each streaming token."""
         self.completion_tokens += 1  # Approximate
+# fmt: on
 
 
 def model(**kwargs: Any) -> GenericFakeChatModel:
@@ -48,7 +50,11 @@ def test_the_token_counter_of_the_seed_counts(call: Any):
 
 
 def test_the_three_sources_of_the_seed_all_hear_the_call(call: Any):
-    constructor, config, runtime = TokenCounterHandler(), TokenCounterHandler(), TokenCounterHandler()
+    constructor, config, runtime = (
+        TokenCounterHandler(),
+        TokenCounterHandler(),
+        TokenCounterHandler(),
+    )
     counted = model(callbacks=[constructor])
 
     call.invoke(counted, "hi", config={"callbacks": [config]})
@@ -60,7 +66,11 @@ def test_the_three_sources_of_the_seed_all_hear_the_call(call: Any):
 def test_tokens_are_heard_while_they_stream(call: Any, capsys: Any):
     counter = TokenCounterHandler()
 
-    call.stream(FakeListChatModel(responses=["abc"]), "x", {"callbacks": [counter, StreamingStdOutCallbackHandler()]})
+    call.stream(
+        FakeListChatModel(responses=["abc"]),
+        "x",
+        {"callbacks": [counter, StreamingStdOutCallbackHandler()]},
+    )
 
     assert counter.completion_tokens >= 3
     assert capsys.readouterr().out == "abc"

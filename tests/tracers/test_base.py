@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ from weft.exceptions import TracerException
 from weft.messages import AIMessage, HumanMessage
 from weft.outputs import ChatGeneration, LLMResult
 from weft.runnables import Runnable, RunnableLambda, RunnableParallel
-from weft.tracers import AsyncBaseTracer, BaseTracer, Run, RunCollectorCallbackHandler
+from weft.tracers import AsyncBaseTracer, Run, RunCollectorCallbackHandler
 from weft.tracers.context import collect_runs
 
 
@@ -83,7 +84,11 @@ def test_a_streamed_step_says_its_input_at_the_end(call: Any):
         yield from text
 
     tracer = RunCollectorCallbackHandler()
-    call.stream(named(letters, "letters") | named(lambda s: s.upper(), "upper"), "ab", {"callbacks": [tracer]})
+    call.stream(
+        named(letters, "letters") | named(lambda s: s.upper(), "upper"),
+        "ab",
+        {"callbacks": [tracer]},
+    )
     [root] = tracer.traced_runs
 
     assert [(run.inputs, run.outputs) for run in root.child_runs] == [
@@ -94,7 +99,9 @@ def test_a_streamed_step_says_its_input_at_the_end(call: Any):
 
 def answer(**kwargs: Any) -> LLMResult:
     usage = {"input_tokens": 8, "output_tokens": 2, "total_tokens": 10}
-    return LLMResult(generations=[[ChatGeneration(message=AIMessage("hi", usage_metadata=usage, **kwargs))]])
+    return LLMResult(
+        generations=[[ChatGeneration(message=AIMessage("hi", usage_metadata=usage, **kwargs))]]
+    )
 
 
 def test_the_first_token_of_either_streaming_api_is_timed():
@@ -124,7 +131,9 @@ def test_a_run_that_streamed_nothing_has_no_first_token():
 def test_a_model_run_keeps_its_answer_and_its_tokens():
     tracer, run_id = RunCollectorCallbackHandler(), uuid4()
 
-    tracer.on_chat_model_start({"name": "M"}, [[HumanMessage("q")]], run_id=run_id, invocation_params={"t": 1})
+    tracer.on_chat_model_start(
+        {"name": "M"}, [[HumanMessage("q")]], run_id=run_id, invocation_params={"t": 1}
+    )
     tracer.on_llm_end(answer(), run_id=run_id)
     [run] = tracer.traced_runs
 
@@ -229,7 +238,9 @@ def half(x: int) -> Any:
 LEAVES = {"ok": lambda x: 1, "boom": boom, "pieces": pieces, "half": half}
 PLANS = st.recursive(
     st.sampled_from(sorted(LEAVES)),
-    lambda plans: st.tuples(st.sampled_from(["seq", "par", "fallback"]), st.lists(plans, min_size=2, max_size=3)),
+    lambda plans: st.tuples(
+        st.sampled_from(["seq", "par"]), st.lists(plans, min_size=2, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -247,40 +258,67 @@ def build(plan: Any) -> Runnable[Any, Any]:
     return chain
 
 
-@given(plan=PLANS, how=st.sampled_from(["invoke", "stream", "leave", "batch"]), colour=st.booleans())
-def test_every_started_run_has_exactly_one_end_or_error(plan: Any, how: str, colour: bool):
+async def perform_awaited(runnable: Any, how: str, config: Any) -> None:
+    if how == "invoke":
+        await runnable.ainvoke(1, config)
+    elif how == "batch":
+        await runnable.abatch([1, 2], config)
+    else:
+        stream = runnable.astream(1, config)
+        async for _ in stream:
+            if how == "leave":
+                break
+        await stream.aclose()
+
+
+def perform(runnable: Any, how: str, config: Any) -> None:
+    if how == "invoke":
+        runnable.invoke(1, config)
+    elif how == "batch":
+        runnable.batch([1, 2], config)
+    else:
+        stream = runnable.stream(1, config)
+        for _ in stream:
+            if how == "leave":
+                break
+        stream.close()
+
+
+@given(
+    plan=PLANS, how=st.sampled_from(["invoke", "stream", "leave", "batch"]), awaited=st.booleans()
+)
+def test_every_started_run_has_exactly_one_end_or_error(plan: Any, how: str, awaited: bool):
     balance, tracer = Balance(), RunCollectorCallbackHandler()
     runnable, config = build(plan), {"callbacks": [balance, tracer]}
 
-    async def awaited() -> None:
-        if how == "invoke":
-            await runnable.ainvoke(1, config)
-        elif how == "batch":
-            await runnable.abatch([1, 2], config)
+    with suppress(ValueError, TypeError):
+        if awaited:
+            asyncio.run(perform_awaited(runnable, how, config))
         else:
-            stream = runnable.astream(1, config)
-            async for _ in stream:
-                if how == "leave":
-                    break
-            await stream.aclose()
-
-    def blocking() -> None:
-        if how == "invoke":
-            runnable.invoke(1, config)
-        elif how == "batch":
-            runnable.batch([1, 2], config)
-        else:
-            stream = runnable.stream(1, config)
-            for _ in stream:
-                if how == "leave":
-                    break
-            stream.close()
-
-    try:
-        asyncio.run(awaited()) if colour else blocking()
-    except (ValueError, TypeError):
-        pass
+            perform(runnable, how, config)
 
     assert balance.started == balance.ended
     assert set(balance.started.values()) <= {1}
     assert tracer.run_map == {}
+
+
+def test_a_cancelled_run_ends_once_with_its_cancellation():
+    balance, tracer = Balance(), RunCollectorCallbackHandler()
+
+    async def wait(x: int) -> int:
+        await asyncio.sleep(10)
+        return x
+
+    async def main() -> None:
+        chain = RunnableLambda(lambda x: x) | RunnableLambda(wait)
+        task = asyncio.ensure_future(chain.ainvoke(1, {"callbacks": [balance, tracer]}))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+    assert balance.started == balance.ended
+    assert len(balance.started) == 3
+    assert (tracer.traced_runs[0].error or "").startswith("CancelledError")

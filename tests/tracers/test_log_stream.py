@@ -22,7 +22,9 @@ def letters(text: str) -> Any:
 
 
 def test_patches_add_up_to_the_log_that_diff_false_gives():
-    chain = RunnableLambda(letters).with_config(run_name="a/b") | RunnableLambda(lambda s: s.upper())
+    chain = RunnableLambda(letters).with_config(run_name="a/b") | RunnableLambda(
+        lambda s: s.upper()
+    )
     patches = asyncio.run(collect(chain.astream_log("abc", {"run_id": None})))
     logs = asyncio.run(collect(chain.astream_log("abc", diff=False)))
 
@@ -45,9 +47,13 @@ def test_a_name_that_comes_again_is_numbered():
 
 
 def test_the_list_of_pieces_may_be_left_out():
-    patches = asyncio.run(collect(RunnableLambda(letters).astream_log("ab", with_streamed_output_list=False)))
+    patches = asyncio.run(
+        collect(RunnableLambda(letters).astream_log("ab", with_streamed_output_list=False))
+    )
 
-    assert not any(op["path"].startswith("/streamed_output") for patch in patches for op in patch.ops)
+    assert not any(
+        op["path"].startswith("/streamed_output") for patch in patches for op in patch.ops
+    )
 
 
 def test_filters_leave_the_root():
@@ -59,7 +65,9 @@ def test_filters_leave_the_root():
 
 def test_a_handler_without_a_reader_gathers_its_patches(call: Any):
     handler = LogStreamCallbackHandler()
-    call.invoke(RunnableLambda(lambda x: x) | RunnableLambda(lambda x: x), 1, {"callbacks": [handler]})
+    call.invoke(
+        RunnableLambda(lambda x: x) | RunnableLambda(lambda x: x), 1, {"callbacks": [handler]}
+    )
 
     assert handler.patches[0].ops[0]["path"] == ""
     assert len(handler.patches) == 5
@@ -101,5 +109,7 @@ def test_lists_are_patched_in_place_and_out_of_it():
 
     assert apply(state, [{"op": "replace", "path": "/l/0", "value": 5}]) == {"l": [5, {"a": 1}]}
     assert apply(state, [{"op": "remove", "path": "/l/0"}]) == {"l": [{"a": 1}]}
-    assert apply(state, [{"op": "add", "path": "/l/1/b", "value": 2}]) == {"l": [1, {"a": 1, "b": 2}]}
+    assert apply(state, [{"op": "add", "path": "/l/1/b", "value": 2}]) == {
+        "l": [1, {"a": 1, "b": 2}]
+    }
     assert pointer("a/b", "c~d") == "/a~1b/c~0d"

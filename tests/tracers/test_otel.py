@@ -1,4 +1,4 @@
-"""Spans by the GenAI semantic conventions: nested, named, with tokens, errors and the first token; no content unasked."""
+"""Spans by the GenAI semantic conventions: nested, named, with tokens, errors, the first token; no content unasked."""
 
 from __future__ import annotations
 
@@ -86,9 +86,15 @@ def talk(tracer: OpenTelemetryTracer, **kwargs: Any) -> None:
 
 
 def test_spans_are_nested_as_runs_are(call: Any, spans: Spans):
-    chain = RunnableLambda(lambda x: x).with_config(run_name="first") | FakeListChatModel(responses=["hi"])
+    chain = RunnableLambda(lambda x: x).with_config(run_name="first") | FakeListChatModel(
+        responses=["hi"]
+    )
 
-    call.invoke(chain, "x", {"callbacks": [OpenTelemetryTracer(tracer_provider=spans.provider)], "tags": ["t"]})
+    call.invoke(
+        chain,
+        "x",
+        {"callbacks": [OpenTelemetryTracer(tracer_provider=spans.provider)], "tags": ["t"]},
+    )
 
     root, model = spans["RunnableSequence"], spans["chat"]
     assert spans.names() == ["first", "chat", "RunnableSequence"]
@@ -101,7 +107,8 @@ def test_spans_are_nested_as_runs_are(call: Any, spans: Spans):
 
 def test_the_root_hangs_below_the_current_span(call: Any, spans: Spans):
     with spans.provider.get_tracer("app").start_as_current_span("request"):
-        call.invoke(RunnableLambda(lambda x: x), 1, {"callbacks": [OpenTelemetryTracer(tracer_provider=spans.provider)]})
+        tracer = OpenTelemetryTracer(tracer_provider=spans.provider)
+        call.invoke(RunnableLambda(lambda x: x), 1, {"callbacks": [tracer]})
 
     assert spans["RunnableLambda"].parent.span_id == spans["request"].context.span_id
 
@@ -158,7 +165,10 @@ def test_content_is_captured_only_where_asked(spans: Spans):
     assert json.loads(attributes["gen_ai.input.messages"]) == [
         {"role": "system", "parts": [{"type": "text", "content": "be brief"}]},
         {"role": "user", "parts": [{"type": "text", "content": "weather?"}]},
-        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c0", "name": "look", "arguments": {}}]},
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "c0", "name": "look", "arguments": {}}],
+        },
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c0", "result": "blue"}]},
     ]
     assert json.loads(attributes["gen_ai.output.messages"]) == [
@@ -177,7 +187,12 @@ def test_tools_retrievers_and_text_models_have_their_operations(spans: Spans):
     tracer = OpenTelemetryTracer(tracer_provider=spans.provider, capture_content=True)
     tool, search, text = uuid4(), uuid4(), uuid4()
     tracer.on_tool_start(
-        {"name": "add", "description": "adds"}, "", run_id=tool, inputs={"a": 1}, tool_call_id="c1", name="add"
+        {"name": "add", "description": "adds"},
+        "",
+        run_id=tool,
+        inputs={"a": 1},
+        tool_call_id="c1",
+        name="add",
     )
     tracer.on_tool_end(3, run_id=tool)
     tracer.on_retriever_start({}, "where?", run_id=search, name="docs")
@@ -189,7 +204,10 @@ def test_tools_retrievers_and_text_models_have_their_operations(spans: Spans):
     assert tool_span["gen_ai.tool.name"] == "add"
     assert tool_span["gen_ai.tool.call.id"] == "c1"
     assert tool_span["gen_ai.tool.description"] == "adds"
-    assert (tool_span["gen_ai.tool.call.arguments"], tool_span["gen_ai.tool.call.result"]) == ('{"a": 1}', "3")
+    assert (tool_span["gen_ai.tool.call.arguments"], tool_span["gen_ai.tool.call.result"]) == (
+        '{"a": 1}',
+        "3",
+    )
     assert spans["retrieval docs"].attributes["gen_ai.retrieval.query.text"] == "where?"
     assert spans["text_completion old"].attributes["gen_ai.operation.name"] == "text_completion"
 
@@ -199,7 +217,11 @@ def test_F_V08_an_error_is_a_status_without_secrets(call: Any, spans: Spans):
         raise ValueError("refused: Bearer abcdefgh12345678")
 
     with pytest.raises(ValueError, match="refused"):
-        call.invoke(RunnableLambda(fail), 1, {"callbacks": [OpenTelemetryTracer(tracer_provider=spans.provider)]})
+        call.invoke(
+            RunnableLambda(fail),
+            1,
+            {"callbacks": [OpenTelemetryTracer(tracer_provider=spans.provider)]},
+        )
     span = spans["fail"]
 
     assert span.status.status_code is StatusCode.ERROR
@@ -216,6 +238,11 @@ def test_a_missing_extra_says_the_command():
         "except ImportError as error:\n"
         "    print(type(error).__name__, error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
 
-    assert done.stdout == 'MissingExtraError OpenTelemetry is not installed: pip install "weft[otel]"\n'
+    assert (
+        done.stdout
+        == 'MissingExtraError OpenTelemetry is not installed: pip install "weft[otel]"\n'
+    )

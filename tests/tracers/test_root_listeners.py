@@ -61,7 +61,9 @@ def test_async_listeners_are_awaited(call: Any):
 def test_a_listener_written_in_c_gets_the_run(call: Any):
     heard: list[Run] = []
     call.invoke(
-        RunnableLambda(lambda x: x), 1, {"callbacks": [RootListenersTracer(config={}, on_end=heard.append)]}
+        RunnableLambda(lambda x: x),
+        1,
+        {"callbacks": [RootListenersTracer(config={}, on_end=heard.append)]},
     )
 
     assert len(heard) == 1

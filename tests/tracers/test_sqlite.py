@@ -22,9 +22,8 @@ from weft.exceptions import StoreError
 from weft.messages import AIMessage, HumanMessage
 from weft.outputs import ChatGeneration, LLMResult
 from weft.runnables import RunnableLambda
-from weft.tracers import SQLiteTracer, TraceStore
+from weft.tracers import SQLiteTracer, TraceStore, sqlite
 from weft.tracers import _rows as rows
-from weft.tracers import sqlite
 
 CHAIN = RunnableLambda(lambda x: x + 1).with_config(run_name="inc") | RunnableLambda(
     lambda x: x * 2
@@ -73,7 +72,11 @@ def test_runs_are_found_by_time_error_and_tag(call: Any, path: Path):
     assert [run.name for run in call.run(store, "recent")] == ["fail", "RunnableSequence"]
     assert [run.name for run in call.run(store, "recent", 1)] == ["fail"]
     assert [run.name for run in call.run(store, "errors")] == ["fail"]
-    assert {run.name for run in call.run(store, "by_tag", "good")} == {"RunnableSequence", "inc", "twice"}
+    assert {run.name for run in call.run(store, "by_tag", "good")} == {
+        "RunnableSequence",
+        "inc",
+        "twice",
+    }
     assert [run.name for run in call.run(store, "by_tag", "seq:step:2")] == ["twice"]
     assert len(call.run(store, "between", before, after)) == 4
     assert call.run(store, "between", after, after + timedelta(days=1)) == []
@@ -81,7 +84,9 @@ def test_runs_are_found_by_time_error_and_tag(call: Any, path: Path):
 
 def test_a_model_run_keeps_tokens_and_the_time_of_its_first(path: Path):
     usage = {"input_tokens": 8, "output_tokens": 2, "total_tokens": 10}
-    answer = LLMResult(generations=[[ChatGeneration(message=AIMessage("hi", usage_metadata=usage))]])
+    answer = LLMResult(
+        generations=[[ChatGeneration(message=AIMessage("hi", usage_metadata=usage))]]
+    )
     with SQLiteTracer(path) as tracer:
         run_id = uuid4()
         tracer.on_chat_model_start({"name": "M"}, [[HumanMessage("q")]], run_id=run_id)
@@ -165,7 +170,9 @@ with SQLiteTracer(sys.argv[1]) as tracer:
 
 
 def start(path: Path, count: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(path), str(count)], stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(path), str(count)], stdout=subprocess.PIPE
+    )
 
 
 def test_many_processes_write_into_one_file(path: Path):
@@ -242,7 +249,9 @@ def test_F_V09_a_full_disk_costs_rows_and_not_the_run(
     def connect_to_a_full_disk(path: Path) -> sqlite3.Connection:
         connection = rows.connect(path)
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {pages + 2}")  # SQLite's own way to run out of room
+        connection.execute(
+            f"PRAGMA max_page_count = {pages + 2}"
+        )  # SQLite's own way to run out of room
         return connection
 
     tracer = SQLiteTracer(path)
@@ -285,7 +294,9 @@ def test_a_newer_schema_is_refused(path: Path):
     connection.execute("PRAGMA user_version = 99")
     connection.close()
 
-    with pytest.raises(StoreError, match=r"traces.db: the traces are of version 99 .* upgrade weft"):
+    with pytest.raises(
+        StoreError, match=r"traces.db: the traces are of version 99 .* upgrade weft"
+    ):
         SQLiteTracer(path)
     with pytest.raises(StoreError, match="version 99"):
         TraceStore(path).recent()
@@ -317,9 +328,13 @@ def test_F_V08_no_secret_reaches_the_file(path: Path, monkeypatch: pytest.Monkey
             "metadata": {"api_key": CANARY, "note": CANARY},
         }
         with pytest.raises(ValueError, match="401"):
-            RunnableLambda(leak).with_config(run_name=f"call {CANARY}").invoke({"args": CANARY}, config)
+            RunnableLambda(leak).with_config(run_name=f"call {CANARY}").invoke(
+                {"args": CANARY}, config
+            )
         run_id = uuid4()
-        tracer.on_llm_start({"kwargs": {"key": CANARY}}, [CANARY], run_id=run_id, options={"headers": {"x": CANARY}})
+        tracer.on_llm_start(
+            {"kwargs": {"key": CANARY}}, [CANARY], run_id=run_id, options={"headers": {"x": CANARY}}
+        )
         tracer.on_retry({"error": ValueError(CANARY)}, run_id=run_id)
         tracer.on_llm_new_token(CANARY, run_id=run_id)
         tracer.on_llm_error(ValueError(CANARY), run_id=run_id)
@@ -336,7 +351,15 @@ class Stranger:
 
 def test_values_that_are_no_json_do_not_cost_the_row(path: Path):
     loop: dict[str, Any] = {}
-    values = [Stranger(), {1: {2, 3}}, float("nan"), b"\xff", datetime(2026, 1, 1, tzinfo=UTC), "\ud800", loop]
+    values = [
+        Stranger(),
+        {1: {2, 3}},
+        float("nan"),
+        b"\xff",
+        datetime(2026, 1, 1, tzinfo=UTC),
+        "\ud800",
+        loop,
+    ]
     loop["self"] = "fine"
     with SQLiteTracer(path) as tracer:
         for value in values:

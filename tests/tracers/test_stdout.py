@@ -12,8 +12,12 @@ from weft.tracers import ConsoleCallbackHandler, Run
 from weft.tracers.stdout import FunctionCallbackHandler, elapsed, try_json_stringify
 
 
-def test_every_run_is_printed_with_its_way_from_the_root(call: Any, capsys: pytest.CaptureFixture[str]):
-    chain = RunnableLambda(lambda x: x + 1).with_config(run_name="inc") | RunnableLambda(lambda x: object())
+def test_every_run_is_printed_with_its_way_from_the_root(
+    call: Any, capsys: pytest.CaptureFixture[str]
+):
+    chain = RunnableLambda(lambda x: x + 1).with_config(run_name="inc") | RunnableLambda(
+        lambda x: object()
+    )
 
     call.invoke(chain, 1, {"callbacks": [ConsoleCallbackHandler()]})
     printed = capsys.readouterr().out

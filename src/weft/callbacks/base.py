@@ -78,7 +78,12 @@ class ChainManagerMixin:
         """The chain finished."""
 
     def on_chain_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+        self,
+        error: BaseException,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
     ) -> Any:
         """The chain failed."""
 
@@ -102,7 +107,12 @@ class ToolManagerMixin:
         """The tool returned."""
 
     def on_tool_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+        self,
+        error: BaseException,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
     ) -> Any:
         """The tool raised."""
 
@@ -121,7 +131,12 @@ class RetrieverManagerMixin:
         """The retriever returned documents."""
 
     def on_retriever_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+        self,
+        error: BaseException,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
     ) -> Any:
         """The retriever failed."""
 
@@ -200,7 +215,9 @@ class CallbackManagerMixin:
 class RunManagerMixin:
     """Events any run may have."""
 
-    def on_text(self, text: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> Any:
+    def on_text(
+        self, text: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> Any:
         """Somebody has something to say about the run."""
 
     def on_retry(
@@ -363,7 +380,9 @@ class BaseCallbackManager(CallbackManagerMixin):
     def remove_handler(self, handler: BaseCallbackHandler) -> None:
         """Take a handler away."""
         self.handlers = [known for known in self.handlers if known is not handler]
-        self.inheritable_handlers = [known for known in self.inheritable_handlers if known is not handler]
+        self.inheritable_handlers = [
+            known for known in self.inheritable_handlers if known is not handler
+        ]
 
     def set_handlers(self, handlers: list[BaseCallbackHandler], inherit: bool = True) -> None:  # noqa: FBT001, FBT002
         """Replace all handlers."""

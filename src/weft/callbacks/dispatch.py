@@ -53,7 +53,10 @@ def hears(handler: BaseCallbackHandler, event: str) -> bool:
     heard = _HEARD.get(key)
     if heard is None:
         own = getattr(type(handler), event, None)
-        defaults = (getattr(BaseCallbackHandler, event, None), getattr(AsyncCallbackHandler, event, None))
+        defaults = (
+            getattr(BaseCallbackHandler, event, None),
+            getattr(AsyncCallbackHandler, event, None),
+        )
         # A class without the hook at all may answer through __getattr__ (a proxy): ask it.
         heard = _HEARD[key] = own is None or own not in defaults
     return heard
@@ -174,7 +177,9 @@ def _complain(handler: BaseCallbackHandler, event: str, error: Exception) -> Non
         type(handler).__name__,
         event,
         error,
-        " no further (raise_error)" if handler.raise_error else ", the same fault is not logged again",
+        " no further (raise_error)"
+        if handler.raise_error
+        else ", the same fault is not logged again",
         exc_info=error,
     )
 

@@ -43,7 +43,10 @@ class FileCallbackHandler(BaseCallbackHandler):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -63,9 +66,7 @@ class FileCallbackHandler(BaseCallbackHandler):
         self.file.write(f"{get_colored_text(text, color) if color else text}{end}")
         self.file.flush()
 
-    def on_chain_start(
-        self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any
-    ) -> None:
+    def on_chain_start(self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any) -> None:
         """Write which chain begins."""
         self._write(f"\n\n> Entering new {name_of(serialized, kwargs)} chain...", end="\n")
 

@@ -150,7 +150,9 @@ def trace_as_chain_group(
     manager = CallbackManager.configure(
         callback_manager, inheritable_tags=tags, inheritable_metadata=metadata
     )
-    started = manager.on_chain_start({"name": group_name}, inputs or {}, run_id=run_id, name=group_name)
+    started = manager.on_chain_start(
+        {"name": group_name}, inputs or {}, run_id=run_id, name=group_name
+    )
     group: CallbackManagerForChainGroup = _of(CallbackManagerForChainGroup, started)
     try:
         yield group

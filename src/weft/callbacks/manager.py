@@ -41,7 +41,11 @@ def register_configure_hook(variable: ContextVar[Any], inheritable: bool) -> Non
 
 def hooked_handlers() -> list[tuple[BaseCallbackHandler, bool]]:
     """Give the handlers that context variables add, each with whether children inherit it."""
-    return [(handler, inherit) for variable, inherit in _HOOKS if (handler := variable.get()) is not None]
+    return [
+        (handler, inherit)
+        for variable, inherit in _HOOKS
+        if (handler := variable.get()) is not None
+    ]
 
 
 class Told:
@@ -269,11 +273,15 @@ class _Manager(BaseCallbackManager):
     ) -> list[BaseRunManager]:
         managers = []
         for item in items:
-            managers.append(await self._start("llm", event, serialized, [item], run_id=run_id, **kwargs))
+            managers.append(
+                await self._start("llm", event, serialized, [item], run_id=run_id, **kwargs)
+            )
             run_id = None  # a caller's id names the first run only
         return managers
 
-    async def _custom(self, name: str, data: Any, run_id: UUID | None = None, **kwargs: Any) -> None:
+    async def _custom(
+        self, name: str, data: Any, run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
         if not self.handlers:
             return
         await tell(
@@ -291,7 +299,9 @@ class _Manager(BaseCallbackManager):
     def _say(self, body: Any) -> Any:
         return drive(body) if self._io.blocking else body
 
-    def on_llm_start(self, serialized: Any, prompts: list[str], run_id: UUID | None = None, **kwargs: Any) -> Any:
+    def on_llm_start(
+        self, serialized: Any, prompts: list[str], run_id: UUID | None = None, **kwargs: Any
+    ) -> Any:
         """Start one text-model run per prompt."""
         return self._say(self._start_each("on_llm_start", serialized, prompts, run_id, **kwargs))
 
@@ -299,9 +309,13 @@ class _Manager(BaseCallbackManager):
         self, serialized: Any, messages: list[list[Any]], run_id: UUID | None = None, **kwargs: Any
     ) -> Any:
         """Start one chat-model run per list of messages."""
-        return self._say(self._start_each("on_chat_model_start", serialized, messages, run_id, **kwargs))
+        return self._say(
+            self._start_each("on_chat_model_start", serialized, messages, run_id, **kwargs)
+        )
 
-    def on_chain_start(self, serialized: Any, inputs: Any, run_id: UUID | None = None, **kwargs: Any) -> Any:
+    def on_chain_start(
+        self, serialized: Any, inputs: Any, run_id: UUID | None = None, **kwargs: Any
+    ) -> Any:
         """Start a chain's run."""
         return self._say(
             self._start("chain", "on_chain_start", serialized, inputs, run_id=run_id, **kwargs)
@@ -319,7 +333,13 @@ class _Manager(BaseCallbackManager):
         """Start a tool's run."""
         return self._say(
             self._start(
-                "tool", "on_tool_start", serialized, input_str, run_id=run_id, inputs=inputs, **kwargs
+                "tool",
+                "on_tool_start",
+                serialized,
+                input_str,
+                run_id=run_id,
+                inputs=inputs,
+                **kwargs,
             )
         )
 
@@ -333,10 +353,14 @@ class _Manager(BaseCallbackManager):
     ) -> Any:
         """Start a retriever's run."""
         return self._say(
-            self._start("retriever", "on_retriever_start", serialized, query, run_id=run_id, **kwargs)
+            self._start(
+                "retriever", "on_retriever_start", serialized, query, run_id=run_id, **kwargs
+            )
         )
 
-    def on_custom_event(self, name: str, data: Any, run_id: UUID | None = None, **kwargs: Any) -> Any:
+    def on_custom_event(
+        self, name: str, data: Any, run_id: UUID | None = None, **kwargs: Any
+    ) -> Any:
         """Tell of an event of the application's own."""
         return self._say(self._custom(name, data, run_id, **kwargs))
 

@@ -22,7 +22,9 @@ def get_colored_text(text: str, color: str) -> str:
     return f"\u001b[{code}m\033[1;3m{text}\u001b[0m" if code else text
 
 
-def print_text(text: str, color: str | None = None, end: str = "", file: TextIO | None = None) -> None:
+def print_text(
+    text: str, color: str | None = None, end: str = "", file: TextIO | None = None
+) -> None:
     """Write a text, coloured where asked, to a file or to standard output."""
     out = file or sys.stdout
     out.write(f"{get_colored_text(text, color) if color else text}{end}")
@@ -56,11 +58,11 @@ class StdOutCallbackHandler(BaseCallbackHandler):
     def _write(self, text: str, color: str | None = None, end: str = "") -> None:
         print_text(text, color or self.color, end)
 
-    def on_chain_start(
-        self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any
-    ) -> None:
+    def on_chain_start(self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any) -> None:
         """Say which chain begins."""
-        print_text(f"\n\n\033[1m> Entering new {name_of(serialized, kwargs)} chain...\033[0m", end="\n")
+        print_text(
+            f"\n\n\033[1m> Entering new {name_of(serialized, kwargs)} chain...\033[0m", end="\n"
+        )
 
     def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
         """Say that a chain is done."""

@@ -63,7 +63,9 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
                 self.usage_metadata[name] = add_usage(self.usage_metadata.get(name), usage)
 
 
-_counting: ContextVar[UsageMetadataCallbackHandler | None] = ContextVar("usage_metadata_callback", default=None)
+_counting: ContextVar[UsageMetadataCallbackHandler | None] = ContextVar(
+    "usage_metadata_callback", default=None
+)
 register_configure_hook(_counting, inheritable=True)
 
 

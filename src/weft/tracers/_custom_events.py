@@ -51,6 +51,8 @@ def dispatch_custom_event(name: str, data: Any, *, config: RunnableConfig | None
     drive(_dispatch(BLOCKING, name, data, config))
 
 
-async def adispatch_custom_event(name: str, data: Any, *, config: RunnableConfig | None = None) -> None:
+async def adispatch_custom_event(
+    name: str, data: Any, *, config: RunnableConfig | None = None
+) -> None:
     """Tell the handlers of the run under way of an event of your own."""
     await _dispatch(ASYNC, name, data, config)

@@ -27,15 +27,28 @@ def take_filters(kwargs: dict[str, Any]) -> Filters:
 
 def shows(filters: Filters, name: str, run_type: str, tags: Sequence[str]) -> bool:
     """Whether a run is to be shown."""
-    names, types, marks = filters.get("include_names"), filters.get("include_types"), filters.get("include_tags")
+    names, types, marks = (
+        filters.get("include_names"),
+        filters.get("include_types"),
+        filters.get("include_tags"),
+    )
     limited = names is not None or types is not None or marks is not None
     if limited and not _matches(names or (), types or (), marks or (), name, run_type, tags):
         return False
-    names, types, marks = filters.get("exclude_names"), filters.get("exclude_types"), filters.get("exclude_tags")
+    names, types, marks = (
+        filters.get("exclude_names"),
+        filters.get("exclude_types"),
+        filters.get("exclude_tags"),
+    )
     return not _matches(names or (), types or (), marks or (), name, run_type, tags)
 
 
 def _matches(
-    names: Sequence[str], types: Sequence[str], marks: Sequence[str], name: str, run_type: str, tags: Sequence[str]
+    names: Sequence[str],
+    types: Sequence[str],
+    marks: Sequence[str],
+    name: str,
+    run_type: str,
+    tags: Sequence[str],
 ) -> bool:
     return name in names or run_type in types or any(tag in marks for tag in tags)

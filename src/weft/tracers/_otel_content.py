@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "system": "system", "tool": "tool"}
+ROLES = {
+    "human": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "system": "system",
+    "tool": "tool",
+}
 
 
 def input_messages(inputs: dict[str, Any]) -> list[dict[str, Any]]:
@@ -12,7 +18,8 @@ def input_messages(inputs: dict[str, Any]) -> list[dict[str, Any]]:
     if "messages" in inputs:
         return [_message(one) for some in inputs["messages"] for one in some]
     return [
-        {"role": "user", "parts": [{"type": "text", "content": prompt}]} for prompt in inputs.get("prompts") or []
+        {"role": "user", "parts": [{"type": "text", "content": prompt}]}
+        for prompt in inputs.get("prompts") or []
     ]
 
 
@@ -23,9 +30,13 @@ def output_messages(outputs: dict[str, Any] | None) -> list[dict[str, Any]]:
     for answer in answers:
         message = answer.get("message")
         if message is None:
-            written.append({"role": "assistant", "parts": [{"type": "text", "content": answer.get("text")}]})
+            written.append(
+                {"role": "assistant", "parts": [{"type": "text", "content": answer.get("text")}]}
+            )
             continue
-        reason = message.response_metadata.get("finish_reason") or message.response_metadata.get("stop_reason")
+        reason = message.response_metadata.get("finish_reason") or message.response_metadata.get(
+            "stop_reason"
+        )
         written.append({**_message(message), "finish_reason": reason or "stop"})
     return written
 
@@ -33,7 +44,11 @@ def output_messages(outputs: dict[str, Any] | None) -> list[dict[str, Any]]:
 def _message(message: Any) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     if message.type == "tool":
-        result = {"type": "tool_call_response", "id": message.tool_call_id, "result": message.content}
+        result = {
+            "type": "tool_call_response",
+            "id": message.tool_call_id,
+            "result": message.content,
+        }
         return {"role": "tool", "parts": [result]}
     text = str(message.text)
     if text:

@@ -31,7 +31,9 @@ def _applied(state: Any, keys: list[str], operation: Operation) -> Any:
     if isinstance(state, list):
         return _applied_to_list(state, key, rest, operation)
     if not isinstance(state, dict) or (rest and key not in state):
-        raise UsageError(f"a log has nothing at {operation['path']!r}: apply its patches in their order")
+        raise UsageError(
+            f"a log has nothing at {operation['path']!r}: apply its patches in their order"
+        )
     state = dict(state)
     if rest:
         state[key] = _applied(state[key], rest, operation)
@@ -42,7 +44,9 @@ def _applied(state: Any, keys: list[str], operation: Operation) -> Any:
     return state
 
 
-def _applied_to_list(state: list[Any], key: str, rest: list[str], operation: Operation) -> list[Any]:
+def _applied_to_list(
+    state: list[Any], key: str, rest: list[str], operation: Operation
+) -> list[Any]:
     state = list(state)
     place = len(state) if key == "-" else int(key)
     if rest:
@@ -61,7 +65,9 @@ def difference(old: Any, new: Any, path: str) -> list[Operation]:
     if isinstance(old, dict) and isinstance(new, dict):
         gone = [{"op": "remove", "path": path + pointer(str(key))} for key in old if key not in new]
         come = [
-            {"op": "add", "path": path + pointer(str(key)), "value": new[key]} for key in new if key not in old
+            {"op": "add", "path": path + pointer(str(key)), "value": new[key]}
+            for key in new
+            if key not in old
         ]
         changed = [
             operation

@@ -14,14 +14,31 @@ SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 """Names of fields whose values are never written."""
-SECRET_SHAPES = re.compile(
-    r"(?P<keep>(?i:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
-    r"|(?P<key>(?i:[?&;]|\b)(?i:api[_-]?key|key|token|access_token|auth|password|secret|signature|sig)=)[^&\s\"'<>\\]{6,}"
-    r"|(?P<user>://[^/\s:@]*:)[^/\s@]{3,}(?=@)"
-    r"|\bsk-[A-Za-z0-9_-]{12,}|\bAIza[A-Za-z0-9_-]{20,}|\bAKIA[A-Z0-9]{12,}|\bgh[pousr]_[A-Za-z0-9]{20,}"
-    r"|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bhf_[A-Za-z0-9]{20,}|\bgsk_[A-Za-z0-9]{20,}|\bxai-[A-Za-z0-9]{20,}"
+SHAPES = [
+    ("sk-", re.compile(r"\bsk-[A-Za-z0-9_-]{12,}")),
+    ("AIza", re.compile(r"\bAIza[A-Za-z0-9_-]{20,}")),
+    ("AKIA", re.compile(r"\bAKIA[A-Z0-9]{12,}")),
+    ("gh", re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}")),
+    ("xox", re.compile(r"\bxox[abprs]-[A-Za-z0-9-]{10,}")),
+    ("hf_", re.compile(r"\bhf_[A-Za-z0-9]{20,}")),
+    ("gsk_", re.compile(r"\bgsk_[A-Za-z0-9]{20,}")),
+    ("xai-", re.compile(r"\bxai-[A-Za-z0-9]{20,}")),
+    ("earer ", re.compile(r"(?<=earer )[A-Za-z0-9._~+/=-]{8,}")),
+    ("EARER ", re.compile(r"(?<=EARER )[A-Za-z0-9._~+/=-]{8,}")),
+    (
+        "asic ",
+        re.compile(r"(?<=asic )(?=[A-Za-z0-9+/]*(?:[0-9=+/]|[a-z][A-Z]))[A-Za-z0-9+/]{12,}={0,2}"),
+    ),
+    ("://", re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]{3,}(?=@)")),
+]
+"""What vendors' keys, headers and addresses with a password look like: a word that must be there, and the shape."""
+ASSIGNED = re.compile(r"=[^&\s\"'<>\\=]{6,}")
+ASSIGNED_TO = re.compile(
+    r"(?:^|[^A-Za-z0-9])(?:[A-Za-z0-9]+[_-])?(?:api[_-]?key|key|token|auth|password|secret|signature|sig)$",
+    re.IGNORECASE,
 )
-"""What vendors' keys, bearer headers, and secrets in addresses look like."""
+"""`key=value` in an address or a command."""
+LONGEST_NAME = 40
 SHORTEST = 8
 """A known value shorter than this is no secret: it would turn up everywhere."""
 
@@ -30,15 +47,24 @@ class Redactor:
     """Removes secrets from texts and JSON; knows those in the environment and those it is given."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = {value for name, value in os.environ.items() if SECRET_NAME.search(name)} | set(secrets)
-        longest_first = sorted((value for value in known if len(value) >= SHORTEST), key=len, reverse=True)
+        known = {value for name, value in os.environ.items() if SECRET_NAME.search(name)} | set(
+            secrets
+        )
+        longest_first = sorted(
+            (value for value in known if len(value) >= SHORTEST), key=len, reverse=True
+        )
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def text(self, text: str) -> str:
         """Remove secrets from a text."""
         if self._known is not None:
             text = self._known.sub(REDACTED, text)
-        return SECRET_SHAPES.sub(_hidden, text)
+        for word, shape in SHAPES:
+            if (
+                word in text
+            ):  # a plain search is a hundred times faster than a pattern that seldom matches
+                text = shape.sub(REDACTED, text)
+        return ASSIGNED.sub(_unassigned, text) if "=" in text else text
 
     def json(self, value: Any) -> Any:
         """Remove secrets from JSON, keys of dicts included."""
@@ -59,6 +85,6 @@ class Redactor:
         return self.json(item)
 
 
-def _hidden(match: re.Match[str]) -> str:
-    kept = match.group("keep") or match.group("key") or match.group("user") or ""
-    return f"{kept}{REDACTED}"
+def _unassigned(match: re.Match[str]) -> str:
+    before = match.string[max(0, match.start() - LONGEST_NAME) : match.start()]
+    return f"={REDACTED}" if ASSIGNED_TO.search(before) else match.group()

@@ -168,7 +168,8 @@ def _plain(value: Any) -> Any:
 
 def _plain_object(value: Any) -> Any:
     try:
-        return json.loads(json.dumps(dumpd(value), default=repr))
+        dumped = dumpd(value)
+        return _plain(dumped) if isinstance(dumped, dict | list | str) else repr(dumped)
     except Exception:  # noqa: BLE001  a stranger's object must not cost the row
         return repr(type(value))
 

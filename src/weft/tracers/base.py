@@ -62,7 +62,9 @@ class BaseTracer(_TracerCore, BaseCallbackHandler, ABC):
         self._leave(run)
         self._on_run_update(run)
 
-    def on_llm_new_token(self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: Any) -> Run:
+    def on_llm_new_token(
+        self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: Any
+    ) -> Run:
         """Note a token."""
         run = self._llm_run_with_token_event(token, run_id, chunk)
         self._on_llm_new_token(run, token, chunk)
@@ -104,7 +106,9 @@ class AsyncBaseTracer(_TracerCore, AsyncCallbackHandler, ABC):
         self._leave(run)
         await self._on_run_update(run)
 
-    async def on_llm_new_token(self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: Any) -> None:
+    async def on_llm_new_token(
+        self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: Any
+    ) -> None:
         """Note a token."""
         run = self._llm_run_with_token_event(token, run_id, chunk)
         await self._on_llm_new_token(run, token, chunk)

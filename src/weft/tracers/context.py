@@ -11,7 +11,9 @@ from weft.tracers.run_collector import RunCollectorCallbackHandler
 
 __all__ = ["collect_runs", "register_configure_hook"]
 
-_collecting: ContextVar[RunCollectorCallbackHandler | None] = ContextVar("run_collector", default=None)
+_collecting: ContextVar[RunCollectorCallbackHandler | None] = ContextVar(
+    "run_collector", default=None
+)
 register_configure_hook(_collecting, inheritable=True)
 
 

@@ -119,12 +119,22 @@ class _TracerCore:
         return self._create("llm", serialized, {"prompts": prompts}, **kwargs)
 
     def _create_chain_run(
-        self, serialized: dict[str, Any] | None, inputs: Any, run_type: str | None = None, **kwargs: Any
+        self,
+        serialized: dict[str, Any] | None,
+        inputs: Any,
+        run_type: str | None = None,
+        **kwargs: Any,
     ) -> Run:
-        return self._create(run_type or "chain", serialized, self._get_chain_inputs(inputs), **kwargs)
+        return self._create(
+            run_type or "chain", serialized, self._get_chain_inputs(inputs), **kwargs
+        )
 
     def _create_tool_run(
-        self, serialized: dict[str, Any], input_str: str, inputs: dict[str, Any] | None = None, **kwargs: Any
+        self,
+        serialized: dict[str, Any],
+        input_str: str,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
     ) -> Run:
         if self._schema_format == "streaming_events":
             given: dict[str, Any] = {"input": inputs}
@@ -164,7 +174,11 @@ class _TracerCore:
 
     def _note_stream_event(self, event: dict[str, Any], run_id: UUID) -> None:
         run = self.run_map.get(str(run_id))
-        if run is not None and run.first_token_time is None and event.get("event") == "content-block-delta":
+        if (
+            run is not None
+            and run.first_token_time is None
+            and event.get("event") == "content-block-delta"
+        ):
             run.first_token_time = now()
 
     def _run_with_retry_event(self, retry_state: Any, run_id: UUID, **_: Any) -> Run:
@@ -195,7 +209,9 @@ class _TracerCore:
         return f"{error!r}\n\n{''.join(lines)}"
 
     def _complete_llm_run(self, response: LLMResult, run_id: UUID, **_: Any) -> Run:
-        return self._complete(self._get_run(run_id, {"llm", "chat_model"}), self._llm_outputs(response))
+        return self._complete(
+            self._get_run(run_id, {"llm", "chat_model"}), self._llm_outputs(response)
+        )
 
     def _errored_llm_run(
         self, error: BaseException, run_id: UUID, response: LLMResult | None = None, **_: Any
@@ -211,7 +227,9 @@ class _TracerCore:
             run.inputs = self._get_chain_inputs(inputs)
         return self._complete(run, self._get_chain_outputs(outputs))
 
-    def _errored_chain_run(self, error: BaseException, run_id: UUID, inputs: Any = None, **_: Any) -> Run:
+    def _errored_chain_run(
+        self, error: BaseException, run_id: UUID, inputs: Any = None, **_: Any
+    ) -> Run:
         run = self._get_run(run_id)
         if inputs is not None:
             run.inputs = self._get_chain_inputs(inputs)
@@ -257,8 +275,12 @@ def llm_outputs(response: LLMResult, *, dump: bool) -> dict[str, Any]:
 
 def _retry(state: Any) -> dict[str, Any]:
     if isinstance(state, dict):  # weft's own retries: {"attempt": 1, "error": ..., "delay": 0.5}
-        return {key: repr(value) if isinstance(value, BaseException) else value for key, value in state.items()}
+        return {
+            key: repr(value) if isinstance(value, BaseException) else value
+            for key, value in state.items()
+        }
     outcome = getattr(state, "outcome", None)
-    return {"attempt": getattr(state, "attempt_number", None), "outcome": None if outcome is None else repr(outcome)}
-
-
+    return {
+        "attempt": getattr(state, "attempt_number", None),
+        "outcome": None if outcome is None else repr(outcome),
+    }

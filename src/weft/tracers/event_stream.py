@@ -77,7 +77,12 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     # -- runs
 
     def _begin(
-        self, run_type: str, data: dict[str, Any], inputs: Any, serialized: Any, kwargs: dict[str, Any]
+        self,
+        run_type: str,
+        data: dict[str, Any],
+        inputs: Any,
+        serialized: Any,
+        kwargs: dict[str, Any],
     ) -> None:
         run_id: UUID = kwargs["run_id"]
         name = kwargs.get("name") or _class_name(serialized)
@@ -107,7 +112,9 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
 
     def _tell(self, what: str, run_id: UUID, info: RunInfo, data: dict[str, Any]) -> None:
         if info["shown"]:
-            self._send(self._event(f"on_{info['run_type']}_{what}", info["name"], run_id, info, data))
+            self._send(
+                self._event(f"on_{info['run_type']}_{what}", info["name"], run_id, info, data)
+            )
 
     def _event(
         self, event: str, name: str, run_id: UUID, info: RunInfo | dict[str, Any], data: Any
@@ -142,7 +149,9 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         inputs = {"prompts": prompts}
         self._begin("llm", {"input": inputs}, inputs, serialized, kwargs)
 
-    def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_new_token(
+        self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any
+    ) -> None:
         """A piece of an answer arrived."""
         info = self._runs.get(run_id)
         if info is not None and info["shown"]:
@@ -176,7 +185,9 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         if info is not None and run_id is not None:
             self._tell("stream", run_id, info, {"chunk": chunk})
 
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any) -> None:
+    def on_chain_end(
+        self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
+    ) -> None:
         """A chain finished."""
         data = {"output": outputs}
         if inputs is not None:
@@ -213,12 +224,25 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     # -- the rest
 
     def on_custom_event(
-        self, name: str, data: Any, *, run_id: UUID, tags: Any = None, metadata: Any = None, **kwargs: Any
+        self,
+        name: str,
+        data: Any,
+        *,
+        run_id: UUID,
+        tags: Any = None,
+        metadata: Any = None,
+        **kwargs: Any,
     ) -> None:
         """An event of the application's own."""
         if shows(self._filters, name, "on_custom_event", tags or []):
             self._send(
-                self._event("on_custom_event", name, run_id, {"tags": tags or [], "metadata": metadata or {}}, data)
+                self._event(
+                    "on_custom_event",
+                    name,
+                    run_id,
+                    {"tags": tags or [], "metadata": metadata or {}},
+                    data,
+                )
             )
 
     def _forget(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -256,7 +280,9 @@ async def events_of(
 ) -> AsyncGenerator[StreamEvent, None]:
     """Stream a runnable and give what happens inside it."""
     if version not in ("v1", "v2"):
-        raise UsageError(f'astream_events knows the versions "v1" and "v2" (and "v3" of a chat model), not {version!r}')
+        raise UsageError(
+            f'astream_events knows the versions "v1" and "v2" (and "v3" of a chat model), not {version!r}'
+        )
     channel = io.channel()
     handler = EventStreamHandler(channel.put, filters)
     config = with_handler(config, handler)
@@ -294,7 +320,9 @@ def stream_events(
     """Give everything that happens inside a runnable; "v3" gives a chat model's stream of events."""
     if version == "v3":
         return runnable.stream_v2(value, config, **kwargs)
-    return drive_each(events_of(BLOCKING, runnable, value, config, version, take_filters(kwargs), kwargs))
+    return drive_each(
+        events_of(BLOCKING, runnable, value, config, version, take_filters(kwargs), kwargs)
+    )
 
 
 class _Root:
@@ -321,7 +349,14 @@ class _Root:
         kind = end["event"].removeprefix("on_").removesuffix("_end")
         if self._version == "v2" or kind not in ("tool", "retriever", "prompt"):
             return []
-        return [{**end, "event": f"on_{kind}_stream", "data": {"chunk": data["output"]}, "parent_ids": []}]
+        return [
+            {
+                **end,
+                "event": f"on_{kind}_stream",
+                "data": {"chunk": data["output"]},
+                "parent_ids": [],
+            }
+        ]
 
     def _v1(self, event: StreamEvent) -> list[StreamEvent]:
         if event["event"] in ("on_custom_event", "on_tool_error"):
@@ -329,8 +364,22 @@ class _Root:
         event = {**event, "parent_ids": []}
         if event["event"] == "on_chat_model_end" and event["run_id"] != self._run_id:
             message = event["data"]["output"]
-            kind = "ChatGenerationChunk" if type(message).__name__.endswith("Chunk") else "ChatGeneration"
-            answer = {"text": str(message.text), "generation_info": None, "type": kind, "message": message}
-            result = {"generations": [[answer]], "llm_output": None, "run": None, "type": "LLMResult"}
+            kind = (
+                "ChatGenerationChunk"
+                if type(message).__name__.endswith("Chunk")
+                else "ChatGeneration"
+            )
+            answer = {
+                "text": str(message.text),
+                "generation_info": None,
+                "type": kind,
+                "message": message,
+            }
+            result = {
+                "generations": [[answer]],
+                "llm_output": None,
+                "run": None,
+                "type": "LLMResult",
+            }
             event["data"] = {**event["data"], "output": result}
         return [event]

@@ -20,7 +20,14 @@ from weft.tracers.core import SchemaFormat, llm_outputs
 from weft.tracers.memory_stream import beside, with_handler
 from weft.tracers.schemas import Run
 
-__all__ = ["LogEntry", "LogStreamCallbackHandler", "RunLog", "RunLogPatch", "RunState", "astream_log"]
+__all__ = [
+    "LogEntry",
+    "LogStreamCallbackHandler",
+    "RunLog",
+    "RunLogPatch",
+    "RunState",
+    "astream_log",
+]
 
 
 class LogEntry(TypedDict):
@@ -270,5 +277,11 @@ def astream_log(
 ) -> AsyncGenerator[RunLogPatch, None]:
     """Give the log of a run as it grows: patches, or with `diff=False` the whole log after each."""
     return log_of(
-        ASYNC, runnable, value, config, kwargs, diff=diff, with_streamed_output_list=with_streamed_output_list
+        ASYNC,
+        runnable,
+        value,
+        config,
+        kwargs,
+        diff=diff,
+        with_streamed_output_list=with_streamed_output_list,
     )

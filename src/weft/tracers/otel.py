@@ -82,7 +82,9 @@ class OpenTelemetryTracer(BaseTracer):
     run_inline = True
     keep_tokens = False
 
-    def __init__(self, *, tracer_provider: TracerProvider | None = None, capture_content: bool = False) -> None:
+    def __init__(
+        self, *, tracer_provider: TracerProvider | None = None, capture_content: bool = False
+    ) -> None:
         """Use a provider of spans, or the process's own; `capture_content` records what was said."""
         super().__init__(_schema_format="streaming_events")
         self._tracer = trace.get_tracer("weft", tracer_provider=tracer_provider)
@@ -156,14 +158,19 @@ class OpenTelemetryTracer(BaseTracer):
         elif run.run_type == "retriever":
             said["gen_ai.retrieval.query.text"] = run.inputs.get("query")
         else:
-            said["weft.input"], said["weft.output"] = run.inputs.get("input"), (run.outputs or {}).get("output")
+            said["weft.input"], said["weft.output"] = (
+                run.inputs.get("input"),
+                (run.outputs or {}).get("output"),
+            )
         for key, value in said.items():
             if value is not None:
                 span.set_attribute(key, self._text(value))
 
     def _text(self, value: Any) -> str:
         clean = self._redactor.json(value)
-        return clean if isinstance(clean, str) else self._redactor.text(json.dumps(clean, default=str))
+        return (
+            clean if isinstance(clean, str) else self._redactor.text(json.dumps(clean, default=str))
+        )
 
 
 def _nanoseconds(time: Any) -> int | None:
@@ -197,7 +204,12 @@ def _opening_of_model(run: Run, attributes: dict[str, Any]) -> tuple[str, SpanKi
     parameters = run.extra.get("invocation_params") or {}
     metadata = run.extra.get("metadata") or {}
     model = metadata.get("ls_model_name") or parameters.get("model") or parameters.get("model_name")
-    provider = metadata.get("ls_provider") or parameters.get("_provider") or parameters.get("_type") or "unknown"
+    provider = (
+        metadata.get("ls_provider")
+        or parameters.get("_provider")
+        or parameters.get("_type")
+        or "unknown"
+    )
     operation = "chat" if "messages" in run.inputs else "text_completion"
     attributes |= {
         "gen_ai.operation.name": operation,
@@ -213,7 +225,9 @@ def _opening_of_model(run: Run, attributes: dict[str, Any]) -> tuple[str, SpanKi
             attributes[attribute] = kind(value)
     stop = parameters.get("stop")
     if stop:
-        attributes["gen_ai.request.stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
+        attributes["gen_ai.request.stop_sequences"] = (
+            [stop] if isinstance(stop, str) else list(stop)
+        )
     return f"{operation} {model}" if model else operation, SpanKind.CLIENT, attributes
 
 

@@ -25,7 +25,9 @@ def _call(listener: Any, run: Run, config: RunnableConfig) -> Any:
         return listener(run)
     if "config" in parameters:
         return listener(run, config=config)
-    places = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    places = [
+        p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     required = [p for p in places if p.default is p.empty]
     return listener(run, config) if len(required) > 1 else listener(run)
 

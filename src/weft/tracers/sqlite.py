@@ -59,7 +59,9 @@ class SQLiteTracer(BaseTracer):
     run_inline = True
     keep_tokens = False
 
-    def __init__(self, path: str | Path, *, limit: int = 10_000, secrets: Iterable[str] = ()) -> None:
+    def __init__(
+        self, path: str | Path, *, limit: int = 10_000, secrets: Iterable[str] = ()
+    ) -> None:
         """Open or make the file; `limit` runs may wait to be written, `secrets` are values never to write."""
         super().__init__(_schema_format="original+chat")
         self._writer = _Writer(Path(path), limit, Redactor(secrets))
@@ -79,7 +81,10 @@ class SQLiteTracer(BaseTracer):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -118,13 +123,17 @@ class _Writer:
         self._is_closed = False
         self._has_complained = False
         self._begin()
-        connect(path).close()  # a file that cannot be used is refused here, not in the middle of a run
+        connect(
+            path
+        ).close()  # a file that cannot be used is refused here, not in the middle of a run
 
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._waiting: dict[str, Run] = {}
         self._lock = mutex()
-        self._file_lock = mutex()  # held while writing: only the pool's thread and `flush` ever wait for it
+        self._file_lock = (
+            mutex()
+        )  # held while writing: only the pool's thread and `flush` ever wait for it
         self._is_writing = False
 
     def _begin_again_after_fork(self) -> None:
@@ -178,7 +187,9 @@ class _Writer:
     def _write(self, runs: list[Run]) -> None:
         try:
             rows = [row_of(run, self._redactor) for run in runs]
-            tags = [(self._redactor.text(tag), str(run.id)) for run in runs for tag in run.tags or []]
+            tags = [
+                (self._redactor.text(tag), str(run.id)) for run in runs for tag in run.tags or []
+            ]
             for attempt in range(1, ATTEMPTS + 1):
                 try:
                     self._transact(rows, tags)

@@ -60,21 +60,29 @@ class FunctionCallbackHandler(BaseTracer):
 
     def get_breadcrumbs(self, run: Run) -> str:
         """The way from the root to a run: `chain:RunnableSequence > llm:ChatOpenAI`."""
-        return " > ".join(f"{one.run_type}:{one.name}" for one in [*reversed(self.get_parents(run)), run])
+        return " > ".join(
+            f"{one.run_type}:{one.name}" for one in [*reversed(self.get_parents(run)), run]
+        )
 
     def _start(self, run: Run) -> None:
         kind = WORDS.get(run.run_type, "Chain")
-        self._say(run, "start", "green", "", f"Entering {kind} run with input:", run.inputs, "[inputs]")
+        self._say(
+            run, "start", "green", "", f"Entering {kind} run with input:", run.inputs, "[inputs]"
+        )
 
     def _end(self, run: Run) -> None:
         kind = WORDS.get(run.run_type, "Chain")
         spent = f"[{elapsed(run)}] "
-        self._say(run, "end", "blue", spent, f"Exiting {kind} run with output:", run.outputs, "[outputs]")
+        self._say(
+            run, "end", "blue", spent, f"Exiting {kind} run with output:", run.outputs, "[outputs]"
+        )
 
     def _error(self, run: Run) -> None:
         kind = WORDS.get(run.run_type, "Chain")
         spent = f"[{elapsed(run)}] "
-        self._say(run, "error", "red", spent, f"{kind} run errored with error:", run.error, "[error]")
+        self._say(
+            run, "error", "red", spent, f"{kind} run errored with error:", run.error, "[error]"
+        )
 
     def _say(
         self, run: Run, what: str, color: str, spent: str, sentence: str, value: Any, fallback: str
@@ -83,7 +91,9 @@ class FunctionCallbackHandler(BaseTracer):
         where = _bold(f"[{self.get_breadcrumbs(run)}] {spent}{sentence}")
         self.function_callback(f"{mark} {where}\n{try_json_stringify(value, fallback)}")
 
-    _on_chain_start = _on_llm_start = _on_chat_model_start = _on_tool_start = _on_retriever_start = _start
+    _on_chain_start = _on_llm_start = _on_chat_model_start = _on_tool_start = (
+        _on_retriever_start
+    ) = _start
     _on_chain_end = _on_llm_end = _on_tool_end = _on_retriever_end = _end
     _on_chain_error = _on_llm_error = _on_tool_error = _on_retriever_error = _error
 

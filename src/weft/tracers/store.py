@@ -54,7 +54,9 @@ class TraceStore:
 
     def by_tag(self, tag: str, limit: int = 100) -> list[Run]:
         """Give the newest runs that have a tag, newest first."""
-        tagged = "WHERE id IN (SELECT run_id FROM tags WHERE tag = ?) ORDER BY start_time DESC LIMIT ?"
+        tagged = (
+            "WHERE id IN (SELECT run_id FROM tags WHERE tag = ?) ORDER BY start_time DESC LIMIT ?"
+        )
         return self._runs(tagged, tag, limit)
 
     async def atrace(self, trace_id: UUID | str) -> Run | None:
