@@ -345,9 +345,10 @@ class Graph:
 
         draw_mermaid_png(self.draw_mermaid(), **options)
 
-    def draw_png(self, output_file_path: str | None = None, **options: Any) -> NoReturn:
+    def draw_png(
+        self, output_file_path: str | None = None, fontname: str | None = None, labels: LabelsDict | None = None
+    ) -> NoReturn:
         """Refuse: this needs Graphviz, which is not a Python package; see `draw_svg`."""
-        raise UsageError(
-            "weft draws no PNG: use graph.draw_svg('graph.svg'), which browsers show and rsvg-convert or Inkscape turn "
-            "into a PNG"
-        )
+        from weft.runnables.graph_png import PngDrawer  # noqa: PLC0415
+
+        PngDrawer(fontname, labels).draw(self, output_file_path)
