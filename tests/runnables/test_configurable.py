@@ -273,3 +273,15 @@ def test_a_broken_generator_inside_leaves_nothing_behind(call, no_leaks):
     chain = RunnableGenerator(speak).configurable_alternatives(ConfigurableField(id="w"), b=RunnableGenerator(speak))
     with pytest.raises(ValueError, match="broken"):
         call.stream(chain, "x", chosen(w="b"))
+
+
+def test_configs_of_nested_choices_count_too(call):
+    inner = GREET.with_config(configurable={"word": "inner"})
+    outer = inner.configurable_alternatives(ConfigurableField(id="who"), other=inner)
+
+    assert call.invoke(outer, "ann") == "inner ann"
+    assert call.invoke(outer, "ann", chosen(who="other")) == "inner ann"
+    assert call.invoke(outer, "ann", chosen(who="other", word="call")) == "call ann"
+    assert outer.get_output_schema() is Greet().get_output_schema()
+    assert outer.OutputType is str
+    assert [spec.id for spec in outer.config_specs] == ["who", "word"]

@@ -195,3 +195,8 @@ def test_types_specs_and_dumps_are_those_of_the_parts():
     assert chain.get_output_schema() is chain.runnable.get_output_schema()
     assert dumpd(chain)["id"][-1] == "RunnableWithFallbacks"
     assert [type(one).__name__ for one in chain.runnables] == ["RunnableLambda", "RunnableConfigurableFields"]
+
+
+def test_a_transform_of_nothing_gives_nothing(call):
+    assert call.transform(BAD.with_fallbacks([GOOD]), []) == []
+    assert call.transform(BAD.with_fallbacks([GOOD], exception_key="e"), []) == []

@@ -172,3 +172,10 @@ def test_a_canvas_takes_points_lines_texts_and_boxes():
         with pytest.raises(UsageError):
             wrong()
     assert (VertexViewer("abc").w, VertexViewer("abc").h) == (7, 3)
+
+
+def test_many_edges_are_drawn_in_good_time():
+    ids = [str(n) for n in range(40)]
+    edges = [Edge(one, other) for place, one in enumerate(ids) for other in ids[place + 1 :: 3]]
+
+    assert draw_ascii({id_: id_ for id_ in ids}, edges).count("| 39 |") == 1

@@ -124,3 +124,20 @@ def test_it_draws_plain_nodes_and_edges_too():
 
     text = draw_mermaid(nodes, [Edge("f", "f_output")], first_node="f_input", last_node="f_output")
     assert "\tf --> f_output;" in text
+
+
+def test_subgraphs_side_by_side_are_closed_one_after_the_other():
+    graph = Graph()
+    for id_ in ("a:x", "a:y", "b:x", "b:y"):
+        graph.add_node(F, id_)
+
+    assert [line for line in graph.draw_mermaid().splitlines() if "subgraph" in line or line == "\tend"] == [
+        "\tsubgraph a", "\tend", "\tsubgraph b", "\tend"
+    ]  # fmt: skip
+
+
+def test_metadata_of_a_name_in_quotes_stays_in_the_quotes():
+    graph = Graph()
+    graph.add_node(F, "a|b", metadata={"m": '"'})
+
+    assert '(["a#124;b<hr/><small><em>m = #34;</em></small>"])' in graph.draw_mermaid()

@@ -282,3 +282,20 @@ def test_chunks_are_kept_as_whole_messages(call, kept):
     call.invoke(chain, "hi", CONFIG)
 
     assert type(kept.of("ann").messages[-1]) is AIMessage
+
+
+def test_an_empty_stream_keeps_nothing(call, kept):
+    def silent(inputs: Iterator[Any]) -> Iterator[str]:
+        yield from ()
+
+    assert call.stream(RunnableWithMessageHistory(RunnableGenerator(silent), kept.of), "hi", CONFIG) == []
+    assert kept.texts() == []
+
+
+def test_types_may_be_said(kept):
+    chain = RunnableWithMessageHistory(RunnableLambda(echo), kept.of, custom_input_type=dict)
+
+    assert chain.get_input_schema().model_json_schema()["type"] == "object"
+    assert RunnableWithMessageHistory(RunnableLambda(echo), kept.of).OutputType is str
+    keyed = RunnableWithMessageHistory(RunnableLambda(echo), kept.of, history_messages_key="h")
+    assert keyed.get_input_schema().model_json_schema()["type"] == "object"

@@ -301,3 +301,37 @@ def test_no_thread_task_or_run_is_left_behind(call, no_leaks):
         call.stream(at_once(runnable), 1, {"callbacks": [recorder]})
 
     recorder.check()
+
+
+def test_a_transform_without_inputs_gives_nothing(call):
+    runnable, attempts = stream_failing(times=1, at=0, pieces=["a"])
+
+    assert call.transform(at_once(RunnableLambda(lambda x: x)), []) == []
+    assert call.transform(at_once(runnable), []) == ["a"]
+    assert attempts == [[], []]
+
+
+def test_inputs_that_break_later_are_heard(call):
+    def broken() -> Any:
+        yield 1
+        yield 2
+        raise ValueError("the source broke")
+
+    with pytest.raises(ValueError, match="the source broke"):
+        call.transform(at_once(stream_failing(times=0, at=0, pieces=["a", "b", "c"])[0]), broken())
+
+
+def test_a_retried_stream_of_inputs_is_closed_by_its_reader():
+    closed: list[bool] = []
+
+    def source() -> Any:
+        try:
+            yield from "abc"
+        finally:
+            closed.append(True)
+
+    stream = at_once(stream_failing(times=1, at=0, pieces=["a", "b", "c"])[0]).transform(source())
+    assert next(stream) == "a"
+    stream.close()
+
+    assert closed == [True]
