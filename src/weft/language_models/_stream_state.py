@@ -141,8 +141,9 @@ class StreamState:
     def _end(self, message: AIMessage) -> None:
         self._is_done, self._message = True, message
         # Blocks may have been interleaved, and a finish wins over its deltas (T13, T15): read the message.
-        self._text.join = lambda _: str(message.text)
-        self._reasoning.join = lambda _: _reasoning_of(message)
+        if self._is_answer:
+            self._text.join = lambda _: str(message.text)
+            self._reasoning.join = lambda _: _reasoning_of(message)
         self._text.end(None, None)
         self._reasoning.end(None, None)
         self._tool_calls.end(list(message.tool_calls), None)

@@ -256,14 +256,14 @@ def _struck_out(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: HIDDEN if SECRET.search(name) else value for name, value in headers.items()}
 
 
-def _body_to_json(body: bytes) -> Any:  # noqa: ANN401  whatever JSON the request holds
+def _body_to_json(body: bytes) -> Any:
     try:
         return json.loads(body) if body else None
     except ValueError:
         return _bytes_to_json(body)
 
 
-def _bytes_to_json(data: bytes) -> Any:  # noqa: ANN401  text, or a tagged object
+def _bytes_to_json(data: bytes) -> Any:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,0 +1,566 @@
+"""Stream objects (T69-T87): laziness, replay, errors, closing, cancelling, threads, drivers from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import traceback
+from typing import Any
+
+import pytest
+
+from tests.language_models.reading import (
+    FINISH,
+    AChunked,
+    Chunked,
+    Events,
+    Listener,
+    again,
+    block_start,
+    read,
+    start,
+    text,
+    text_events,
+    tool_slice,
+)
+from weft.exceptions import MalformedStreamError, ModelError, StreamClosedError, UsageError
+from weft.language_models.chat_model_stream import (
+    AsyncChatModelStream,
+    AsyncProjection,
+    AsyncTextProjection,
+    ChatModelStream,
+    SyncProjection,
+    SyncTextProjection,
+)
+from weft.testing import Call, Finish, Reason, ScriptedChatModel, Stall
+
+USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+
+
+def rich() -> ScriptedChatModel:
+    turn = [Reason("hm"), "Hel", "lo", Call("f", {"a": 1}, id="c"), Finish("tool_use", USED)]
+    return ScriptedChatModel(script=[turn], is_cyclic=True)
+
+
+# -- reading
+
+
+def test_T69_projections_give_pieces_and_wholes(call):
+    found = read(call, rich(), "texts", "text", "reasoning", "tool_calls", "usage", "output")
+
+    assert found.values[:3] == [["Hel", "lo"], "Hello", "hm"]
+    assert found.values[3][0]["args"] == {"a": 1}
+    assert found.values[4] == USED
+    assert found.value.text == "Hello"
+
+
+def test_T70_tool_calls_iterate_slices_with_id_and_name(call):
+    slices = read(call, rich(), "slices").value
+
+    assert "".join(one["args"] for one in slices) == '{"a": 1}'
+    assert {(one["id"], one["name"]) for one in slices} == {("c", "f")}
+
+
+def test_T71_nothing_happens_before_the_first_read(call):
+    listener, model = Listener(), rich()
+
+    found = read(call, model, config={"callbacks": [listener]})
+
+    assert (listener.told, model.requests, found.stream.done) == ([], [], False)
+    assert found.stream.output_message is None
+
+
+def test_T72_every_iteration_begins_at_the_first_event_and_projections_lose_nothing(call):
+    found = read(call, rich(), "texts", "events", "slices", "events", "texts")
+
+    assert found.values[1] == found.values[3]
+    assert found.values[0] == found.values[4] == ["Hel", "lo"]
+    assert len(found.values[2]) == 1
+
+
+def test_T73_switching_between_projections_in_the_middle_loses_nothing():
+    stream = rich().stream_v2("x")
+    words, events = iter(stream.text), iter(stream)
+
+    first = next(words)
+    kinds = [next(events)["event"] for _ in range(3)]
+    rest = [first, *words]
+
+    assert rest == ["Hel", "lo"]
+    assert kinds == ["message-start", "content-block-start", "content-block-delta"]
+    assert stream.output.text == "Hello"
+
+
+def test_T74_a_slow_reader_holds_the_model_back():
+    said: list[int] = []
+
+    def piece(number: int) -> Any:
+        return lambda: said.append(number) or f"{number} "  # type: ignore[func-returns-value]
+
+    stream = Chunked(items=[piece(number) for number in range(100)]).stream_v2("x")
+    words = iter(stream.text)
+
+    next(words)
+    next(words)
+
+    assert len(said) <= 3
+    stream.close()
+
+
+
+
+def test_T74_a_slow_reader_holds_the_model_back_awaited():
+    said: list[int] = []
+
+    def piece(number: int) -> Any:
+        return lambda: said.append(number) or f"{number} "  # type: ignore[func-returns-value]
+
+    async def body() -> None:
+        stream = await AChunked(items=[piece(number) for number in range(100)]).astream_v2("x")
+        async for _ in stream.text:
+            break
+        await asyncio.sleep(0.01)
+        assert len(said) <= 2
+        await stream.aclose()
+
+    asyncio.run(body())
+
+
+def test_T75_usage_is_live_while_somebody_reads():
+    stream = rich().stream_v2("x")
+    events = iter(stream)
+    next(events)
+
+    assert stream.usage is None
+    assert [*events][-1]["event"] == "message-finish"
+    assert stream.usage == USED
+    assert rich().stream_v2("x").usage == USED  # nobody reads: it reads to the end itself
+
+
+# -- errors
+
+
+def test_T76_the_same_error_from_every_reader_and_no_growing_traceback(call):
+    found = read(call, Chunked(items=["a", ModelError("cut")]), "output")
+    lengths = []
+    for part in ("output", "text", "events", "slices") * 3:
+        error = again(call, found.stream, part)
+        assert error is found.error
+        lengths.append(len(traceback.extract_tb(error.__traceback__)))
+
+    assert max(lengths) - min(lengths) <= 3
+
+
+def test_T77_the_partial_is_on_the_error_and_on_the_stream(call):
+    found = read(call, ScriptedChatModel(script=[["ab", Call("f", '{"a": ')]], fail_at=5), "output")
+
+    assert found.error.partial is found.stream.partial is found.stream.output_message
+    assert found.error.partial.status == "incomplete"
+    assert found.error.partial.invalid_tool_calls[0]["name"] == "f"
+    assert found.stream.text.so_far == "ab"  # F-T18
+
+
+# -- closing
+
+
+def test_T78_closing_before_reading_starts_nothing(call):
+    listener, model = Listener(), rich()
+    if call.colour == "blocking":
+        with model.stream_v2("x", {"callbacks": [listener]}) as stream:
+            pass
+    else:
+
+        async def body() -> Any:
+            async with await model.astream_v2("x", {"callbacks": [listener]}) as stream:
+                pass
+            return stream
+
+        stream = call._finish(body)
+
+    assert (listener.told, model.requests) == ([], [])
+    assert isinstance(again(call, stream, "output"), StreamClosedError)
+
+
+def test_T79_closing_in_the_middle_closes_the_source_and_tells_once(call):
+    listener, model = Listener(), rich()
+    if call.colour == "blocking":
+        stream = model.stream_v2("x", {"callbacks": [listener]})
+        next(iter(stream.text))
+        stream.close()
+        stream.close()
+    else:
+
+        async def body() -> Any:
+            stream = await model.astream_v2("x", {"callbacks": [listener]})
+            async for _ in stream.text:
+                break
+            await stream.aclose()
+            await stream.aclose()
+            return stream
+
+        stream = call._finish(body)
+
+    assert model.interrupted == 1
+    assert listener.ends == ["on_llm_error"]
+    error = again(call, stream, "output")
+    assert isinstance(error, StreamClosedError)
+    assert listener.named("on_llm_error")[0][0] is error
+    assert error.partial.text == "Hel"
+    assert again(call, stream, "text") is error
+
+
+def test_T80_a_finished_stream_stays_finished(call):
+    found = read(call, rich(), "output")
+
+    found.stream.fail(ValueError("late"))
+    if call.colour == "blocking":
+        found.stream.close()
+    else:
+        call._finish(found.stream.aclose)
+
+    assert again(call, found.stream, "output") is found.value
+    assert found.stream.error is None
+
+
+def test_F_C01_a_dropped_stream_is_closed_without_a_garbage_collector():
+    listener, model = Listener(), rich()
+    gc.disable()
+    try:
+        stream = model.stream_v2("x", {"callbacks": [listener]})
+        next(iter(stream.text))
+        del stream
+
+        assert model.interrupted == 1
+        assert listener.ends == ["on_llm_error"]
+        for _ in model.stream("x", {"callbacks": [listener]}):
+            break
+        assert model.interrupted == 2
+    finally:
+        gc.enable()
+
+
+# -- tasks
+
+
+def stalling() -> ScriptedChatModel:
+    return ScriptedChatModel(script=[["Hel", Stall()]], is_cyclic=True)
+
+
+def test_T81_cancelling_the_reader_cancels_the_producer_and_others_see_a_closed_stream():
+    listener, model = Listener(), stalling()
+
+    async def body() -> None:
+        stream = await model.astream_v2("x", {"callbacks": [listener]})
+        reader = asyncio.ensure_future(stream._finished())
+        other = asyncio.ensure_future(stream.text.get())
+        await asyncio.sleep(0.01)
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        with pytest.raises(StreamClosedError) as closed:
+            await other
+        assert closed.value.partial.text == "Hel"
+
+    asyncio.run(body())
+    assert model.interrupted == 1
+    assert listener.ends == ["on_llm_error"]
+
+
+def test_T82_closing_from_another_task_interrupts_the_reader_with_a_closed_stream():
+    listener, model = Listener(), stalling()
+
+    async def body() -> None:
+        stream = await model.astream_v2("x", {"callbacks": [listener]})
+        reader = asyncio.ensure_future(stream._finished())
+        await asyncio.sleep(0.01)
+        await stream.aclose()
+        assert model.interrupted == 1
+        with pytest.raises(StreamClosedError):
+            await reader
+        assert reader.cancelling() == 0
+
+    asyncio.run(body())
+    assert listener.ends == ["on_llm_error"]
+    assert isinstance(listener.named("on_llm_error")[0][0], StreamClosedError)
+
+
+def test_T82_a_reader_that_was_cancelled_too_is_cancelled():
+    async def body() -> None:
+        stream = await stalling().astream_v2("x")
+        reader = asyncio.ensure_future(stream._finished())
+        await asyncio.sleep(0.01)
+        closing = asyncio.ensure_future(stream.aclose())
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        await closing
+        assert stream.done
+
+    asyncio.run(body())
+
+
+def test_F_C03_a_timeout_around_a_reader_is_a_timeout():
+    model = stalling()
+
+    async def body() -> None:
+        stream = await model.astream_v2("x")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await stream
+        assert isinstance(stream.error, StreamClosedError)
+
+    asyncio.run(body())
+    assert model.interrupted == 1
+
+
+def test_F_C03_cancelled_at_every_await_tells_once_and_closes_the_source():
+    async def attempt(at: int) -> bool:
+        listener = Listener()
+        model = Events(items=[start(), *text_events(*"abcdef"), FINISH])
+        stream = await model.astream_v2("x", {"callbacks": [listener]})
+        reader = asyncio.ensure_future(stream._finished())
+        for _ in range(at):
+            await asyncio.sleep(0)
+        reader.cancel()
+        result = (await asyncio.gather(reader, return_exceptions=True))[0]
+        started = bool(listener.named("on_chat_model_start"))
+        assert len(listener.ends) == started
+        return not isinstance(result, asyncio.CancelledError)
+
+    outcomes = [asyncio.run(attempt(at)) for at in range(30)]
+    assert outcomes[0] is False
+    assert outcomes[-1] is True
+
+
+def test_two_tasks_read_one_stream_at_once():
+    async def body() -> None:
+        stream = await rich().astream_v2("x")
+        words = asyncio.ensure_future(_pieces(stream.text))
+        events = asyncio.ensure_future(_pieces(stream))
+        message = await stream
+        assert await words == ["Hel", "lo"]
+        assert (await events)[-1]["event"] == "message-finish"
+        assert message.text == "Hello"
+
+    async def _pieces(stream: Any) -> list[Any]:
+        return [item async for item in stream]
+
+    asyncio.run(body())
+
+
+# -- threads
+
+
+def test_T83_two_threads_read_one_stream():
+    model = Chunked(items=[f"{number} " for number in range(300)])
+    stream = model.stream_v2("x")
+    found: list[list[str]] = []
+    threads = [threading.Thread(target=lambda: found.append(list(stream.text))) for _ in range(4)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert all(words == [f"{number} " for number in range(300)] for words in found)
+    assert len(found) == 4
+
+
+def test_T83_closing_from_another_thread_ends_the_reader_with_a_closed_stream():
+    go, in_wait = threading.Event(), threading.Event()
+
+    def wait() -> str:
+        in_wait.set()
+        go.wait(5)
+        return "b"
+
+    listener = Listener()
+    stream = Chunked(items=["a", wait, "c"]).stream_v2("x", {"callbacks": [listener]})
+    caught: list[BaseException] = []
+
+    def reading() -> None:
+        try:
+            list(stream.text)
+        except StreamClosedError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=reading)
+    thread.start()
+    in_wait.wait(5)
+    stream.close()
+    go.set()
+    thread.join(5)
+
+    assert len(caught) == 1
+    assert listener.ends == ["on_llm_error"]
+
+
+def test_T84_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(call):
+    refused: list[BaseException] = []
+
+    class Curious(Listener):
+        stream: Any = None
+
+        def on_stream_event(self, event: Any, **kwargs: Any) -> None:
+            try:
+                if call.colour == "blocking":
+                    self.stream.output  # noqa: B018
+                else:
+                    self.stream._more().send(None)
+            except UsageError as error:
+                refused.append(error)
+
+    curious = Curious()
+    if call.colour == "blocking":
+        curious.stream = stream = rich().stream_v2("x", {"callbacks": [curious]})
+        message = stream.output
+    else:
+
+        async def body() -> Any:
+            curious.stream = stream = await rich().astream_v2("x", {"callbacks": [curious]})
+            return await stream
+
+        message = call._finish(body)
+
+    assert message.text == "Hello"
+    assert refused
+
+
+def test_T85_changing_what_a_projection_gave_harms_nobody(call):
+    found = read(call, rich(), "events", "output")
+    for event in found.values[0]:
+        event.get("content", {}).clear()
+        event.get("delta", {}).clear()
+
+    assert again(call, found.stream, "events")[1]["content"]["type"] == "reasoning"
+    assert again(call, found.stream, "tool_calls")[0]["name"] == "f"
+
+
+# -- driven from outside
+
+
+def test_T86_a_stream_driven_from_outside():
+    stream = ChatModelStream(namespace=["graph"], node="model", message_id="m")
+    pending = [start("p"), *text_events("a", "b"), FINISH]
+
+    def pump() -> bool:
+        if not pending:
+            return False
+        stream.dispatch(pending.pop(0))
+        return True
+
+    stream.bind_pump(pump)
+
+    assert list(stream.text) == ["a", "b"]
+    assert (stream.output.text, stream.message_id, stream.node) == ("ab", "p", "model")
+    with pytest.raises(MalformedStreamError):
+        stream.dispatch(text(0, "late"))  # type: ignore[arg-type]
+
+
+def test_T86_an_async_stream_driven_from_outside():
+    async def body() -> None:
+        stream = AsyncChatModelStream()
+        message = asyncio.ensure_future(stream._finished())
+        words = asyncio.ensure_future(stream.text.get())
+        for event in [start(), *text_events("a", "b"), FINISH]:
+            await asyncio.sleep(0)
+            stream.dispatch(event)
+        assert (await message).text == await words == "ab"
+
+    asyncio.run(body())
+
+
+def test_T86_an_async_stream_with_a_pump():
+    async def body() -> None:
+        stream = AsyncChatModelStream()
+        pending = [start(), *text_events("a"), FINISH]
+
+        async def pump() -> bool:
+            if not pending:
+                return False
+            stream.dispatch(pending.pop(0))
+            return True
+
+        stream.set_arequest_more(pump)
+        assert (await stream).text == "a"
+
+    asyncio.run(body())
+
+
+def test_T86_outside_errors_fail_every_reader():
+    stream = ChatModelStream()
+    stream.dispatch(start())
+    stream.dispatch(block_start(0, type="text", text=""))
+    stream.dispatch(text(0, "par"))
+    stream.fail(ModelError("gone"))
+
+    with pytest.raises(ModelError, match="gone") as raised:
+        stream.output  # noqa: B018
+    assert raised.value.partial.text == "par"
+    with pytest.raises(ModelError, match="gone"):
+        list(stream.text)
+
+
+def test_T86_an_error_event_from_outside_fails_the_stream():
+    stream = ChatModelStream()
+    stream.dispatch(start())
+    stream.dispatch({"event": "error", "message": "gone", "code": "c"})
+
+    assert stream.error.code == "c"
+
+
+def test_a_stream_nobody_finished_says_so():
+    stream = ChatModelStream()
+    stream.dispatch(start())
+
+    with pytest.raises(MalformedStreamError, match="without message-finish"):
+        stream.output  # noqa: B018
+    assert list(stream.text) == []
+
+
+def test_T87_projections_can_be_driven_alone():
+    words = SyncTextProjection()
+    pending = ["a", "b"]
+
+    def more() -> bool:
+        if not pending:
+            words.complete()
+        else:
+            words.push(pending.pop(0))
+        return True
+
+    words.set_request_more(more)
+    assert list(words) == ["a", "b"]
+    assert str(words) == "ab"
+    numbers: SyncProjection[int, list[int]] = SyncProjection()
+    numbers.push(1)
+    numbers.complete([7])
+    assert (list(numbers), numbers.get(), numbers.done) == ([1], [7], True)
+
+
+def test_T87_async_projections_can_be_driven_alone():
+    async def body() -> None:
+        words = AsyncTextProjection()
+        reader = asyncio.ensure_future(words.get())
+        await asyncio.sleep(0)
+        words.push("a")
+        await asyncio.sleep(0)
+        words.complete()
+        assert await reader == "a"
+        broken: AsyncProjection[str, list[str]] = AsyncProjection()
+        broken.push("x")
+        broken.fail(ValueError("no"))
+        seen = []
+        with pytest.raises(ValueError, match="no"):
+            async for item in broken:
+                seen.append(item)  # noqa: PERF401
+        assert seen == ["x"]
+
+    asyncio.run(body())
+
+
+def test_late_names_and_ids_are_on_the_slices(call):
+    model = Chunked(items=[tool_slice("", name="f", index=0), tool_slice("{}", id="late", index=0)])
+
+    assert read(call, model, "slices").value[-1]["id"] == "late"

@@ -1,0 +1,691 @@
+"""The checklist of the streaming spec through models: lifecycle, text, tools, order, media, metadata (T01-T68, T100)."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import date
+from typing import Any
+
+import pytest
+
+from tests.language_models.reading import (
+    FINISH,
+    Chunked,
+    Events,
+    Listener,
+    Native,
+    again,
+    answer,
+    block_finish,
+    block_start,
+    delta,
+    output_blocks,
+    read,
+    start,
+    text,
+    text_events,
+    tool_slice,
+)
+from weft.exceptions import MalformedStreamError, ModelError, StreamTruncatedError
+from weft.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+from weft.outputs import ChatGenerationChunk
+from weft.protocol import message_to_events
+
+KINDS = ["message-start", "content-block-start", "content-block-delta", "content-block-delta"]
+
+
+def kinds(events: list[Any]) -> list[str]:
+    return [event["event"] for event in events]
+
+
+# -- lifecycle
+
+
+def test_T01_two_text_chunks_give_the_whole_lifecycle(call):
+    found = read(call, Chunked(items=["Hel", "lo"]), "events", "output")
+
+    assert kinds(found.values[0]) == [*KINDS, "content-block-finish", "message-finish"]
+    assert found.value.text == "Hello"
+
+
+def test_T02_no_chunk_at_all_is_one_error_and_no_end(call):
+    listener = Listener()
+
+    found = read(call, Chunked(items=[]), "output", config={"callbacks": [listener]})
+
+    assert isinstance(found.error, StreamTruncatedError)
+    assert listener.ends == ["on_llm_error"]
+
+
+def test_T03_only_empty_text_is_a_message_without_blocks(call):
+    found = read(call, Chunked(items=["", ""]), "events", "output")
+
+    assert kinds(found.values[0]) == ["message-start", "message-finish"]
+    assert found.value.content == []
+
+
+@pytest.mark.parametrize("model", [Native, Events])
+def test_T04_a_missing_finish_is_synthesized_and_observers_see_it(call, model):
+    listener = Listener()
+    asked = model(items=[start(), *text_events("hi")])
+
+    found = read(call, asked, "events", "output", config={"callbacks": [listener]})
+
+    assert kinds(found.values[0])[-1] == "message-finish"
+    assert listener.named("on_stream_event")[-1]["event"] == "message-finish"
+    assert call.invoke(asked, "x").text == call.stream(asked, "x")[0].text == "hi"
+
+
+def test_T05_an_event_after_the_end_is_a_protocol_error(call):
+    found = read(call, Native(items=[start(), *text_events("a"), FINISH, text(0, "b")]), "output")
+
+    assert isinstance(found.error, MalformedStreamError)
+
+
+def test_T06_a_block_finished_twice_is_a_protocol_error(call):
+    twice = [*text_events("a"), block_finish(0, type="text", text="a")]
+
+    assert isinstance(read(call, Native(items=[start(), *twice]), "output").error, MalformedStreamError)
+
+
+def test_T07_a_delta_for_an_unknown_block_is_a_protocol_error(call):
+    found = read(call, Native(items=[start(), *text_events("a"), text(7, "b")]), "output")
+
+    assert isinstance(found.error, MalformedStreamError)
+    assert found.error.partial.text == "a"
+
+
+def test_T08_unknown_events_and_deltas_are_ignored(call):
+    odd = [
+        {"event": "ping"},
+        start(),
+        {"event": "ping"},
+        block_start(0, type="text", text=""),
+        delta(0, type="sparkle-delta", sparkle="*"),
+        text(0, "a"),
+        block_finish(0, type="text", text="a"),
+        FINISH,
+    ]
+
+    assert read(call, Native(items=odd), "output").value.text == "a"
+
+
+@pytest.mark.parametrize("said", [0, 1])
+def test_T09_an_error_event_is_a_typed_error_with_message_and_code(call, said):
+    before = [start(), *text_events("par")][: 4 * said + 1]
+    failure = {"event": "error", "message": "too hot", "code": "overheated"}
+
+    found = read(call, Native(items=[*before, failure]), "output")
+
+    assert isinstance(found.error, ModelError)
+    assert (found.error.message, found.error.code) == ("too hot", "overheated")
+    assert found.error.partial.text == "par" * said
+    assert again(call, found.stream, "events") is found.error
+
+
+@pytest.mark.parametrize("error", [ModelError("cut"), ValueError("cut")])
+def test_T10_a_provider_that_breaks_gives_what_came_then_the_error_everywhere(call, error):
+    listener = Listener()
+    model = Chunked(items=["Hel", "lo", error])
+    seen: list[str] = []
+
+    if call.colour == "blocking":
+        stream = model.stream_v2("x", {"callbacks": [listener]})
+        with pytest.raises(type(error)) as raised:
+            seen.extend(stream.text)  # pragma: no branch
+    else:
+
+        async def body() -> Any:
+            stream = await model.astream_v2("x", {"callbacks": [listener]})
+            with pytest.raises(type(error)) as raised:
+                async for piece in stream.text:
+                    seen.append(piece)  # noqa: PERF401
+            return stream, raised
+
+        stream, raised = call._finish(body)
+    assert raised.value is error
+    assert stream.text.so_far == "Hello"
+    for part in ("output", "events", "text", "slices"):
+        assert again(call, stream, part) is error
+    assert stream.output_message.text == "Hello"
+    assert stream.output_message.status == "incomplete"
+    assert listener.ends == ["on_llm_error"]
+    assert listener.named("on_llm_error")[0][1].generations[0][0].message is stream.partial
+
+
+def test_T10_what_was_heard_of_usage_is_on_the_partial(call):
+    usage = {"input_tokens": 3, "output_tokens": 1, "total_tokens": 4}
+    model = Chunked(items=[AIMessageChunk(content="a", usage_metadata=usage), ModelError("cut")])
+
+    assert read(call, model, "output").error.partial.usage_metadata == usage
+
+
+def test_T11_text_that_a_native_producer_left_open_is_in_the_output(call):
+    open_text = [start(), block_start(0, type="text", text=""), text(0, "half")]
+
+    assert answer(call, Native(items=open_text)).text == "half"
+
+
+# -- text
+
+
+def test_T12_two_text_blocks(call):
+    events = [start(), *text_events("a"), *text_events("b", index=1), FINISH]
+
+    assert [one["text"] for one in output_blocks(call, Native(items=events))] == ["a", "b"]
+
+
+def test_T13_interleaved_text_blocks_keep_their_own_text(call):
+    events = [
+        start(),
+        block_start(0, type="text", text=""),
+        block_start(1, type="text", text=""),
+        text(0, "a1"),
+        text(1, "b1"),
+        text(0, "a2"),
+        text(1, "b2"),
+        block_finish(0, type="text", text="a1a2"),
+        block_finish(1, type="text", text="b1b2"),
+        FINISH,
+    ]
+
+    found = read(call, Native(items=events), "texts", "text", "output")
+
+    assert found.values[0] == ["a1", "b1", "a2", "b2"]
+    assert found.values[1] == found.value.text == "a1a2b1b2"
+
+
+def test_T14_two_citations_in_separate_deltas_are_both_kept(call):
+    def cited(title: str) -> list[Any]:
+        citation = {"type": "citation", "title": title}
+        return [{"type": "text", "text": "", "annotations": [citation], "index": 0}]
+
+    model = Chunked(items=[[{"type": "text", "text": "a", "index": 0}], cited("x"), cited("y")])
+
+    (block,) = output_blocks(call, model)
+    assert [one["title"] for one in block["annotations"]] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("final", "texts"), [("Hello there", ["Hello", " there"]), ("Bye", ["Hello"]), ("Hello", ["Hello"])]
+)
+@pytest.mark.parametrize("model", [Native, Events])
+def test_T15_a_finish_may_extend_its_deltas_and_wins_where_it_contradicts_them(call, model, final, texts):
+    events = [
+        start(),
+        block_start(0, type="text", text=""),
+        text(0, "Hello"),
+        block_finish(0, type="text", text=final),
+        FINISH,
+    ]
+
+    found = read(call, model(items=events), "texts", "text", "output")
+
+    assert found.values == [texts, final, found.value]
+    assert found.value.text == final
+
+
+def test_T16_T17_a_late_signature_in_two_deltas_is_in_the_output_and_in_the_next_request(call):
+    def signed(**extras: str) -> list[Any]:
+        return [{"type": "reasoning", "extras": extras, "index": 0}]
+
+    first = [{"type": "reasoning", "reasoning": "hm", "index": 0}]
+    model = Chunked(items=[first, signed(signature="ab"), signed(signature="cd")], seen=[])
+
+    message = answer(call, model)
+    call.invoke(model, [HumanMessage("q"), message, HumanMessage("more")])
+
+    assert message.content == [{"type": "reasoning", "reasoning": "hm", "extras": {"signature": "abcd"}}]
+    sent = model.seen[-1][0][1]
+    assert sent.content_blocks[0]["extras"] == {"signature": "abcd"}
+
+
+def test_T18_reasoning_without_text_stays_without(call):
+    model = Chunked(items=[[{"type": "reasoning", "id": "rs_1", "index": 0}], "ok"])
+
+    block = output_blocks(call, model)[0]
+    assert block["type"] == "reasoning"
+    assert "reasoning" not in block
+    assert block["id"] == "rs_1"
+
+
+def test_T19_a_late_id_is_kept(call):
+    first = [{"type": "reasoning", "reasoning": "hm", "index": 0}]
+    late = [{"type": "reasoning", "reasoning": "", "id": "rs_9", "index": 0}]
+
+    assert output_blocks(call, Chunked(items=[first, late]))[0]["id"] == "rs_9"
+
+
+# -- tools
+
+
+def calls_of(call: Any, *chunks: Any) -> AIMessage:
+    return answer(call, Chunked(items=list(chunks)))
+
+
+@pytest.mark.parametrize("args", ["[1]", "null", '"x"', "3", '{"a": ', "{'a': 1}", '{"a": NaN}', '{"a": Infinity}'])
+def test_T20_T21_T43_arguments_that_are_no_strict_object_are_invalid_and_the_stream_completes(call, args):
+    message = calls_of(call, tool_slice(args, id="c", name="f", index=0))
+
+    assert message.tool_calls == []
+    (wrong,) = message.invalid_tool_calls
+    assert (wrong["name"], wrong["args"]) == ("f", args)
+    assert wrong["error"]
+
+
+def test_T22_empty_id_and_name_on_continuations_keep_the_first(call):
+    message = calls_of(
+        call,
+        tool_slice('{"a"', id="c", name="f", index=0),
+        tool_slice(": 1}", id="", name="", index=0),
+    )
+
+    (one,) = message.tool_calls
+    assert (one["id"], one["name"], one["args"]) == ("c", "f", {"a": 1})
+
+
+def test_T23_null_ids_on_parallel_calls_never_become_one_empty_id(call):
+    message = calls_of(
+        call, tool_slice("{}", name="f", index=0), tool_slice("{}", name="g", index=1)
+    )
+
+    assert [one["name"] for one in message.tool_calls] == ["f", "g"]
+    assert all(one["id"] != "" for one in message.tool_calls)
+
+
+def test_T24_a_call_without_a_name_is_invalid(call):
+    message = calls_of(call, tool_slice("{}", id="c", name="", index=0))
+
+    assert not message.tool_calls
+    assert len(message.invalid_tool_calls) == 1
+
+
+def test_T25_extras_on_a_later_delta_are_on_the_call(call):
+    message = calls_of(
+        call,
+        tool_slice("{}", id="c", name="f", index=0),
+        tool_slice("", index=0, extras={"thought": "x"}),
+    )
+
+    assert message.content[0]["extras"] == {"thought": "x"}
+
+
+def test_T26_a_name_in_pieces_is_joined_only_before_arguments(call):
+    pieces = [tool_slice(id="c", name="get_", index=0), tool_slice(name="time", index=0)]
+    late = tool_slice("{}", index=0), tool_slice("", name="time", index=0)
+
+    assert calls_of(call, *pieces, *late).tool_calls[0]["name"] == "get_time"
+
+
+@pytest.mark.parametrize("opener", [None, ""])
+def test_T27_T28_no_arguments_are_an_empty_object(call, opener):
+    assert calls_of(call, tool_slice(opener, id="c", name="f", index=0)).tool_calls[0]["args"] == {}
+
+
+def test_T29_an_opener_may_carry_all_arguments(call):
+    message = calls_of(call, tool_slice('{"a": 1}', id="c", name="f", index=0))
+
+    assert message.tool_calls[0]["args"] == {"a": 1}
+
+
+def test_T30_calls_interleaved_by_index(call):
+    message = calls_of(
+        call,
+        tool_slice('{"a"', id="c0", name="f", index=0),
+        tool_slice('{"b"', id="c1", name="g", index=1),
+        tool_slice(": 1}", index=0),
+        tool_slice(": 2}", index=1),
+    )
+
+    assert [one["args"] for one in message.tool_calls] == [{"a": 1}, {"b": 2}]
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_T31_T32_different_ids_are_two_calls(call, index):
+    message = calls_of(
+        call,
+        tool_slice('{"a": 1}', id="c0", name="f", index=index),
+        tool_slice('{"a": 2}', id="c1", name="f", index=index),
+    )
+
+    assert [one["id"] for one in message.tool_calls] == ["c0", "c1"]
+
+
+def test_T33_one_id_without_index_is_one_call(call):
+    message = calls_of(call, tool_slice('{"a"', id="c", name="f"), tool_slice(": 1}", id="c"))
+
+    assert [one["args"] for one in message.tool_calls] == [{"a": 1}]
+
+
+def test_T34_index_0_and_index_text_0_are_one_call(call):
+    message = calls_of(
+        call, tool_slice('{"a"', id="c", name="f", index=0), tool_slice(": 1}", index="0")
+    )
+
+    assert [one["args"] for one in message.tool_calls] == [{"a": 1}]
+
+
+def test_T35_two_fragments_of_one_index_in_one_chunk(call):
+    first = tool_slice('{"a"', id="c", name="f", index=0)
+    chunk = AIMessageChunk(
+        content="", tool_call_chunks=[*first.tool_call_chunks, *tool_slice(": 1}", index=0).tool_call_chunks]
+    )
+
+    assert [one["args"] for one in calls_of(call, chunk).tool_calls] == [{"a": 1}]
+
+
+def test_T36_text_and_part_of_a_call_in_one_chunk(call):
+    first = tool_slice('{"a"', id="c", name="f", index=0)
+    both = AIMessageChunk(content="Let me see", tool_call_chunks=first.tool_call_chunks)
+
+    message = calls_of(call, both, tool_slice(": 1}", index=0))
+
+    assert message.text == "Let me see"
+    assert [one["args"] for one in message.tool_calls] == [{"a": 1}]
+
+
+def test_T37_arguments_on_the_last_chunk_are_kept(call):
+    last = tool_slice(": 1}", index=0)
+    last.chunk_position = "last"
+    last.response_metadata = {"finish_reason": "tool_calls"}
+
+    message = calls_of(call, tool_slice('{"a"', id="c", name="f", index=0), last)
+
+    assert [one["args"] for one in message.tool_calls] == [{"a": 1}]
+    assert message.finish_reason == "tool_use"
+
+
+@pytest.mark.parametrize("words", ["hi", " "])
+def test_T38_T39_text_and_tool_at_one_index_are_two_blocks(call, words):
+    said = [{"type": "text", "text": words, "index": 0}]
+
+    blocks = output_blocks(
+        call, Chunked(items=[said, tool_slice("{}", id="c", name="f", index=0)])
+    )
+
+    assert [one["type"] for one in blocks] == ["text", "tool_call"]
+
+
+def test_T40_whole_calls_are_seen_when_iterating(call):
+    whole = AIMessageChunk(content=[{"type": "tool_call", "id": "c", "name": "f", "args": {"a": 1}}])
+
+    found = read(call, Chunked(items=[whole]), "slices", "tool_calls")
+
+    assert [one["name"] for one in found.values[0]] == ["f"]
+    assert [one["args"] for one in found.value] == [{"a": 1}]
+
+
+def test_T41_T42_server_calls_are_content_and_no_calls_of_the_program(call):
+    bad = {"type": "server_tool_call_chunk", "id": "s0", "name": "search", "args": "{", "index": 0}
+    good = {"type": "server_tool_call", "id": "s1", "name": "search", "args": {"q": "x"}, "index": 1}
+    result = {"type": "server_tool_result", "tool_call_id": "s1", "status": "success", "output": "y", "index": 2}
+
+    message = answer(call, Chunked(items=[[bad], [good], [result]]))
+
+    assert not message.tool_calls
+    assert not message.invalid_tool_calls
+    assert [one["type"] for one in message.content][1:] == ["server_tool_call", "server_tool_result"]
+
+
+def test_T44_much_argument_text_in_small_slices_is_linear_in_time_and_bytes(call):
+    def cost(size: int) -> tuple[float, int]:
+        args = json.dumps({"a": "x" * size})
+        slices = [tool_slice(args[at : at + 10], index=0) for at in range(0, len(args), 10)]
+        model = Chunked(items=[tool_slice("", id="c", name="f", index=0), *slices])
+        begin = time.process_time()
+        events = read(call, model, "events").value
+        return time.process_time() - begin, sum(len(json.dumps(one)) for one in events)
+
+    cost(1_000)
+    (small, small_bytes), (large, large_bytes) = cost(50_000), cost(200_000)
+
+    assert large_bytes / small_bytes < 4.5
+    assert large / small < 10  # four times as much; a quadratic one takes sixteen times as long
+
+
+# -- order
+
+
+def test_T45_indexes_that_are_names_are_counted_from_0(call):
+    chunks = [
+        [{"type": "text", "text": "a", "index": "lc_txt_1"}],
+        [{"type": "reasoning", "reasoning": "b", "index": "lc_rs_2"}],
+    ]
+
+    events = read(call, Chunked(items=chunks), "events").value
+
+    starts = [one for one in events if one["event"] == "content-block-start"]
+    assert [one["index"] for one in starts] == [0, 1]
+
+
+def test_T46_text_tool_text_are_three_blocks_in_order(call):
+    model = Chunked(items=["a", tool_slice("{}", id="c", name="f", index=0), "b"])
+
+    assert [one["type"] for one in output_blocks(call, model)] == ["text", "tool_call", "text"]
+
+
+def test_T47_reasoning_and_text_in_one_chunk_then_text_is_one_text_block(call):
+    both = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "a"}]
+
+    blocks = output_blocks(call, Chunked(items=[both, [{"type": "text", "text": "b"}]]))
+
+    assert [(one["type"], one.get("text")) for one in blocks] == [("reasoning", None), ("text", "ab")]
+
+
+def test_T48_reasoning_then_tool_without_index(call):
+    model = Chunked(items=[[{"type": "reasoning", "reasoning": "hm"}], tool_slice("{}", id="c", name="f")])
+
+    assert [one["type"] for one in output_blocks(call, model)] == ["reasoning", "tool_call"]
+
+
+def test_T49_a_first_index_of_5_is_0_on_the_wire(call):
+    events = read(call, Chunked(items=[[{"type": "text", "text": "a", "index": 5}]]), "events").value
+
+    assert {one["index"] for one in events if "index" in one} == {0}
+
+
+# -- media
+
+
+def test_T50_base64_is_sent_once(call):
+    image = {"type": "image", "base64": "QUJD" * 100, "mime_type": "image/png"}
+
+    events = read(call, Chunked(items=[[image]]), "events").value
+
+    assert json.dumps(events).count(image["base64"]) == 1
+
+
+def test_T51_base64_in_two_chunks_is_joined(call):
+    def part(data: str) -> list[Any]:
+        return [{"type": "audio", "base64": data, "mime_type": "audio/wav", "index": 0}]
+
+    assert output_blocks(call, Chunked(items=[part("QUJD"), part("REVG")]))[0]["base64"] == "QUJDREVG"
+
+
+def test_T52_data_deltas_add_up(call):
+    events = [
+        start(),
+        block_start(0, type="audio", mime_type="audio/wav"),
+        delta(0, type="data-delta", data="QUJD"),
+        delta(0, type="data-delta", data="REVG"),
+        block_finish(0, type="audio", mime_type="audio/wav", base64="QUJDREVG"),
+        FINISH,
+    ]
+
+    assert output_blocks(call, Native(items=events))[0]["base64"] == "QUJDREVG"
+
+
+def test_T53_plain_documents_and_unknown_types_are_kept(call):
+    document = {"type": "text-plain", "text": "long", "mime_type": "text/plain", "title": "t"}
+    strange = {"type": "hologram", "beams": [1, 2]}
+
+    blocks = output_blocks(call, Chunked(items=[[document], [strange]]))
+
+    assert blocks[0]["text"] == "long"
+    assert json.dumps(strange["beams"]) in json.dumps(blocks[1])
+
+
+def test_T54_a_non_standard_block_in_two_chunks_is_merged(call):
+    def part(**value: Any) -> list[Any]:
+        return [{"type": "non_standard", "value": value, "index": 0}]
+
+    assert output_blocks(call, Chunked(items=[part(a=1), part(b=2)])) == [
+        {"type": "non_standard", "value": {"a": 1, "b": 2}}
+    ]
+
+
+def test_T55_redacted_thinking_round_trips(call):
+    redacted = {"type": "redacted_thinking", "data": "secret"}
+    chunk = AIMessageChunk(content=[redacted], response_metadata={"model_provider": "anthropic"})
+
+    message = answer(call, Chunked(items=[chunk]))
+
+    assert "secret" in json.dumps(message.content)
+    assert answer(call, Native(items=list(message_to_events(message)))).content == message.content
+
+
+def test_T56_normalising_twice_is_normalising_once(call):
+    blocks = [{"type": "reasoning", "reasoning": "r"}, {"type": "text", "text": "a"}]
+
+    once = answer(call, Chunked(items=[blocks]))
+    twice = answer(call, Chunked(items=[list(once.content)]))
+
+    assert once.content == twice.content
+
+
+def test_T57_a_malformed_block_surfaces(call):
+    model = Chunked(items=["a", AIMessageChunk(content=[{"type": "reasoning", "reasoning": "r", "id": 7}])])
+
+    found = read(call, model, "output")
+
+    assert isinstance(found.error, MalformedStreamError)
+
+
+# -- metadata
+
+USED = {
+    "input_tokens": 5,
+    "output_tokens": 2,
+    "total_tokens": 7,
+    "input_token_details": {"cache_read": 3},
+}
+
+
+def test_T58_T60_usage_in_two_chunks_is_summed_with_its_details_everywhere(call):
+    listener = Listener()
+    pieces = [AIMessageChunk(content=word, usage_metadata=USED) for word in "ab"]
+
+    found = read(call, Chunked(items=pieces), "events", "output", "usage", config={"callbacks": [listener]})
+
+    told = listener.named("on_llm_end")[0].generations[0][0].message.usage_metadata
+    seen = listener.named("on_stream_event")[-1]["usage"]
+    for usage in (found.values[1].usage_metadata, found.value, told, seen, found.values[0][-1]["usage"]):
+        assert usage["input_tokens"] == 10
+        assert usage["input_token_details"] == {"cache_read": 6}
+
+
+def test_T59_running_totals_are_not_summed(call):
+    class Cumulative(Chunked):
+        _usage_mode = "last"
+
+    pieces = [AIMessageChunk(content=word, usage_metadata=USED) for word in "ab"]
+
+    assert answer(call, Cumulative(items=pieces)).usage_metadata["input_tokens"] == 5
+
+
+def test_T61_unknown_usage_keys_are_kept(call):
+    finish = {**FINISH, "usage": {**USED, "stars": 9}}
+
+    message = answer(call, Native(items=[start(), *text_events("a"), finish]))
+
+    assert message.usage_metadata["stars"] == 9
+
+
+def test_T62_changing_an_event_harms_nobody(call):
+    class Vandal(Listener):
+        def on_stream_event(self, event: Any, **kwargs: Any) -> None:
+            event.clear()
+
+    model = Chunked(items=["a", [{"type": "reasoning", "reasoning": "r", "extras": {"k": [1]}}]])
+    found = read(call, model, "events", "output", config={"callbacks": [Vandal()]})
+    for event in found.values[0]:
+        event.clear()
+
+    assert found.value.content[0]["text"] == "a"
+    assert kinds(again(call, found.stream, "events"))[0] == "message-start"
+    assert again(call, found.stream, "output").content[1]["extras"] == {"k": [1]}
+
+
+def test_T63_a_finish_reason_of_null_does_not_hide_the_real_one(call):
+    pieces = [
+        ChatGenerationChunk(message=AIMessageChunk(content="a"), generation_info={"finish_reason": None}),
+        ChatGenerationChunk(message=AIMessageChunk(content="b"), generation_info={"finish_reason": "stop"}),
+        ChatGenerationChunk(message=AIMessageChunk(content=""), generation_info={"finish_reason": None}),
+    ]
+
+    message = answer(call, Chunked(items=pieces))
+
+    assert message.finish_reason == "stop"
+    assert message.response_metadata["finish_reason"] == "stop"
+
+
+def test_T64_message_metadata_wins_and_the_model_name_is_not_doubled(call):
+    info = {"model_name": "old", "k": 1}
+    pieces = [
+        ChatGenerationChunk(
+            message=AIMessageChunk(content=word, response_metadata={"model_name": "m"}), generation_info=info
+        )
+        for word in "ab"
+    ]
+
+    metadata = answer(call, Chunked(items=pieces)).response_metadata
+
+    assert (metadata["model_name"], metadata["k"]) == ("m", 1)
+
+
+@pytest.mark.parametrize("version", [None, "v0", "v1"])
+def test_T65_v2_output_is_marked_v1_whatever_the_models_own_version(call, version):
+    model = Chunked(items=["a"], output_version=version)
+
+    message = answer(call, model)
+    invoked = call.invoke(model, "x")
+
+    assert message.response_metadata["output_version"] == "v1"
+    assert message.content == [{"type": "text", "text": "a"}]
+    assert isinstance(invoked.content, list) is (version == "v1")
+    assert ("output_version" in invoked.response_metadata) is (version == "v1")
+
+
+def test_T66_additional_kwargs_are_kept_through_replay_too(call):
+    pieces = [AIMessageChunk(content="a", additional_kwargs={"k": {"n": 1}})]
+
+    message = answer(call, Chunked(items=pieces))
+    replayed = answer(call, Native(items=list(message_to_events(message))))
+
+    assert message.additional_kwargs == replayed.additional_kwargs == {"k": {"n": 1}}
+
+
+def test_T67_the_providers_id_is_exposed(call):
+    found = read(call, Chunked(items=[AIMessageChunk(content="", id="chatcmpl-1"), "a"]), "events", "output")
+
+    assert found.values[0][0]["id"] == found.value.id == found.stream.message_id == "chatcmpl-1"
+    assert answer(call, Chunked(items=["a"])).id.startswith("lc_run--")
+
+
+def test_T68_metadata_that_is_no_json_is_made_so(call):
+    odd = AIMessageChunk(content="a", response_metadata={"day": date(2026, 1, 2), "raw": b"x"})
+
+    events = read(call, Chunked(items=[odd]), "events").value
+
+    json.dumps(events)
+    assert "2026-01-02" in json.dumps(events[-1])
+
+
+def test_T100_tool_results_never_surface_as_the_models_text(call):
+    result = {"type": "server_tool_result", "tool_call_id": "s", "status": "success", "output": "SECRET"}
+    server = {"type": "server_tool_call", "id": "s", "name": "search", "args": {}}
+
+    assert read(call, Chunked(items=[[server], [result], "answer"]), "text").value == "answer"
+    told = list(message_to_events(ToolMessage(content="SECRET", tool_call_id="c")))
+    assert read(call, Native(items=told), "text").value == ""
