@@ -20,6 +20,10 @@ HERE = Path(__file__).parent
 GAPS = HERE / "langchain_gaps.txt"
 NEVER = {
     "weft.document_loaders.langsmith": "a client of a hosted service",
+    "weft.tracers.EvaluatorCallbackHandler": "a client of a hosted service",
+    "weft.tracers.LangChainTracer": "a client of a hosted service",
+    "weft.tracers.context.tracing_v2_enabled": "a client of a hosted service",
+    "weft.tracers.evaluation": "a client of a hosted service",
     "weft.tracers.langchain": "a client of a hosted service",
     "weft.utils.image": "an empty module in LangChain",
 }

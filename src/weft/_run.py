@@ -25,13 +25,13 @@ from weft._config import (
 from weft._io import ASYNC, BLOCKING, IO
 from weft.callbacks.base import BaseCallbackHandler, Callbacks, Metadata
 from weft.callbacks.dispatch import tell
+from weft.callbacks.hooks import hooked_handlers
 from weft.callbacks.manager import (
     RUN_MANAGERS,
     AsyncCallbackManager,
     BaseRunManager,
     CallbackManager,
     child_manager,
-    hooked_handlers,
 )
 from weft.utils.uuid import uuid7
 

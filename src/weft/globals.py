@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from weft.caches.base import BaseCache
+from weft.callbacks.base import BaseCallbackHandler
+from weft.callbacks.hooks import register_configure_hook
 
 __all__ = ["get_debug", "get_llm_cache", "get_verbose", "set_debug", "set_llm_cache", "set_verbose"]
 
@@ -13,7 +15,7 @@ _llm_cache: BaseCache | None = None
 
 def set_verbose(value: bool) -> None:  # noqa: FBT001  LangChain's signature
     """Let every model and chain print what it does."""
-    global _verbose  # noqa: PLW0603
+    global _verbose
     _verbose = value
 
 
@@ -22,10 +24,30 @@ def get_verbose() -> bool:
     return _verbose
 
 
+class _Printing:
+    """Joins every run while debugging is on, as a handler in a context variable would."""
+
+    printer: BaseCallbackHandler | None = None
+
+    def get(self) -> BaseCallbackHandler | None:
+        """The handler to add, if any."""
+        return self.printer
+
+
+_printing = _Printing()
+register_configure_hook(_printing, inheritable=True)
+
+
 def set_debug(value: bool) -> None:  # noqa: FBT001
     """Let every run be printed with its inputs and outputs."""
-    global _debug  # noqa: PLW0603
+    global _debug
     _debug = value
+    if value:
+        from weft.tracers.stdout import ConsoleCallbackHandler  # noqa: PLC0415  only debugging prints
+
+        _printing.printer = ConsoleCallbackHandler()
+    else:
+        _printing.printer = None
 
 
 def get_debug() -> bool:
@@ -35,7 +57,7 @@ def get_debug() -> bool:
 
 def set_llm_cache(value: BaseCache | None) -> None:
     """Set the cache for models that name none of their own."""
-    global _llm_cache  # noqa: PLW0603
+    global _llm_cache
     _llm_cache = value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,8 +17,11 @@ from weft.callbacks import (
     CallbackManagerForChainRun,
     CallbackManagerForLLMRun,
     StdOutCallbackHandler,
+    hooks,
 )
 from weft.callbacks import manager as manager_module
+from weft.exceptions import UsageError
+from weft.globals import set_debug
 from weft.runnables import RunnableLambda
 
 
@@ -212,3 +216,39 @@ def test_shielded_work_ends_although_its_caller_is_cancelled():
 
     asyncio.run(main())
     assert done == [True]
+
+
+def test_a_hook_adds_the_handler_of_a_context_or_of_the_environment(
+    call: Any, monkeypatch: pytest.MonkeyPatch
+):
+    made: list[Names] = []
+
+    class Switched(Names):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    variable: ContextVar[Names | None] = ContextVar("names", default=None)
+    monkeypatch.setattr(hooks, "_HOOKS", [])
+    hooks.register_configure_hook(variable, True, Switched, "WEFT_TEST_SWITCH")
+    call.invoke(named("a") | named("b"), 1)
+    assert made == []
+
+    monkeypatch.setenv("WEFT_TEST_SWITCH", "true")
+    call.invoke(named("a") | named("b"), 1)
+    assert [handler.names for handler in made] == [["RunnableSequence", "a", "b"]]
+    with pytest.raises(UsageError, match="handle_class"):
+        hooks.register_configure_hook(variable, True, env_var="X")
+
+
+def test_debugging_prints_every_run(call: Any, capsys: pytest.CaptureFixture[str]):
+    set_debug(True)
+    try:
+        call.invoke(named("a"), 1)
+    finally:
+        set_debug(False)
+    call.invoke(named("b"), 1)
+    printed = capsys.readouterr().out
+
+    assert "[chain:a]" in printed
+    assert "[chain:b]" not in printed

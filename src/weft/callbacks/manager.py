@@ -7,7 +7,6 @@ gives a run manager with the run's id; its `get_child` is the manager for nested
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
@@ -26,26 +25,10 @@ from weft.callbacks.base import (
     ToolManagerMixin,
 )
 from weft.callbacks.dispatch import tell
+from weft.callbacks.hooks import hooked_handlers
 from weft.utils.uuid import uuid7
 
 M = TypeVar("M", bound=BaseCallbackManager)
-HandlerHook = tuple[ContextVar[Any], bool]
-_HOOKS: list[HandlerHook] = []
-"""Context variables whose handler joins every run made while it is set."""
-
-
-def register_configure_hook(variable: ContextVar[Any], inheritable: bool) -> None:  # noqa: FBT001
-    """Let a handler set in a context variable observe every run of that context."""
-    _HOOKS.append((variable, inheritable))
-
-
-def hooked_handlers() -> list[tuple[BaseCallbackHandler, bool]]:
-    """Give the handlers that context variables add, each with whether children inherit it."""
-    return [
-        (handler, inherit)
-        for variable, inherit in _HOOKS
-        if (handler := variable.get()) is not None
-    ]
 
 
 class Told:
@@ -383,8 +366,8 @@ class _Manager(BaseCallbackManager):
         manager.add_tags(local_tags or [], inherit=False)
         manager.add_metadata(inheritable_metadata or {})
         manager.add_metadata(local_metadata or {}, inherit=False)
-        for handler, inherit in hooked_handlers():
-            manager.add_handler(handler, inherit=inherit)
+        for hook in hooked_handlers():
+            hook.join(manager)
         if verbose:
             _add_verbose(manager)
         return manager

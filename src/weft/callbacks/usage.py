@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._io import mutex
 from weft.callbacks.base import BaseCallbackHandler
-from weft.callbacks.manager import register_configure_hook
+from weft.callbacks.hooks import register_configure_hook
 
 if TYPE_CHECKING:
     from weft.messages.usage import UsageMetadata

@@ -147,6 +147,9 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             await self.rate_limiter.aacquire(blocking=True)
 
     async def _tell_start(self, request: ChatRequest, run: Run) -> None:
+        if run.manager is not None:  # a trace shows which model it was, as LangChain's do
+            run.manager = run.manager.copy()
+            run.manager.add_metadata(dict(self._get_ls_params(request.stop, **request.options)), inherit=False)
         await run.begin(
             "llm",
             "on_chat_model_start",

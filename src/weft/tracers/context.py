@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from weft.callbacks.manager import register_configure_hook
+from weft.callbacks.hooks import register_configure_hook
 from weft.tracers.run_collector import RunCollectorCallbackHandler
 
 __all__ = ["collect_runs", "register_configure_hook"]
