@@ -141,3 +141,12 @@ def test_metadata_of_a_name_in_quotes_stays_in_the_quotes():
     graph.add_node(F, "a|b", metadata={"m": '"'})
 
     assert '(["a#124;b<hr/><small><em>m = #34;</em></small>"])' in graph.draw_mermaid()
+
+
+def test_mermaids_own_words_are_no_ids():
+    graph = Graph()
+    graph.add_edge(graph.add_node(F, "end"), graph.add_node(G, "-class x"))
+
+    text = graph.draw_mermaid()
+    assert '\t\\65nd(["end"]):::first' in text
+    assert "\t\\65nd --> \\2dclass\\20x;" in text

@@ -16,6 +16,10 @@ BARE_LABEL = re.compile(r"[\w .,/+*=:-]+")
 """Labels that Mermaid reads as they are; others are quoted, with entities."""
 BARE_YAML = re.compile(r"[A-Za-z_][\w -]*")
 SMALL_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+RESERVED = re.compile(
+    r"(?i)\b(end|graph|flowchart|subgraph|style|linkstyle|classdef|class|click|default|direction|interpolate|call|href)\b"
+)
+"""Mermaid's own words, which no id and no label may be."""
 MARKED = ("__start__", "__end__")
 """Names with underscores that Markdown would read as bold: they go in a paragraph of their own."""
 
@@ -134,11 +138,17 @@ def _edge(edge: Edge, most_words: int) -> str:
 
 
 def _safe_id(id_: str) -> str:
+    if id_.startswith("-") or RESERVED.match(id_):
+        return f"\\{ord(id_[0]):x}" + _spelled(id_[1:])
+    return _spelled(id_)
+
+
+def _spelled(id_: str) -> str:
     return "".join(one if one.isascii() and (one.isalnum() or one in "_-") else f"\\{ord(one):x}" for one in id_)
 
 
 def _label(name: str) -> str:
-    return name if BARE_LABEL.fullmatch(name) else f'"{_entities(name)}"'
+    return name if BARE_LABEL.fullmatch(name) and not RESERVED.search(name) else f'"{_entities(name)}"'
 
 
 def _entities(text: str) -> str:
