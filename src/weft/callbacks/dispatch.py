@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from weft._drive import drive
@@ -76,7 +76,13 @@ async def tell(
     io: IO, handlers: Sequence[BaseCallbackHandler], event: str, *args: Any, **kwargs: Any
 ) -> None:
     """Tell every handler that listens of an event."""
-    await _tell(io, handlers, event, IGNORED_BY.get(event), args, kwargs)
+    ignored = IGNORED_BY.get(event)
+    for handler in tuple(handlers):  # a hook may add or remove handlers
+        if ignored is not None and getattr(handler, ignored, False):
+            continue
+        waiting = _told(io, handler, event, args, kwargs)
+        if waiting is not None:
+            await _settled(io, handler, event, waiting, args, kwargs)
 
 
 async def _tell(
@@ -87,14 +93,73 @@ async def _tell(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> None:
-    for handler in tuple(handlers):  # a hook may add or remove handlers
-        if ignored is not None and getattr(handler, ignored, False):
-            continue
-        if event == "on_chat_model_start" and not hears(handler, event):
-            await _tell_as_text(io, handler, *args, **_own(kwargs))
-        elif hears(handler, event):
-            given = (_copy(args[0]), *args[1:]) if event == "on_stream_event" else args
-            await _tell_one(io, handler, event, given, _own(kwargs))
+    for handler in tuple(handlers):
+        if ignored is None or not getattr(handler, ignored, False):
+            waiting = _told(io, handler, event, args, kwargs)
+            if waiting is not None:
+                await _settled(io, handler, event, waiting, args, kwargs)
+
+
+def _told(
+    io: IO,
+    handler: BaseCallbackHandler,
+    event: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Awaitable[Any] | None:
+    """Call a hook, or give what is to be waited for where it cannot be called at once."""
+    if not hears(handler, event):
+        return _tell_as_text(io, handler, args, kwargs) if event == "on_chat_model_start" else None
+    if event == "on_stream_event":
+        args = (_copy(args[0]), *args[1:])
+    try:
+        hook: Callable[..., Any] = getattr(handler, event)
+        if not (io.blocking or handler.run_inline or _is_inline(hook)):
+            return io.call(hook, *args, **_own(kwargs))
+        result = hook(*args, **_own(kwargs))
+        return io.settle(result) if hasattr(type(result), "__await__") else None
+    except NotImplementedError as error:
+        return _unimplemented(io, handler, event, error, args, kwargs)
+    except Exception as error:
+        _complain(handler, event, error)
+        if handler.raise_error:
+            raise
+        return None
+
+
+async def _settled(
+    io: IO,
+    handler: BaseCallbackHandler,
+    event: str,
+    waiting: Awaitable[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
+    try:
+        await waiting
+    except NotImplementedError as error:
+        instead = _unimplemented(io, handler, event, error, args, kwargs)
+        if instead is not None:
+            await instead
+    except Exception as error:
+        _complain(handler, event, error)
+        if handler.raise_error:
+            raise
+
+
+def _unimplemented(
+    io: IO,
+    handler: BaseCallbackHandler,
+    event: str,
+    error: Exception,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Awaitable[None] | None:
+    """A handler of text models says so with NotImplementedError; elsewhere it is a fault, and never the run's."""
+    if event == "on_chat_model_start":
+        return _tell_as_text(io, handler, args, kwargs)
+    _complain(handler, event, error)
+    return None
 
 
 def _own(kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -115,28 +180,6 @@ def _copy(value: Any) -> Any:
     return value
 
 
-async def _tell_one(
-    io: IO, handler: BaseCallbackHandler, event: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
-    try:
-        hook: Callable[..., Any] = getattr(handler, event)
-        if io.blocking or handler.run_inline or _is_inline(hook):
-            result = hook(*args, **kwargs)
-        else:
-            result = await io.call(hook, *args, **kwargs)
-        if hasattr(type(result), "__await__"):
-            await io.settle(result)
-    except NotImplementedError as error:
-        if event == "on_chat_model_start":
-            await _tell_as_text(io, handler, *args, **kwargs)
-        else:
-            _complain(handler, event, error)
-    except Exception as error:
-        _complain(handler, event, error)
-        if handler.raise_error:
-            raise
-
-
 def inline(hook: F) -> F:
     """Mark a blocking hook that returns at once: async runs call it without a thread."""
     hook.__dict__["_weft_inline"] = True
@@ -148,14 +191,15 @@ def _is_inline(hook: Callable[..., Any]) -> bool:
 
 
 async def _tell_as_text(
-    io: IO, handler: BaseCallbackHandler, serialized: Any, messages: Any, *args: Any, **kwargs: Any
+    io: IO, handler: BaseCallbackHandler, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     if not hears(handler, "on_llm_start") or handler.ignore_llm:
         return
     from weft.messages import get_buffer_string  # noqa: PLC0415  only old-style handlers pay for it
 
+    serialized, messages, *rest = args
     prompts = [get_buffer_string(one) for one in messages]
-    await _tell_one(io, handler, "on_llm_start", (serialized, prompts, *args), kwargs)
+    await tell(io, [handler], "on_llm_start", serialized, prompts, *rest, **kwargs)
 
 
 _COMPLAINTS = "_weft_complaints"
