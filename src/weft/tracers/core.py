@@ -13,6 +13,7 @@ from uuid import UUID
 
 from weft.callbacks.stdout import name_of
 from weft.exceptions import TracerException
+from weft.tracers._streaming import StreamObserver
 from weft.tracers.schemas import Run, now
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 SchemaFormat = Literal["original", "original+chat", "streaming_events"]
 
 
-class _TracerCore:
+class _TracerCore(StreamObserver):
     """The runs under way, by id; a run that ended is let go."""
 
     log_missing_parent = True
@@ -179,6 +180,12 @@ class _TracerCore:
             and run.first_token_time is None
             and event.get("event") == "content-block-delta"
         ):
+            run.first_token_time = now()
+
+    def on_chunk(self, run_id: UUID | None, chunk: Any) -> None:
+        """Note when the first piece of a streamed run passed by."""
+        run = self.run_map.get(str(run_id))
+        if run is not None and run.first_token_time is None:
             run.first_token_time = now()
 
     def _run_with_retry_event(self, retry_state: Any, run_id: UUID, **_: Any) -> Run:

@@ -14,7 +14,7 @@ from weft.exceptions import UsageError
 from weft.outputs import LLMResult
 from weft.tracers import _patch
 from weft.tracers._filter import Filters, shows, take_filters
-from weft.tracers._streaming import StreamingHandler, StreamObserver
+from weft.tracers._streaming import StreamingHandler
 from weft.tracers.base import BaseTracer
 from weft.tracers.core import SchemaFormat, llm_outputs
 from weft.tracers.memory_stream import beside, with_handler
@@ -108,7 +108,7 @@ def _when(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat(timespec="milliseconds")
 
 
-class LogStreamCallbackHandler(BaseTracer, StreamingHandler, StreamObserver):
+class LogStreamCallbackHandler(BaseTracer, StreamingHandler):
     """Turns runs into patches of a log and hands each to `send`; gathers them in `patches` where none is given."""
 
     run_inline = True
