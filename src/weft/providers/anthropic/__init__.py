@@ -1,0 +1,5 @@
+"""Anthropic's messages API."""
+
+from weft.providers.anthropic.chat import ChatAnthropic
+
+__all__ = ["ChatAnthropic"]

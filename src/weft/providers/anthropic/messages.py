@@ -1,0 +1,233 @@
+"""Messages -> the messages API: who speaks, each block in the place that the wire has for it. Pure.
+
+Anthropic wants turns that alternate, no empty text, results of tools first in a user's turn, and its own blocks back as
+it wrote them, signatures included. What cannot be said is left out, and noted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.exceptions import UsageError
+from weft.language_models.prompt_caching import cache_control_of
+from weft.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from weft.providers._foreign import ForeignBlocks, blocks_for, is_own
+from weft.providers.anthropic.blocks import encode_citation, encode_document, encode_image, marked
+from weft.providers.anthropic.wire import REMOTE_TOOL
+
+__all__ = ["MessageEncoder", "encode_call_id"]
+
+Json = Any
+Block = dict[str, Json]
+
+ODD_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
+CALL_EXTRAS: Final = ("caller", "toolset_name")
+ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
+
+
+class MessageEncoder:
+    """Writes a conversation."""
+
+    def __init__(
+        self,
+        providers: frozenset[str],
+        policy: ForeignBlocks,
+        notes: list[str],
+        *,
+        takes_late_system: bool = False,
+    ) -> None:
+        self._providers = providers
+        self._policy = policy
+        self._notes = notes
+        self._takes_late_system = takes_late_system
+        self._answered: set[str] = set()
+
+    def encode(self, messages: Sequence[BaseMessage]) -> tuple[str | list[Block], list[Block]]:
+        """Give the system prompt and the turns."""
+        system: list[Block] = []
+        turns: list[Block] = []
+        self._answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
+        for message in messages:
+            if isinstance(message, SystemMessage) and not turns:
+                system += self._told(message)
+                continue
+            role, blocks = self._turn(message)
+            if not blocks:
+                if not (isinstance(message, AIMessage) and message is messages[-1]):
+                    self._note("an empty message was left out")
+            elif turns and turns[-1]["role"] == role and role != "system":
+                turns[-1]["content"] += blocks
+            else:
+                turns.append({"role": role, "content": blocks})
+        if not turns:
+            raise UsageError("Anthropic needs at least one message that says something besides the system message")
+        _trim_end(turns[-1])
+        return _plain(system), [{**turn, "content": _plain(turn["content"])} for turn in turns]
+
+    def _turn(self, message: BaseMessage) -> tuple[str, list[Block]]:
+        if isinstance(message, AIMessage):
+            return "assistant", self._assistant(message)
+        if isinstance(message, ToolMessage):
+            return "user", [self._result(message)]
+        if isinstance(message, SystemMessage):
+            return self._late_system(message)
+        if isinstance(message, HumanMessage):
+            return "user", self._told(message)
+        role = ROLES.get(message.role) if isinstance(message, ChatMessage) else None
+        if role is None:
+            raise UsageError(
+                f"Anthropic has no place for a message of the type {message.type!r}: use HumanMessage, AIMessage, "
+                "SystemMessage or ToolMessage"
+            )
+        return role, self._told(message)
+
+    def _late_system(self, message: BaseMessage) -> tuple[str, list[Block]]:
+        blocks = self._told(message)
+        if self._takes_late_system:
+            return "system", blocks
+        self._note("a system message in mid-conversation was sent as a user's, in <system> tags")
+        texts = [{**one, "text": f"<system>\n{one['text']}\n</system>"} for one in blocks if one["type"] == "text"]
+        return "user", texts
+
+    # -- what a user, a system message or a tool says
+
+    def _told(self, message: BaseMessage) -> list[Block]:
+        blocks = [self._input(dict(block)) for block in message.content_blocks]
+        return _marked_last([one for one in blocks if one is not None], message)
+
+    def _input(self, block: Block) -> Block | None:
+        kind = block["type"]
+        if kind == "text":
+            return self._text(block)
+        if kind == "image":
+            return encode_image(block)
+        if kind in ("file", "text-plain"):
+            return encode_document(block)
+        if kind == "non_standard":
+            return dict(block["value"])
+        raise UsageError(f"Anthropic takes no {kind} in a message to it: send text, images or documents")
+
+    def _text(self, block: Block) -> Block | None:
+        if not block["text"].strip():
+            return None  # refused by the API
+        return marked({"type": "text", "text": block["text"]}, block)
+
+    def _result(self, message: ToolMessage) -> Block:
+        result: Block = {"type": "tool_result", "tool_use_id": encode_call_id(message.tool_call_id)}
+        if isinstance(message.content, str):
+            said: Json = message.content
+        else:
+            said = self._told(message.model_copy(update={"additional_kwargs": {}}))
+        if said:
+            result["content"] = said
+        if message.status == "error":
+            result["is_error"] = True
+        for name in CALL_EXTRAS[1:]:
+            if message.additional_kwargs.get(name):
+                result[name] = message.additional_kwargs[name]
+        return _marked_last([result], message)[0]
+
+    # -- what the model said
+
+    def _assistant(self, message: AIMessage) -> list[Block]:
+        blocks = blocks_for(message, self._providers, self._policy, self._notes)
+        is_signed = message.response_metadata.get("model_provider") in self._providers
+        own = is_own(message, self._providers)
+        said = [self._said(block, is_signed=is_signed) for block in blocks]
+        if not own:
+            said = [one for one in said if one is None or one["type"] != "image"]
+        return _marked_last([one for one in said if one is not None], message)
+
+    def _said(self, block: Block, *, is_signed: bool) -> Block | None:
+        kind, extras = block["type"], block.get("extras") or {}
+        if kind == "text":
+            text = self._text(block)
+            if text and block.get("annotations"):
+                text["citations"] = [encode_citation(one) for one in block["annotations"]]
+            return text
+        if kind == "reasoning":
+            return self._thinking(block, extras, is_signed=is_signed)
+        if kind == "tool_call":
+            call = {"type": "tool_use", "id": encode_call_id(str(block.get("id") or "")), "name": block["name"]}
+            kept = {name: extras[name] for name in CALL_EXTRAS if name in extras}
+            return marked({**call, "input": block.get("args") or {}, **kept}, block)
+        if kind == "invalid_tool_call":
+            return self._broken_call(block)
+        if kind == "server_tool_call":
+            return _server_call(block, extras)
+        if kind == "server_tool_result":
+            return _server_result(block, extras)
+        if kind == "non_standard":
+            return dict(block["value"])
+        self._note(f"{kind} has no place in an assistant's message of Anthropic")
+        return None
+
+    def _thinking(self, block: Block, extras: Block, *, is_signed: bool) -> Block | None:
+        if "signature" not in extras and not is_signed:
+            self._note("reasoning without a signature was left out")
+            return None
+        return {
+            "type": "thinking",
+            "thinking": block.get("reasoning") or "",
+            "signature": extras.get("signature") or "",
+        }
+
+    def _broken_call(self, block: Block) -> Block | None:
+        """Show the model what it wrote, in the form that Anthropic's documentation names for it."""
+        if block.get("id") not in self._answered or not block.get("name"):
+            self._note("a tool call that did not parse was left out")
+            return None
+        return {
+            "type": "tool_use",
+            "id": encode_call_id(str(block["id"])),
+            "name": block["name"],
+            "input": {"INVALID_JSON": block.get("args") or ""},
+        }
+
+    def _note(self, note: str) -> None:
+        if note not in self._notes:
+            self._notes.append(note)
+
+
+def encode_call_id(id: str) -> str:
+    """Give a call's id in the characters that Anthropic takes; the same id always gives the same."""
+    return ODD_ID.sub("_", id) or "_"
+
+
+def _server_call(block: Block, extras: Block) -> Block:
+    call: Block = {"type": "server_tool_use", "id": block.get("id"), "name": block["name"]}
+    rest = dict(extras)
+    if block["name"] == REMOTE_TOOL or "server_name" in extras:
+        call |= {"type": "mcp_tool_use", "name": rest.pop("tool_name", block["name"])}
+    return {**call, "input": block.get("args") or {}, **rest}
+
+
+def _server_result(block: Block, extras: Block) -> Block:
+    rest = {name: value for name, value in extras.items() if name != "block_type"}
+    kind = extras.get("block_type") or "web_search_tool_result"
+    return {"type": kind, "tool_use_id": block["tool_call_id"], "content": block.get("output"), **rest}
+
+
+def _marked_last(blocks: list[Block], message: BaseMessage) -> list[Block]:
+    """Put a message's own cache mark on its last block."""
+    control = cache_control_of(message)
+    if control and blocks:
+        blocks[-1] = {**blocks[-1], "cache_control": control}
+    return blocks
+
+
+def _trim_end(turn: Block) -> None:
+    """Leave out white space at the end of an answer that the model is to continue: the API refuses it."""
+    last = turn["content"][-1]
+    if turn["role"] == "assistant" and last["type"] == "text":
+        turn["content"][-1] = {**last, "text": last["text"].rstrip()}
+
+
+def _plain(blocks: list[Block]) -> str | list[Block]:
+    """Say one plain text as text."""
+    if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and blocks[0]["type"] == "text":
+        text: str = blocks[0]["text"]
+        return text
+    return blocks
