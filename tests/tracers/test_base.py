@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from weft.callbacks import BaseCallbackHandler
 from weft.documents import Document
 from weft.exceptions import TracerException
+from weft.language_models.fake_chat_models import FakeListChatModel, FakeListChatModelError
 from weft.messages import AIMessage, HumanMessage
 from weft.outputs import ChatGeneration, LLMResult
 from weft.runnables import Runnable, RunnableLambda, RunnableParallel
@@ -337,3 +338,17 @@ def test_a_cancelled_run_ends_once_with_its_cancellation():
     assert balance.started == balance.ended
     assert len(balance.started) == 3
     assert (tracer.traced_runs[0].error or "").startswith("CancelledError")
+
+
+def test_E2_a_stream_cut_in_the_middle_leaves_its_beginning_in_the_trace(call: Any):
+    tracer = RunCollectorCallbackHandler()
+    model = FakeListChatModel(responses=["hello"], error_on_chunk_number=2)
+
+    with pytest.raises(FakeListChatModelError):
+        call.stream(model, "x", {"callbacks": [tracer]})
+    [run] = tracer.traced_runs
+
+    assert run.outputs is not None
+    assert run.outputs["generations"][0][0]["text"] == "he"
+    assert (run.error or "").startswith("FakeListChatModelError")
+    assert run.time_to_first_token is not None

@@ -31,7 +31,6 @@ __all__ = [
     "stream_events",
 ]
 
-Json = Any
 UNKNOWN = {"input": ""}
 """What a streamed step says of its input at the start, when it has not read it yet."""
 
