@@ -181,9 +181,13 @@ def test_models_fall_back(call):
     assert chain.errors == bad.errors
 
 
-def test_stream_v2_says_why_it_cannot_fall_back():
-    with pytest.raises(UsageError, match="use `stream`"):
-        Model().with_fallbacks([Model()]).stream_v2("hi")
+def test_stream_v2_falls_back_before_anything_was_delivered(call):
+    bad = Model(errors=[ModelAuthenticationError("who?")], requests=[])
+
+    events = call.stream_v2(bad.with_fallbacks([Model(requests=[])]), "hi")
+
+    assert [event["event"] for event in events].count("message-start") == 1
+    assert events[-2]["content"]["text"] == "answer"
 
 
 def test_types_specs_and_dumps_are_those_of_the_parts():

@@ -6,7 +6,7 @@ A stream belongs to a turn, whose events it takes, or is driven from outside: `d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 from weft.exceptions import ModelError, StreamClosedError
 from weft.language_models._closing import error_of
@@ -147,6 +147,12 @@ class StreamState:
         self._text.end(None, None)
         self._reasoning.end(None, None)
         self._tool_calls.end(list(message.tool_calls), None)
+
+    def relayed(self, attempts: Any) -> Self:
+        """Make a stream of several attempts, this one's turn being their kind (see `weft.runnables._relay`)."""
+        from weft.language_models._relay import Relay  # noqa: PLC0415  only retried streams need it
+
+        return type(self)(cast("Source", Relay(attempts)))
 
     # -- from events to projections
 

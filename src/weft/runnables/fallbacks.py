@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -19,6 +19,7 @@ from weft.exceptions import UsageError
 from weft.runnables import _types
 from weft.runnables._again import Rereadable
 from weft.runnables._opening import Opening
+from weft.runnables._relay import Attempts, relayed
 from weft.runnables._trace import NOTHING
 from weft.runnables.base import Runnable
 from weft.runnables.serializable import RunnableSerializable
@@ -119,10 +120,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
             raise failures.first
 
     def _open_stream_v2(self, opening: Opening) -> Any:
-        raise UsageError(
-            f"{self.get_name()} cannot give `stream_v2`, which is the stream of one model: use `stream`, which falls "
-            "back until its first piece, or call `stream_v2` of the models in turn"
-        )
+        return relayed(self.runnable, _InTurn(self, opening))
 
     def _child(self, run: Run) -> Run:
         child = run.child()
@@ -181,6 +179,27 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
             return self.model_copy(update={"runnable": made, "fallbacks": others})
 
         return call
+
+
+class _InTurn(Attempts):
+    """The runnables of one `stream_v2` call, in order."""
+
+    def __init__(self, owner: RunnableWithFallbacks[Any, Any], opening: Opening) -> None:
+        super().__init__(owner, opening)
+        self._owner = owner
+        self._left = list(owner.runnables)
+        self._failures = _Failures(owner)
+
+    def open(self) -> Any:
+        self._owner._check(self._value)
+        given = self._failures.input_for(self._value)
+        opening = Opening(given, self._owner._child(cast("Run", self._run)))
+        return self._left.pop(0)._open_stream_v2(opening)
+
+    async def failed(self, error: Exception) -> None:
+        self._failures.add(error)
+        if not self._left:
+            raise self._failures.first
 
 
 class _Failures:

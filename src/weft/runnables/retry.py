@@ -24,6 +24,8 @@ from weft.exceptions import (
     UsageError,
 )
 from weft.runnables._again import Rereadable
+from weft.runnables._opening import Opening
+from weft.runnables._relay import Attempts, relayed
 from weft.runnables._trace import NOTHING
 from weft.runnables.base import Runnable
 from weft.runnables.binding import RunnableBindingBase
@@ -142,6 +144,9 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
                         return
                 await trying.failed(failure)
 
+    def _open_stream_v2(self, opening: Opening) -> Any:
+        return relayed(self.bound, _Retried(self, opening))
+
     # -- what is tried again, and when
 
     def _handles(self, error: BaseException) -> bool:
@@ -170,6 +175,27 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
         except OverflowError:
             return longest
         return max(0.0, min(longest, grown + random.uniform(0, wait["jitter"])))
+
+
+class _Retried(Attempts):
+    """The attempts of one `stream_v2` call."""
+
+    def __init__(self, retry: RunnableRetry[Any, Any], opening: Opening) -> None:
+        super().__init__(retry, opening)
+        self._retry = retry
+
+    def ready(self, value: Any, run: Run) -> None:
+        self._trying = _Trying(self._retry, run)
+        self.around = self._trying.owner
+
+    def open(self) -> Any:
+        return self._retry.bound._open_stream_v2(Opening(self._value, self._trying.attempt()))
+
+    def delivered(self) -> None:
+        self._trying.owner.is_active = False
+
+    async def failed(self, error: Exception) -> None:
+        await self._trying.failed(error)
 
 
 class _Trying:
