@@ -54,7 +54,9 @@ def find_provider(name: str) -> type[Any]:
     word = name.replace("-", "_").lower()
     target = REGISTRY.get(word) or _announced().get(word) or _announced().get(name)
     if target is None:
-        raise UsageError(f"there is no provider {name!r}: choose one of {', '.join(provider_names())}")
+        raise UsageError(
+            f"there is no provider {name!r}: choose one of {', '.join(provider_names())}"
+        )
     module, _, attribute = target.partition(":")
     try:
         found: type[Any] = getattr(import_module(module), attribute)
@@ -72,6 +74,10 @@ def _missing(name: str, module: str, error: ImportError) -> Exception:
         return error
     missing = error.name or "a package"
     if missing.startswith("weft."):
-        return MissingExtraError(f"the provider {name!r} is not part of this version of weft ({missing} is not there)")
+        return MissingExtraError(
+            f"the provider {name!r} is not part of this version of weft ({missing} is not there)"
+        )
     how = f'pip install "weft[{name}]"' if module.startswith("weft.") else f"pip install {missing}"
-    return MissingExtraError(f"the provider {name!r} needs {missing}, which is not installed: {how}")
+    return MissingExtraError(
+        f"the provider {name!r} needs {missing}, which is not installed: {how}"
+    )

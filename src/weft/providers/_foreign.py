@@ -19,7 +19,9 @@ __all__ = ["ForeignBlocks", "blocks_for", "check_tool_results", "is_own"]
 ForeignBlocks: TypeAlias = Literal["convert", "drop", "refuse"]
 Block: TypeAlias = dict[str, Any]
 
-SHARED: Final = frozenset({"text", "image", "audio", "video", "file", "text-plain", "tool_call", "invalid_tool_call"})
+SHARED: Final = frozenset(
+    {"text", "image", "audio", "video", "file", "text-plain", "tool_call", "invalid_tool_call"}
+)
 """Blocks that mean the same to every provider."""
 OWN_FIELDS: Final = ("id", "index", "extras")
 """What only the writer of a block understands: its ids and signatures. Ids of calls are kept."""
@@ -39,7 +41,9 @@ def blocks_for(
     if not isinstance(message, AIMessage) or is_own(message, providers):
         return blocks
     writer = str(message.response_metadata.get("model_provider"))
-    if policy == "refuse" and (odd := sorted({b["type"] for b in blocks if b["type"] not in SHARED})):
+    if policy == "refuse" and (
+        odd := sorted({b["type"] for b in blocks if b["type"] not in SHARED})
+    ):
         raise UsageError(
             f"the message {message.id!r} was written by {writer} and holds {', '.join(odd)}, which "
             f"{sorted(providers)[0]} cannot take back: pass foreign_blocks='convert' or 'drop', or remove them"
@@ -69,7 +73,10 @@ def _neutral(block: Block, writer: str, notes: list[str]) -> Block:
     is_call = block["type"] in ("tool_call", "invalid_tool_call")
     private = [name for name in OWN_FIELDS if name in block and not (is_call and name == "id")]
     if block.get("extras"):
-        _note(notes, f"{'signatures or ' if is_call else ''}extras of {block['type']} by {writer} were left out")
+        _note(
+            notes,
+            f"{'signatures or ' if is_call else ''}extras of {block['type']} by {writer} were left out",
+        )
     if block.get("annotations"):
         _note(notes, f"citations by {writer} were left out")
     if block.get("file_id"):
@@ -87,7 +94,11 @@ def _told(block: Block) -> str | None:
         return f"[called {block.get('name')} with {_json(block.get('args'))}]"
     if kind == "server_tool_result":
         output = block.get("output")
-        return f"[it returned: {output if isinstance(output, str) else _json(output)}]" if output else None
+        return (
+            f"[it returned: {output if isinstance(output, str) else _json(output)}]"
+            if output
+            else None
+        )
     value = block.get("value")
     if kind == "non_standard" and isinstance(value, dict) and isinstance(value.get("refusal"), str):
         return str(value["refusal"])

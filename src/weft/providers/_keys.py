@@ -22,7 +22,9 @@ def _as_secret(value: Any) -> Any:  # noqa: ANN401  what a constructor was given
         return SecretStr(value)
     if value is None or isinstance(value, SecretStr) or callable(value):
         return value
-    raise ValueError(f"api_key is text, a SecretStr or a function that gives it, not {type(value).__name__}")
+    raise ValueError(
+        f"api_key is text, a SecretStr or a function that gives it, not {type(value).__name__}"
+    )
 
 
 Key = Annotated[SecretKey | None, BeforeValidator(_as_secret)]
@@ -39,7 +41,9 @@ def key_from_env(variables: Sequence[str]) -> SecretStr | None:
 
 def missing_key(provider: str | None, variables: Sequence[str]) -> ModelAuthenticationError:
     """Say which variable to set."""
-    how = f"set the environment variable {' or '.join(variables)}, or pass api_key=..." if variables else "pass api_key=..."
+    how = "pass api_key=..."
+    if variables:
+        how = f"set the environment variable {' or '.join(variables)}, or {how}"
     return ModelAuthenticationError(f"no API key: {how}", provider=provider)
 
 
@@ -53,5 +57,7 @@ async def resolve_key(key: SecretKey | None, io: IO) -> str | None:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if not isinstance(value, str) or not value:
-        raise UsageError(f"the function given as api_key must return the key as text, not {type(value).__name__}")
+        raise UsageError(
+            f"the function given as api_key must return the key as text, not {type(value).__name__}"
+        )
     return value

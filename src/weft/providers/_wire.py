@@ -31,7 +31,13 @@ ErrorTable: TypeAlias = Mapping[str, type[ModelError]]
 Fail: TypeAlias = Callable[[Any], ModelError]
 """What a decoder is given to build the typed error of an error body that came inside a stream."""
 
-REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
+REQUEST_ID_HEADERS: Final = (
+    "x-request-id",
+    "request-id",
+    "apim-request-id",
+    "x-amzn-requestid",
+    "cf-ray",
+)
 OVERFLOW: Final = re.compile(
     r"maximum context length|context[ _](?:length|window|size)|too many (?:input )?tokens"
     r"|prompt is too long|exceeds? the (?:available |maximum )?(?:context|number of tokens)|input is too long",
@@ -80,7 +86,14 @@ def read_failure(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error 
     if "message" not in error and isinstance(error.get("error"), dict):
         error = error["error"]
     code, kind = error.get("code"), error.get("type") or error.get("status")
-    status = next((given for given in (code, error.get("status"), error.get("status_code")) if _is_status(given)), None)
+    status = next(
+        (
+            given
+            for given in (code, error.get("status"), error.get("status_code"))
+            if _is_status(given)
+        ),
+        None,
+    )
     message = error.get("message") or error.get("detail")
     return Failure(
         code=None if code is None else str(code),

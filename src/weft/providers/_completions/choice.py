@@ -11,7 +11,6 @@ from weft.exceptions import MalformedStreamError
 from weft.messages.block_translators import openai as translator
 from weft.messages.block_translators.beside import said_beside
 from weft.protocol.events import Event
-from weft.protocol.merge import merge_lists
 from weft.protocol.promote import parse_tool_args
 from weft.protocol.writer import EventWriter
 from weft.providers._completions.host import Host
@@ -25,6 +24,7 @@ REASONING: Final = ("reasoning_content", "reasoning")
 REASONS: Final = {"function_call": "tool_use", "eos": "stop", "model_length": "length"}
 PLAIN: Final = frozenset({"role", "content"})
 AUDIO_KEY: Final = "audio"
+FUNCTION_KEY: Final = "function_call"
 
 
 class ChoiceDecoder:
@@ -89,10 +89,24 @@ class ChoiceDecoder:
         return events + self.writer.finish(metadata=metadata)
 
     def _said(self, delta: Delta) -> list[Event]:
-        events = self._reasoning(delta)
-        content = delta.get("content")
-        if content or delta.get("annotations") or delta.get("images") or delta.get("refusal"):
-            events += self._leave_call()
+        events = self._reasoning(delta) + self._content(delta)
+        for call in delta.get("tool_calls") or ():
+            events += self._tool_call(call)
+        if called := delta.get("function_call"):
+            events += self.writer.tool_call(
+                FUNCTION_KEY, None, called.get("name"), called.get("arguments")
+            )
+        if audio := delta.get("audio"):
+            events += self._audio(audio)
+        return events if delta.keys() <= DELTA_FIELDS else events + self._rest(delta)
+
+    def _content(self, delta: Delta) -> list[Event]:
+        """Hear what is shown to the user: text, its sources, a refusal, pictures."""
+        content, notes = delta.get("content"), delta.get("annotations")
+        refusal, images = delta.get("refusal"), delta.get("images")
+        if not (content or notes or refusal or images):
+            return []
+        events = self._leave_call()
         if isinstance(content, str):
             events += self.writer.text(content)
         elif isinstance(content, list):
@@ -100,27 +114,29 @@ class ChoiceDecoder:
                 events += self._part(part)
         elif content is not None:
             raise MalformedStreamError(f"content is text or parts, not {type(content).__name__}")
-        if notes := delta.get("annotations"):
-            (text,) = translator.translate({"type": "text", "text": "", "annotations": notes}) or [{}]
+        if notes:
+            (text,) = translator.translate({"type": "text", "text": "", "annotations": notes}) or [
+                {}
+            ]
             events += self.writer.text("", annotations=text["annotations"])
-        events += self._refusal(delta.get("refusal"))
-        for image in delta.get("images") or ():
-            for block in translator.translate(image) or [{"type": "non_standard", "value": image}]:
-                events += self.writer.block(block, whole=True)
-        for position, call in enumerate(delta.get("tool_calls") or ()):
-            events += self._tool_call(call, position)
-        if called := delta.get("function_call"):
-            events += self.writer.tool_call(AUDIO_KEY + "f", None, called.get("name"), called.get("arguments"))
-        if audio := delta.get("audio"):
-            events += self._audio(audio)
-        return events + self._rest(delta)
+        for image in images or ():
+            events += self._whole(image)
+        return events + self._refusal(refusal)
+
+    def _whole(self, native: Json) -> list[Event]:
+        events: list[Event] = []
+        for block in translator.translate(native) or [{"type": "non_standard", "value": native}]:
+            events += self.writer.block(block, whole=True)
+        return events
 
     def _rest(self, delta: Delta) -> list[Event]:
         """Keep what only some hosts say."""
-        if delta.keys() <= DELTA_FIELDS and "executed_tools" not in delta:
-            return []
         events: list[Event] = []
-        rest = {name: value for name, value in delta.items() if name not in DELTA_FIELDS and value is not None}
+        rest = {
+            name: value
+            for name, value in delta.items()
+            if name not in DELTA_FIELDS and name != "executed_tools" and value is not None
+        }
         if rest:
             self.writer.additional_kwargs(rest)
         for block in said_beside({"executed_tools": delta.get("executed_tools")}, []):
@@ -128,7 +144,9 @@ class ChoiceDecoder:
         return events
 
     def _reasoning(self, delta: Delta) -> list[Event]:
-        said = next((text for name in REASONING if isinstance(text := delta.get(name), str) and text), None)
+        said = next(
+            (text for name in REASONING if isinstance(text := delta.get(name), str) and text), None
+        )
         details = delta.get("reasoning_details")
         if said is None and not details:
             return []
@@ -137,21 +155,22 @@ class ChoiceDecoder:
             if said is None:
                 texts = [part.get("text") or part.get("summary") or "" for part in details]
                 said = "".join(text for text in texts if isinstance(text, str))
-            return events + self.writer.reasoning(said or None, extras={"reasoning_details": details})
+            return events + self.writer.reasoning(
+                said or None, extras={"reasoning_details": details}
+            )
         return events + self.writer.reasoning(said)
 
     def _part(self, part: Json) -> list[Event]:
         """Read a part of content: Mistral's thinking and references, anybody's text and pictures."""
         if part.get("type") == "thinking":
             said = part.get("thinking")
-            texts = [one.get("text") or "" for one in said] if isinstance(said, list) else [said or ""]
+            texts = (
+                [one.get("text") or "" for one in said] if isinstance(said, list) else [said or ""]
+            )
             return self.writer.reasoning("".join(texts))
         if part.get("type") == "text" and isinstance(part.get("text"), str):
             return self.writer.text(part["text"])
-        events: list[Event] = []
-        for block in translator.translate(part) or [{"type": "non_standard", "value": part}]:
-            events += self.writer.block(block, whole=True)
-        return events
+        return self._whole(part)
 
     def _refusal(self, refusal: str | None) -> list[Event]:
         if not refusal:
@@ -160,14 +179,14 @@ class ChoiceDecoder:
         value = {"type": "refusal", "refusal": refusal}
         return self.writer.block({"type": "non_standard", "value": value}, "refusal")
 
-    def _tool_call(self, call: CallDelta, position: int) -> list[Event]:
+    def _tool_call(self, call: CallDelta) -> list[Event]:
         given = call.get("index")
         key = given if given is not None else None
         name_and_args = call.get("function") or {}
         args = name_and_args.get("arguments")
         extras: dict[str, Json] = {}
         if custom := call.get("custom"):
-            return self._custom(call, custom.get("name"), custom.get("input"), position)
+            return self._custom(call, custom.get("name"), custom.get("input"))
         if call.get("extra_content"):
             extras["extra_content"] = call["extra_content"]
         events = self._leave_call() if key != self._call else []
@@ -178,7 +197,7 @@ class ChoiceDecoder:
         id = call.get("id") or None
         return events + self.writer.tool_call(key, id, name_and_args.get("name"), args, extras)
 
-    def _custom(self, call: CallDelta, name: str | None, text: str | None, position: int) -> list[Event]:
+    def _custom(self, call: CallDelta, name: str | None, text: str | None) -> list[Event]:
         block = {
             "type": "tool_call",
             "id": call.get("id"),
@@ -207,7 +226,9 @@ class ChoiceDecoder:
             fields["extras"] = {"expires_at": audio["expires_at"]}
         if said := audio.get("transcript"):
             self._transcript.append(said)
-        return self.writer.data(audio.get("data") or "", "audio", AUDIO_KEY, audio.get("id"), **fields)
+        return self.writer.data(
+            audio.get("data") or "", "audio", AUDIO_KEY, audio.get("id"), **fields
+        )
 
     def _close_audio(self) -> list[Event]:
         if not self._transcript:

@@ -57,7 +57,9 @@ class CompletionsDecoder:
         for choice in data.get("choices") or ():
             index = choice.get("index") or 0
             if index == 0:
-                events += self._first.feed(choice.get("delta") or choice.get("message") or {}, choice)
+                events += self._first.feed(
+                    choice.get("delta") or choice.get("message") or {}, choice
+                )
             else:
                 self._feed_apart(index, choice)
             if choice.get("usage"):  # Moonshot
@@ -70,7 +72,9 @@ class CompletionsDecoder:
         """Take an answer that came in one piece."""
         events = self.feed(data)
         if not isinstance(data.get("choices"), list):
-            raise MalformedStreamError("the answer has no choices: is this a chat-completions endpoint?")
+            raise MalformedStreamError(
+                "the answer has no choices: is this a chat-completions endpoint?"
+            )
         return events + self.end(marked=True)
 
     def end(self, *, marked: bool) -> list[Event]:
@@ -90,7 +94,9 @@ class CompletionsDecoder:
 
     def _head(self, data: Chunk) -> list[Event]:
         """Tell what a chunk says of the whole answer."""
-        rest = {name: value for name, value in data.items() if name not in HEAD and value is not None}
+        rest = {
+            name: value for name, value in data.items() if name not in HEAD and value is not None
+        }
         groq = rest.get("x_groq")
         if isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
             self._usage(groq["usage"])

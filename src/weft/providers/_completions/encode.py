@@ -11,18 +11,35 @@ from typing import Any
 from pydantic import BaseModel
 
 from weft.exceptions import UsageError
+from weft.language_models.options import read_tool_choice
 from weft.language_models.request import ChatRequest
 from weft.providers._completions.host import Host
 from weft.providers._completions.messages import MessageEncoder
 from weft.providers._foreign import ForeignBlocks, check_tool_results
 from weft.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
 
-__all__ = ["encode_completion", "encode_response_format", "encode_tool_choice", "encode_tools", "schema_format"]
+__all__ = [
+    "encode_completion",
+    "encode_response_format",
+    "encode_tool_choice",
+    "encode_tools",
+    "schema_format",
+]
 
 Json = Any
 Body = dict[str, Json]
 
-OURS = frozenset({"tools", "tool_choice", "strict", "response_format", "parallel_tool_calls", "max_tokens", "stop"})
+OURS = frozenset(
+    {
+        "tools",
+        "tool_choice",
+        "strict",
+        "response_format",
+        "parallel_tool_calls",
+        "max_tokens",
+        "stop",
+    }
+)
 """Options that are written here, not passed on."""
 FINAL = ("response_format", "stop", "tool_choice", "parallel_tool_calls")
 
@@ -37,7 +54,10 @@ def encode_completion(
 ) -> Body:
     """Give the body of a request; `settings` are the model's own, which options of the call overrule."""
     check_tool_results(request.messages)
-    said = {**settings, **{name: value for name, value in request.options.items() if value is not None}}
+    said = {
+        **settings,
+        **{name: value for name, value in request.options.items() if value is not None},
+    }
     if request.stop:
         said["stop"] = request.stop
     encoder = MessageEncoder(host, providers, policy, request.notes)
@@ -49,20 +69,29 @@ def encode_completion(
         if host.asks_for_usage and said.get("stream_usage", True):
             body.setdefault("stream_options", {"include_usage": True})
     if request.stream and (body.get("n") or 1) > 1:
-        raise UsageError(f"n={body['n']} cannot be streamed, for a stream is one message: use invoke or generate")
+        raise UsageError(
+            f"n={body['n']} cannot be streamed, for a stream is one message: use invoke or generate"
+        )
     return {**body, **(said.get("extra_body") or {})}
 
 
 def _options(said: Body, host: Host, request: ChatRequest) -> Body:
     skip = OURS | {"extra_body", "stream_usage"}
     body = {name: value for name, value in said.items() if name not in skip}
+    body = {host.renames.get(name, name): value for name, value in body.items()}
     limit = said.get("max_tokens")
     if limit is not None:
         body.setdefault(host.max_tokens_field, limit)
     if said.get("stop"):
         body["stop"] = said["stop"]
     if said.get("response_format") is not None:
-        body["response_format"] = encode_response_format(said["response_format"], host, said.get("strict"))
+        given = encode_response_format(said["response_format"], host, said.get("strict"))
+        body["response_format"] = given
+        if (
+            host.schema_as == "json_object"
+            and given == {"type": "json_object"} != said["response_format"]
+        ):
+            request.notes.append(f"{host.name} takes no schema: any JSON was asked for")
     return body
 
 
@@ -83,13 +112,21 @@ def _tool_options(said: Body, host: Host, request: ChatRequest) -> Body:
     return body
 
 
-def encode_tools(tools: list[Json], host: Host, strict: bool | None, notes: list[str]) -> list[Body]:  # noqa: FBT001
+def encode_tools(
+    tools: list[Json],
+    host: Host,
+    strict: bool | None,  # noqa: FBT001  as options carry it
+    notes: list[str],
+) -> list[Body]:
     """Describe tools as the wire wants them."""
     encoded = []
     for tool in tools:
         described = convert_to_openai_tool(tool, strict=strict if host.takes_strict else None)
         if not host.takes_strict and isinstance(described.get("function"), dict):
-            described = {**described, "function": {k: v for k, v in described["function"].items() if k != "strict"}}
+            described = {
+                **described,
+                "function": {k: v for k, v in described["function"].items() if k != "strict"},
+            }
         if described.get("type") == "custom" and "custom" not in described:
             rest = {name: value for name, value in described.items() if name != "type"}
             described = {"type": "custom", "custom": rest}
@@ -101,41 +138,33 @@ def encode_tools(tools: list[Json], host: Host, strict: bool | None, notes: list
 
 def encode_tool_choice(choice: Json, tools: list[Body], host: Host) -> Json:
     """Read every way to say which tool must be called."""
-    if choice is None or choice is False:
+    if choice is None:
         return None
-    if choice is True:
-        return {"type": "function", "function": {"name": _only_name(tools)}}
-    if isinstance(choice, Mapping):
-        if "name" in choice and "function" not in choice and choice.get("type") in ("tool", "function", None):
-            return {"type": "function", "function": {"name": choice["name"]}}
-        if choice.get("type") in ("auto", "none", "any", "required"):
-            return encode_tool_choice(choice["type"], tools, host)
-        return dict(choice)
-    if not isinstance(choice, str):
-        raise UsageError(f"tool_choice is a word, a tool's name or a dict, not {choice!r}")
-    if choice in ("any", "required"):
-        return host.any_tool
-    if choice in ("auto", "none"):
-        return choice
-    names = [name_of(tool) for tool in tools]
-    if choice in names:
-        return {"type": "function", "function": {"name": choice}}
-    server = [tool for tool in tools if tool.get("type") == choice]
-    if server:
+    if isinstance(choice, Mapping) and choice.get("type") in {
+        tool.get("type") for tool in tools
+    } - {"function"}:
+        return dict(choice)  # one of the host's own tools
+    if isinstance(choice, str) and choice in [tool.get("type") for tool in tools]:
         return {"type": choice}
-    raise UsageError(f"tool_choice={choice!r} is neither auto, none, required nor one of the tools {names}")
+    chosen = read_tool_choice(choice)
+    if chosen.mode == "required" and not chosen.allowed:
+        return host.any_tool
+    names = [name_of(tool) for tool in tools]
+    unknown = [name for name in (chosen.name, *chosen.allowed) if name and name not in names]
+    if unknown:
+        raise UsageError(
+            f"tool_choice={choice!r} is neither auto, none, required nor one of the tools {names}"
+        )
+    if chosen.allowed:
+        named = [{"type": "function", "function": {"name": name}} for name in chosen.allowed]
+        return {"type": "allowed_tools", "allowed_tools": {"mode": chosen.mode, "tools": named}}
+    return chosen.as_option()
 
 
 def name_of(tool: Mapping[str, Json]) -> str | None:
     """Give the name of an encoded tool."""
     inner = tool.get("function") or tool.get("custom") or tool
     return inner.get("name")
-
-
-def _only_name(tools: list[Body]) -> str:
-    if len(tools) != 1 or not (name := name_of(tools[0])):
-        raise UsageError(f"tool_choice=True needs exactly one tool, and there are {len(tools)}: give a tool's name")
-    return name
 
 
 def schema_format(given: Json, strict: bool | None) -> Body | None:  # noqa: FBT001
@@ -159,7 +188,9 @@ def schema_format(given: Json, strict: bool | None) -> Body | None:  # noqa: FBT
 
 
 def _plain_name(name: str) -> str:
-    return "".join(char if char.isascii() and (char.isalnum() or char in "_-") else "_" for char in name)[:64]
+    return "".join(
+        char if char.isascii() and (char.isalnum() or char in "_-") else "_" for char in name
+    )[:64]
 
 
 def encode_response_format(given: Json, host: Host, strict: bool | None) -> Body:  # noqa: FBT001

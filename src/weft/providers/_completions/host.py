@@ -23,7 +23,11 @@ class Host:
     url_variables: tuple[str, ...] = ()
     """Variables of the environment that may hold another address."""
     reasoning_field: str | None = "reasoning_content"
-    """Under which name an assistant message gives reasoning back; None where the host does not want it back."""
+    """Under which name an assistant message gives reasoning back; None where there is no place for it."""
+    reasoning_back: Literal["always", "tool_calls", "never"] = "always"
+    """With which assistant messages reasoning goes back: some hosts refuse it, some want it while tools run."""
+    reasoning_parts: bool = False
+    """Whether reasoning is a part of the content (Mistral), not a field beside it."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     system_role: Literal["system", "developer"] = "system"
     asks_for_usage: bool = True
@@ -42,6 +46,8 @@ class Host:
     """The exact length of ids of tool calls, where the host checks it."""
     may_end_silently: bool = False
     """The host closes a stream that is complete without `[DONE]` and without a finish_reason (E3 is then off)."""
+    renames: Mapping[str, str] = field(default_factory=dict)
+    """Parameters that this host calls otherwise."""
     errors: Mapping[str, type[ModelError]] = field(default_factory=dict)
     """Codes of errors that only this host has."""
     default_model: str | None = None

@@ -48,7 +48,9 @@ class MessageEncoder:
                 encoded.append(self._tool(message, shown))
                 continue
             shown = _flush(encoded, shown)
-            encoded.append(self._assistant(message) if isinstance(message, AIMessage) else self._other(message))
+            encoded.append(
+                self._assistant(message) if isinstance(message, AIMessage) else self._other(message)
+            )
         _flush(encoded, shown)
         return encoded
 
@@ -75,7 +77,9 @@ class MessageEncoder:
             return {"type": "video_url", "video_url": {"url": block["url"]}}
         if kind == "non_standard":
             return dict(block["value"])
-        raise UsageError(f"chat completions have no place for a block of the type {kind!r} in this message")
+        raise UsageError(
+            f"chat completions have no place for a block of the type {kind!r} in this message"
+        )
 
     def _tool(self, message: ToolMessage, shown: list[Body]) -> Body:
         head = {"role": "tool", "tool_call_id": self._call_id(message.tool_call_id)}
@@ -102,15 +106,14 @@ class MessageEncoder:
                 texts.append(block["text"])
             elif block["type"] in ("tool_call", "invalid_tool_call"):
                 calls.append(self._call(block))
-            elif block["type"] == "reasoning":
-                self._reasoning(block, body)
-            else:
+            elif block["type"] != "reasoning":
                 self._odd(block, body)
         body["content"] = "".join(texts) or None
         if calls:
             body["tool_calls"] = calls
         elif body["content"] is None and "refusal" not in body and "audio" not in body:
             body["content"] = ""
+        self._reasoning(blocks, body)
         self._beside(message, body)
         return body
 
@@ -119,7 +122,11 @@ class MessageEncoder:
         id = self._call_id(str(block.get("id") or ""))
         args = block.get("args")
         if extras.get("type") == "custom" and isinstance(args, dict):
-            return {"id": id, "type": "custom", "custom": {"name": block["name"], "input": args.get("__arg1", "")}}
+            return {
+                "id": id,
+                "type": "custom",
+                "custom": {"name": block["name"], "input": args.get("__arg1", "")},
+            }
         text = args if isinstance(args, str) else json.dumps(args or {}, ensure_ascii=False)
         call: Body = {
             "id": id,
@@ -138,19 +145,42 @@ class MessageEncoder:
         digest = hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest()
         return "".join(ALPHABET[byte % len(ALPHABET)] for byte in digest[:length])
 
-    def _reasoning(self, block: Block, body: Body) -> None:
-        name = self._host.reasoning_field
-        details = (block.get("extras") or {}).get("reasoning_details")
-        if details and self._host.reasoning_field == "reasoning":
-            body["reasoning_details"] = [*body.get("reasoning_details", []), *details]
-        if name is None:
-            self._note("reasoning is not sent back on chat completions")
-        elif block.get("reasoning"):
-            body[name] = body.get(name, "") + block["reasoning"]
+    def _reasoning(self, blocks: list[Block], body: Body) -> None:
+        """Give reasoning back where the host wants it."""
+        said = [block for block in blocks if block["type"] == "reasoning"]
+        host = self._host
+        wanted = host.reasoning_back == "always" or (
+            host.reasoning_back == "tool_calls" and "tool_calls" in body
+        )
+        if not said:
+            return
+        if not wanted or (host.reasoning_field is None and not host.reasoning_parts):
+            self._note(f"reasoning was not sent back: {host.name} has no place for it")
+            return
+        texts = [block["reasoning"] for block in said if block.get("reasoning")]
+        details = [
+            one
+            for block in said
+            for one in (block.get("extras") or {}).get("reasoning_details") or ()
+        ]
+        if details:
+            body["reasoning_details"] = details
+        if host.reasoning_parts:
+            thinking = [
+                {"type": "thinking", "thinking": [{"type": "text", "text": text}]} for text in texts
+            ]
+            shown = [{"type": "text", "text": body["content"]}] if body["content"] else []
+            body["content"] = [*thinking, *shown]
+        elif texts and host.reasoning_field and not details:
+            body[host.reasoning_field] = "".join(texts)
 
     def _odd(self, block: Block, body: Body) -> None:
         value = block.get("value")
-        if block["type"] == "non_standard" and isinstance(value, dict) and value.get("type") == "refusal":
+        if (
+            block["type"] == "non_standard"
+            and isinstance(value, dict)
+            and value.get("type") == "refusal"
+        ):
             body["refusal"] = body.get("refusal", "") + value["refusal"]
         elif block["type"] == "audio" and block.get("id"):
             body["audio"] = {"id": block["id"]}

@@ -18,6 +18,7 @@ from weft.providers._completions.decode import CompletionsDecoder
 from weft.providers._completions.encode import encode_completion
 from weft.providers._completions.host import Host
 from weft.providers._http import HttpChatModel
+from weft.providers._keys import SecretKey, key_from_env, missing_key
 from weft.providers._wire import WireDecoder
 
 __all__ = ["ALIASES", "CompletionsModel"]
@@ -99,7 +100,8 @@ class CompletionsModel(HttpChatModel):
         for name, value in values.items():
             field = ALIASES.get(name, name)
             if field in read and read[field] != value and value is not None:
-                raise UsageError(f"{cls.__name__}: {name}={value!r} and {field}={read[field]!r} mean the same: give one")
+                said = f"{name}={value!r} and {field}={read[field]!r}"
+                raise UsageError(f"{cls.__name__}: {said} mean the same: give one")
             if field not in read or value is not None:
                 read[field] = value
         unknown = [name for name in read if name not in cls.model_fields]
@@ -130,6 +132,13 @@ class CompletionsModel(HttpChatModel):
     @property
     def _provider(self) -> str:
         return self._host.name
+
+    def _key(self) -> SecretKey | None:
+        host = self._host
+        key = self.api_key if self.api_key is not None else key_from_env(host.keys)
+        if key is None and host.needs_key:
+            raise missing_key(self._provider, host.keys)
+        return key
 
     def _root_url(self) -> str:
         if self.base_url:
@@ -195,5 +204,3 @@ class CompletionsModel(HttpChatModel):
     def is_lc_serializable(cls) -> bool:
         """Models can be written and read again; keys are left out."""
         return True
-
-

@@ -88,8 +88,8 @@ HEAD = frozenset({"id", "object", "choices", "usage", "model", "obfuscation", "e
 """Fields of a chunk that are read; all others are kept as response metadata."""
 ROUTINE = HEAD | {"created", "service_tier", "system_fingerprint"}
 """Fields that every chunk of a stream repeats; read once."""
-DELTA_FIELDS = frozenset(Delta.__annotations__) | {"executed_tools"}
-"""Fields of a delta that are read; all others are kept in `additional_kwargs`."""
+DELTA_FIELDS = frozenset(Delta.__annotations__)
+"""Fields of a delta that are blocks; all others are kept in `additional_kwargs`."""
 CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 """Where hosts outside OpenAI's form count cached tokens: DeepSeek, Moonshot."""
 
@@ -107,7 +107,9 @@ def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
         total = given + made
     if total is not None:
         told["total_tokens"] = total
-    details = _details(usage.get("prompt_tokens_details"), {"cached_tokens": "cache_read", "audio_tokens": "audio"})
+    details = _details(
+        usage.get("prompt_tokens_details"), {"cached_tokens": "cache_read", "audio_tokens": "audio"}
+    )
     for name in CACHED:
         if "cache_read" not in details and isinstance(usage.get(name), int):
             details["cache_read"] = usage[name]

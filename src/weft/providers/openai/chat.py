@@ -1,12 +1,23 @@
-"""`ChatOpenAI`."""
+"""`ChatOpenAI`: OpenAI's chat models, over chat completions or Responses, whichever a call needs."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from weft.providers._completions import CompletionsModel, Host
-from weft.providers._wire import ErrorTable
+from pydantic import model_validator
+
+from weft.language_models.request import ChatRequest
+from weft.providers._completions.host import Host
+from weft.providers._completions.model import SENT, CompletionsModel
+from weft.providers._wire import ErrorTable, WireDecoder
+from weft.providers.openai.decode import ResponsesDecoder
+from weft.providers.openai.encode import encode_response, needs_responses
 from weft.providers.openai.errors import ERRORS
+from weft.transports import HttpOptions
+
+__all__ = ["OPENAI", "ChatOpenAI"]
+
+Json = Any
 
 OPENAI = Host(
     "openai",
@@ -15,18 +26,86 @@ OPENAI = Host(
     url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
     reasoning_field=None,
     max_tokens_field="max_completion_tokens",
-    takes_empty_tools=False,
 )
+OWN = frozenset({"openai", "azure", "azure_openai"})
+"""Names under which answers of OpenAI's models are signed."""
+RESPONSES_PREFIXES = (
+    "gpt-5-pro",
+    "gpt-5.2-pro",
+    "o1-pro",
+    "o3-pro",
+    "codex-",
+    "computer-use-",
+    "o3-deep",
+    "o4-mini-deep",
+)
+"""Models that chat completions do not serve."""
 
 
 class ChatOpenAI(CompletionsModel):
-    """Chat models of OpenAI."""
+    """Chat models of OpenAI, and of every server that speaks its wire.
+
+    ```python
+    from weft.providers.openai import ChatOpenAI
+
+    model = ChatOpenAI(model="gpt-5-mini", api_key="sk-...", temperature=1)
+    sent = model.explain("Hello")
+    print(sent.url, sent.body["messages"], sent.headers["authorization"])
+    #> https://api.openai.com/v1/chat/completions [{'role': 'user', 'content': 'Hello'}] ***
+    ```
+    """
 
     model: str = "gpt-5-mini"
     organization: str | None = None
+    project: str | None = None
+    use_responses_api: bool | None = None
+    """True: Responses. False: chat completions. None: Responses where a call asks for something only it has."""
+    reasoning: dict[str, Any] | None = None
+    """`{"effort": "low", "summary": "auto"}`; Responses only."""
+    verbosity: str | None = None
+    store: bool | None = None
+    include: list[str] | None = None
+    """What else a response should hold: `["reasoning.encrypted_content"]`; Responses only."""
+    truncation: str | None = None
+    previous_response_id: str | None = None
+    use_previous_response_id: bool = False
+    """Send only what is new, and the id of the stored response before it."""
+    background: bool | None = None
+    max_tool_calls: int | None = None
+    modalities: list[str] | None = None
+    audio: dict[str, Any] | None = None
+    """Voice and format of a spoken answer: `{"voice": "alloy", "format": "wav"}`."""
+    prediction: dict[str, Any] | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+    safety_identifier: str | None = None
 
     key_variables = OPENAI.keys
     error_table: ClassVar[ErrorTable] = ERRORS
+    sent_fields: ClassVar[tuple[str, ...]] = (
+        *SENT,
+        "audio",
+        "background",
+        "include",
+        "max_tool_calls",
+        "modalities",
+        "prediction",
+        "previous_response_id",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "reasoning",
+        "safety_identifier",
+        "store",
+        "truncation",
+        "verbosity",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_proxy(cls, values: Json) -> Json:
+        if isinstance(values, dict) and (proxy := values.pop("openai_proxy", None)):
+            values.setdefault("http", HttpOptions(proxy=proxy))
+        return values
 
     @property
     def _host(self) -> Host:
@@ -34,4 +113,35 @@ class ChatOpenAI(CompletionsModel):
 
     @property
     def _own_providers(self) -> frozenset[str]:
-        return frozenset({"openai", "azure", "azure_openai"})
+        return OWN
+
+    def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
+        named = {"openai-organization": self.organization, "openai-project": self.project}
+        return {name: value for name, value in named.items() if value}
+
+    def _uses_responses(self, request: ChatRequest) -> bool:
+        if self.use_responses_api is not None:
+            return self.use_responses_api
+        model = str(request.options.get("model") or self.model)
+        if model.startswith(RESPONSES_PREFIXES) or self.use_previous_response_id:
+            return True
+        return needs_responses(request, self._settings())
+
+    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
+        if not self._uses_responses(request):
+            return super()._encode(request)
+        body = encode_response(
+            request,
+            self._host,
+            settings=self._settings(),
+            providers=self._own_providers,
+            policy=self.foreign_blocks,
+            use_previous=self.use_previous_response_id,
+        )
+        return "responses", body
+
+    def _decoder(self, request: ChatRequest) -> WireDecoder:
+        if not self._uses_responses(request):
+            return super()._decoder(request)
+        model = request.options.get("model") or self.model
+        return ResponsesDecoder(self._stream_error, provider=self._provider, model=model)

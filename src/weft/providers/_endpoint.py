@@ -1,0 +1,165 @@
+"""`Endpoint`: where a provider's API is and how it is reached: address, key, clocks, transport, errors.
+
+Chat models and embeddings over HTTP are built on it. Only `transport.open` waits, and that is its users' business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from weft.exceptions import MalformedStreamError, ModelAPIError, ModelError, UsageError
+from weft.providers._keys import Key, SecretKey, key_from_env, missing_key
+from weft.providers._wire import (
+    ErrorTable,
+    Failure,
+    error_class,
+    read_failure,
+    request_id,
+    retry_after,
+)
+from weft.transports import HttpOptions, Limits, Response, Timeouts, Transport, default_transport
+from weft.transports._default import transport_for
+from weft.utils.json import JsonError, parse_wire
+
+__all__ = ["Body", "Endpoint", "dump_body"]
+
+Body = dict[str, Any]
+
+
+class Endpoint(BaseModel):
+    """Settings of a connection, and what is made of them."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    api_key: Key = Field(default=None, exclude=True, repr=False)
+    """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""
+    base_url: str | None = None
+    """Where the API lives, if not at the provider's own address."""
+    timeout: float | Timeouts | None = Field(default=None, exclude=True)
+    """Seconds for the whole call, or each clock on its own (`weft.transports.Timeouts`)."""
+    max_retries: int | None = Field(default=None, exclude=True)
+    """How often a failed request is tried again; overrides `retry_on_error`."""
+    default_headers: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    """Headers sent with every request."""
+    default_query: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    """Query parameters sent with every request."""
+    transport: Any = Field(default=None, exclude=True, repr=False)
+    """Your own `weft.transports.Transport`; default: one shared by the process."""
+    http: HttpOptions | None = Field(default=None, exclude=True)
+    """Proxy, certificates, HTTP/2 and the like, for a transport of this model's own."""
+    limits: Limits = Field(default_factory=Limits, exclude=True, repr=False)
+    """How much is accepted from the server."""
+
+    provider_name: ClassVar[str] = "http"
+    key_variables: ClassVar[Sequence[str]] = ()
+    needs_key: ClassVar[bool] = True
+    error_table: ClassVar[ErrorTable] = {}
+    """Vendor code or type -> error class."""
+
+    _own_transport: Transport | None = PrivateAttr(default=None)
+
+    @property
+    def _provider(self) -> str | None:
+        return self.provider_name
+
+    @property
+    def _model_name(self) -> str | None:
+        named = getattr(self, "model", None)
+        return named if isinstance(named, str) else None
+
+    def _auth_headers(self, key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {key}"}
+
+    def _root_url(self) -> str:
+        raise NotImplementedError
+
+    def _key(self) -> SecretKey | None:
+        key = self.api_key if self.api_key is not None else key_from_env(self.key_variables)
+        if key is None and self.needs_key:
+            raise missing_key(self._provider, self.key_variables)
+        return key
+
+    def _url(self, path: str) -> str:
+        root, _, query = self._root_url().partition("?")
+        url = root.rstrip("/") + "/" + path.lstrip("/")
+        query = "&".join(part for part in (query, urlencode(self.default_query)) if part)
+        return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+
+    def _timeouts(self) -> Timeouts:
+        if isinstance(self.timeout, Timeouts):
+            return self.timeout
+        return Timeouts() if self.timeout is None else Timeouts(total=float(self.timeout))
+
+    def _transport(self) -> Transport:
+        if self.transport is not None:
+            chosen: Transport = self.transport
+            return chosen
+        if self.http is None:
+            return default_transport()
+        if self._own_transport is None:
+            self._own_transport = transport_for(self.http)
+        return self._own_transport
+
+    def _parse(self, data: str | bytes) -> Any:  # noqa: ANN401
+        try:
+            return parse_wire(data, max_depth=self.limits.json_depth)
+        except JsonError as error:
+            raise self._malformed(f"the provider sent what is not JSON: {error}") from error
+
+    # -- errors
+
+    def _status_error(self, response: Response, body: bytes) -> ModelError:
+        text = body.decode("utf-8", "replace")
+        try:
+            failure = self._read_error(parse_wire(text))
+        except JsonError:
+            failure = Failure()
+        return self._failed(
+            failure,
+            status=response.status,
+            body=text,
+            request_id=request_id(response.headers),
+            retry_after=retry_after(response.headers),
+        )
+
+    def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
+        """Build the typed error of a failure told inside an answer that began well (F-T04, F-T05)."""
+        text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+        return self._failed(self._read_error(body), body=text[: self.limits.error_body])
+
+    def _failed(self, failure: Failure, *, status: int | None = None, **facts: Any) -> ModelError:
+        status = status or failure.status
+        # Told in the middle of a good answer and not known: the provider broke down.
+        cls = error_class(failure, status, self.error_table) or ModelAPIError
+        return cls(
+            failure.message or (f"HTTP {status}" if status else "the provider reported an error"),
+            provider=self._provider,
+            model=self._model_name,
+            status=status,
+            code=failure.code or failure.kind,
+            **facts,
+        )
+
+    def _malformed(self, message: str, **facts: Any) -> MalformedStreamError:
+        return MalformedStreamError(
+            message, provider=self._provider, model=self._model_name, **facts
+        )
+
+    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
+        """Find code, type and message in an error's JSON."""
+        return read_failure(body)
+
+
+def dump_body(body: Body) -> bytes:
+    """Write a body; a lone surrogate is kept, escaped."""
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the request cannot be written as JSON: {error}") from error

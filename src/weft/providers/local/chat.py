@@ -1,0 +1,171 @@
+"""`ChatLlamaCpp`: a chat model in this process, on llama.cpp; the small one of the box, or any GGUF file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+from pydantic import Field, model_validator
+
+from weft._run import Run
+from weft.exceptions import ModelError
+from weft.language_models.chat_models import BaseChatModel
+from weft.language_models.request import ChatRequest
+from weft.messages import BaseMessage, SystemMessage
+from weft.protocol.events import Event
+from weft.providers._completions.decode import CompletionsDecoder
+from weft.providers._completions.encode import encode_completion
+from weft.providers._completions.host import Host
+from weft.providers._foreign import ForeignBlocks
+from weft.providers.local.runtime import Settings
+from weft.providers.local.session import SMOLLM2, LocalModel
+
+__all__ = ["ChatLlamaCpp"]
+
+Json = Any
+
+LOCAL: Final = Host("local", "", needs_key=False, asks_for_usage=False)
+NICKNAMES: Final = {"smollm2": SMOLLM2, "smollm": SMOLLM2}
+ALIASES: Final = {
+    "model_path": "model",
+    "model_name": "model",
+    "n_ctx": "context",
+    "n_parallel": "slots",
+    "n_threads": "threads",
+    "n_gpu_layers": "gpu_layers",
+    "chat_template": "template",
+    "max_completion_tokens": "max_tokens",
+}
+"""Other names for the fields, as LangChain's and llama.cpp's own bindings have them."""
+SENT: Final = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "repeat_penalty",
+    "max_tokens",
+    "seed",
+    "stop",
+)
+HELPFUL: Final = "You are a helpful assistant."
+
+
+class ChatLlamaCpp(BaseChatModel):
+    """A chat model that runs in this process.
+
+    The model is fetched and loaded when it is first asked; every instance with the same settings shares it.
+
+    ```python
+    from weft.providers.local.chat import ChatLlamaCpp
+
+    model = ChatLlamaCpp(model="smollm2", temperature=0, max_tokens=20)
+    print(model.invoke("What is the capital of France?").text)
+    #> The capital of France is Paris.
+    ```
+    """
+
+    model: str = SMOLLM2
+    """A name weft can fetch (`weft.providers.local.MODELS`), or the path of a GGUF file."""
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repeat_penalty: float | None = 1.1
+    max_tokens: int | None = None
+    seed: int | None = None
+    stop: list[str] | None = None
+    system: str | None = HELPFUL
+    """Said first where a conversation has no system message; None for nothing."""
+    context: int = 8192
+    """Tokens of prompt and answer, of each request."""
+    slots: int = 2
+    """Requests answered at the same time."""
+    threads: int | None = None
+    gpu_layers: int = 0
+    template: str | None = None
+    """A chat template (Jinja) in place of the file's own."""
+    verbose_library: bool = Field(default=False, exclude=True)
+    progress: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
+    """Told how far the model is fetched."""
+    model_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Further parameters of llama.cpp's requests: grammar, mirostat, ..."""
+    foreign_blocks: ForeignBlocks = "convert"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_names(cls, values: Json) -> Json:
+        if not isinstance(values, dict):
+            return values
+        read = {ALIASES.get(name, name): value for name, value in values.items()}
+        if isinstance(read.get("model"), str):
+            read["model"] = NICKNAMES.get(read["model"], read["model"])
+        return read
+
+    @property
+    def local(self) -> LocalModel:
+        """What is loaded, and how."""
+        settings = Settings(
+            context=self.context,
+            slots=self.slots,
+            threads=self.threads,
+            gpu_layers=self.gpu_layers,
+            template=self.template,
+            verbose=self.verbose_library,
+        )
+        return LocalModel(self.model, settings, progress=self.progress)
+
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
+        body = self._encode(request)
+        decoder = CompletionsDecoder(LOCAL, _failed, model=self.model)
+        feed = self.local.complete(body)
+        async with aclosing(feed.chunks(run.io)) as chunks:
+            async for chunk in chunks:
+                for event in decoder.feed(chunk):  # type: ignore[arg-type]
+                    yield event
+        for event in decoder.end(marked=False):
+            yield event
+
+    def _encode(self, request: ChatRequest) -> dict[str, Json]:
+        settings = {name: getattr(self, name) for name in SENT if getattr(self, name) is not None}
+        if self.system and not any(isinstance(one, SystemMessage) for one in request.messages):
+            request = request.replace(messages=[SystemMessage(self.system), *request.messages])
+        body = encode_completion(
+            request,
+            LOCAL,
+            settings={"model": self.model, **settings, **self.model_kwargs},
+            providers=frozenset({"local"}),
+            policy=self.foreign_blocks,
+        )
+        body.pop("stream", None)
+        return body
+
+    def get_token_ids(self, text: str) -> list[int]:
+        """Give the model's own tokens of a text; loads the model."""
+        if self.custom_get_token_ids is not None:
+            return self.custom_get_token_ids(text)
+        return self.local.load().tokenize(text)
+
+    def get_num_tokens_from_messages(
+        self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
+    ) -> int:
+        """Count exactly: the prompt that the model's template makes of messages and tools; loads the model."""
+        options = {"tools": list(tools)} if tools else {}
+        return self.local.count_tokens(self._encode(ChatRequest(list(messages), options=options)))
+
+    @property
+    def _provider(self) -> str:
+        return "local"
+
+    @property
+    def _llm_type(self) -> str:
+        return "llama-cpp"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        names = (*SENT, "model", "system", "context", "template", "model_kwargs")
+        return {name: getattr(self, name) for name in names}
+
+
+def _failed(body: Json) -> ModelError:
+    return ModelError(str(body), provider="local")

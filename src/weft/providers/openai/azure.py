@@ -1,0 +1,94 @@
+"""`AzureChatOpenAI`: OpenAI's models on Azure: another address, and the key in another header."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import Field, model_validator
+
+from weft.exceptions import UsageError
+from weft.providers._completions.host import Host
+from weft.providers._keys import Key, SecretKey
+from weft.providers.openai.chat import OPENAI, ChatOpenAI
+
+__all__ = ["AzureChatOpenAI"]
+
+AZURE = Host(
+    "azure_openai",
+    "",
+    keys=("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY"),
+    reasoning_field=None,
+    max_tokens_field=OPENAI.max_tokens_field,
+)
+ALIASES = {
+    "deployment_name": "azure_deployment",
+    "openai_api_version": "api_version",
+}
+
+
+class AzureChatOpenAI(ChatOpenAI):
+    """Chat models of OpenAI on Azure.
+
+    Without `api_version` the v1 API is spoken, where the deployment is the model's name; with it, the dated API.
+
+    ```python
+    from weft.providers.openai import AzureChatOpenAI
+
+    model = AzureChatOpenAI(azure_endpoint="https://me.openai.azure.com", azure_deployment="mine", api_key="k")
+    print(model.explain("Hello").url)
+    #> https://me.openai.azure.com/openai/v1/chat/completions
+    ```
+    """
+
+    azure_endpoint: str | None = None
+    """`https://NAME.openai.azure.com`; default: the variable AZURE_OPENAI_ENDPOINT, at each call."""
+    azure_deployment: str | None = None
+    api_version: str | None = None
+    azure_ad_token: Key = Field(default=None, exclude=True, repr=False)
+    """A token of Entra ID, or a function (also async) that gives one, in place of a key."""
+
+    key_variables = AZURE.keys
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_azure_names(cls, values: Any) -> Any:  # noqa: ANN401
+        if not isinstance(values, dict):
+            return values
+        values = {ALIASES.get(name, name): value for name, value in values.items()}
+        if (provider := values.pop("azure_ad_token_provider", None)) is not None:
+            values.setdefault("azure_ad_token", provider)
+        if values.get("azure_deployment") and not (values.get("model") or values.get("model_name")):
+            values["model"] = values["azure_deployment"]
+        return values
+
+    @property
+    def _host(self) -> Host:
+        return AZURE
+
+    def _key(self) -> SecretKey | None:
+        return self.azure_ad_token if self.azure_ad_token is not None else super()._key()
+
+    def _auth_headers(self, key: str) -> dict[str, str]:
+        return super()._auth_headers(key) if self.azure_ad_token is not None else {"api-key": key}
+
+    def _root_url(self) -> str:
+        if self.base_url:
+            return self.base_url
+        endpoint = self.azure_endpoint or os.environ.get("AZURE_OPENAI_ENDPOINT")
+        if not endpoint:
+            raise UsageError(
+                "AzureChatOpenAI needs azure_endpoint=..., or the variable AZURE_OPENAI_ENDPOINT"
+            )
+        return f"{endpoint.rstrip('/')}/openai"
+
+    def _url(self, path: str) -> str:
+        if self.base_url:
+            return super()._url(path)
+        if self.api_version is None:
+            return super()._url(f"v1/{path}")
+        if path == "chat/completions":
+            path = f"deployments/{quote(self.azure_deployment or self.model, safe='')}/{path}"
+        url = super()._url(path)
+        return f"{url}{'&' if '?' in url else '?'}api-version={quote(self.api_version, safe='')}"

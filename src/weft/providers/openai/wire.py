@@ -1,0 +1,105 @@
+"""The JSON of OpenAI's Responses API, as tables: items that are tools the server ran, fields that are kept, counts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+Json = Any
+
+SERVER_TOOLS: Final[dict[str, tuple[str, str | None, str | None]]] = {
+    "web_search_call": ("web_search", "action", "results"),
+    "file_search_call": ("file_search", "queries", "results"),
+    "code_interpreter_call": ("code_interpreter", "code", "outputs"),
+    "computer_call": ("computer_use", "action", None),
+    "mcp_call": ("remote_mcp", "arguments", "output"),
+    "mcp_list_tools": ("mcp_list_tools", None, "tools"),
+    "local_shell_call": ("local_shell", "action", None),
+}
+"""Item type -> (tool name, key of its arguments, key of its result): as `block_translators.openai` reads them."""
+ITEM_OF_TOOL: Final = {name: kind for kind, (name, _, _) in SERVER_TOOLS.items()}
+SPREAD: Final = frozenset({"action"})
+"""Arguments that are an object and so are the call's arguments themselves."""
+
+KEPT: Final = (
+    "id",
+    "status",
+    "created_at",
+    "completed_at",
+    "incomplete_details",
+    "service_tier",
+    "metadata",
+    "previous_response_id",
+    "conversation",
+    "background",
+    "moderation",
+    "tool_usage",
+    "timings",
+)
+"""Fields of a response that become response metadata."""
+INCOMPLETE: Final = {
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+    "max_messages": "length",
+}
+TERMINAL: Final = frozenset(
+    {"response.completed", "response.incomplete", "response.failed", "error"}
+)
+INPUT_ITEMS: Final = frozenset(
+    {
+        "apply_patch_call_output",
+        "compaction",
+        "compaction_trigger",
+        "computer_call_output",
+        "custom_tool_call_output",
+        "function_call_output",
+        "item_reference",
+        "local_shell_call_output",
+        "mcp_approval_response",
+        "shell_call_output",
+        "tool_search_output",
+    }
+)
+"""Blocks in a user's own message that are items of the input, not parts of the message."""
+SERVER_TOOL_TYPES: Final = frozenset(
+    {
+        "apply_patch",
+        "code_interpreter",
+        "computer",
+        "computer_use_preview",
+        "file_search",
+        "image_generation",
+        "local_shell",
+        "mcp",
+        "namespace",
+        "programmatic_tool_calling",
+        "shell",
+        "tool_search",
+        "web_search",
+        "web_search_2025_08_26",
+        "web_search_preview",
+        "web_search_preview_2025_03_11",
+    }
+)
+"""Tools that only Responses has."""
+
+
+def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
+    """Give the counts of a response under our names."""
+    told = {
+        name: usage[name]
+        for name in ("input_tokens", "output_tokens", "total_tokens")
+        if usage.get(name) is not None
+    }
+    names = {
+        "cached_tokens": "cache_read",
+        "cache_write_tokens": "cache_creation",
+        "reasoning_tokens": "reasoning",
+    }
+    for kind in ("input", "output"):
+        given = usage.get(f"{kind}_tokens_details") or {}
+        details = {
+            names.get(name, name): count for name, count in given.items() if isinstance(count, int)
+        }
+        if details:
+            told[f"{kind}_token_details"] = details
+    return told
