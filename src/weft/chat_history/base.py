@@ -50,7 +50,9 @@ class BaseChatMessageHistory(ABC):
 
     def add_user_message(self, message: HumanMessage | str) -> None:
         """Add what the user said."""
-        self.add_message(message if isinstance(message, HumanMessage) else HumanMessage(content=message))
+        self.add_message(
+            message if isinstance(message, HumanMessage) else HumanMessage(content=message)
+        )
 
     def add_ai_message(self, message: AIMessage | str) -> None:
         """Add what the model said."""

@@ -1,25 +1,16 @@
-"""Rate limiters: wait until a call may be made. The token bucket in memory; others implement the same two methods."""
+"""`InMemoryRateLimiter`: a token bucket for the calls of one process."""
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 
 from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, IO, mutex
+from weft._io import ASYNC, BLOCKING, IO
+from weft._waiting import mutex
 from weft.exceptions import UsageError
+from weft.rate_limiters.base import BaseRateLimiter
 
-
-class BaseRateLimiter(ABC):
-    """Says when a call may be made."""
-
-    @abstractmethod
-    def acquire(self, *, blocking: bool = True) -> bool:
-        """Take one permission: wait for it, or say at once whether there is one."""
-
-    @abstractmethod
-    async def aacquire(self, *, blocking: bool = True) -> bool:
-        """Take one permission: wait for it, or say at once whether there is one."""
+__all__ = ["InMemoryRateLimiter"]
 
 
 class InMemoryRateLimiter(BaseRateLimiter):

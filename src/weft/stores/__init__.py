@@ -1,0 +1,19 @@
+"""Key-value stores: the interface, in memory, in a folder, in a SQLite file."""
+
+from __future__ import annotations
+
+from weft.stores.base import BaseStore, ByteStore, InvalidKeyException
+from weft.stores.file import LocalFileStore
+from weft.stores.memory import InMemoryBaseStore, InMemoryByteStore, InMemoryStore
+from weft.stores.sqlite import SQLiteStore
+
+__all__ = [
+    "BaseStore",
+    "ByteStore",
+    "InMemoryBaseStore",
+    "InMemoryByteStore",
+    "InMemoryStore",
+    "InvalidKeyException",
+    "LocalFileStore",
+    "SQLiteStore",
+]

@@ -1,0 +1,121 @@
+"""The same tests for every cache, Redis on a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.servers.databases import Server
+from weft.caches import BaseCache, InMemoryCache, RedisCache, SQLiteCache
+from weft.exceptions import StoreError, UsageError
+from weft.messages import AIMessage
+from weft.outputs import ChatGeneration, Generation
+
+ANSWER = [
+    ChatGeneration(
+        message=AIMessage(content="hello", id="m1", tool_calls=[{"name": "f", "args": {"x": 1}, "id": "c"}])
+    )
+]
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def cache(request: pytest.FixtureRequest, tmp_path: Path) -> BaseCache:
+    if request.param == "memory":
+        return InMemoryCache()
+    if request.param == "sqlite":
+        return SQLiteCache(tmp_path / "cache.db")
+    made = RedisCache(request.getfixturevalue("redis_server").url, prefix=f"test:{time.monotonic_ns()}:")
+    made.clear()
+    return made
+
+
+def test_an_answer_is_found_again_equal(cache: BaseCache) -> None:
+    cache.update("prompt", "model", ANSWER)
+
+    assert cache.lookup("prompt", "model") == ANSWER
+
+
+def test_the_async_twins_do_the_same(cache: BaseCache) -> None:
+    async def use() -> list[object]:
+        before = await cache.alookup("prompt", "model")
+        await cache.aupdate("prompt", "model", ANSWER)
+        found = await cache.alookup("prompt", "model")
+        await cache.aclear()
+        return [before, found, await cache.alookup("prompt", "model")]
+
+    assert asyncio.run(use()) == [None, ANSWER, None]
+
+
+def test_F_K07_prompt_and_model_do_not_run_into_each_other(cache: BaseCache) -> None:
+    cache.update("ab", "c", [Generation(text="one")])
+    cache.update("a", "bc", [Generation(text="two")])
+
+    assert cache.lookup("ab", "c") == [Generation(text="one")]
+    assert cache.lookup("a", "bc") == [Generation(text="two")]
+    assert cache.lookup("abc", "") is None
+
+
+def test_an_answer_is_replaced(cache: BaseCache) -> None:
+    cache.update("p", "m", [Generation(text="old")])
+    cache.update("p", "m", [Generation(text="new")])
+
+    assert cache.lookup("p", "m") == [Generation(text="new")]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(prompt=st.text(), model=st.text(), text=st.text())
+def test_any_text_is_a_key_and_a_value(cache: BaseCache, prompt: str, model: str, text: str) -> None:
+    cache.update(prompt, model, [Generation(text=text)])
+
+    assert cache.lookup(prompt, model) == [Generation(text=text)]
+
+
+def test_F_K02_a_damaged_or_hostile_row_is_a_miss(tmp_path: Path) -> None:
+    cache = SQLiteCache(tmp_path / "cache.db")
+    cache.update("p", "m", ANSWER)
+    for value in ('{"half', '{"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {}}', "[1]", '"x"'):
+        with sqlite3.connect(tmp_path / "cache.db") as connection:
+            connection.execute("UPDATE answers SET value = ?", (value,))
+        connection.close()
+
+        assert cache.lookup("p", "m") is None
+
+
+def test_clear_of_one_prefix_leaves_others(redis_server: Server) -> None:
+    one, other = RedisCache(redis_server.url, prefix="a[b]*:"), RedisCache(redis_server.url, prefix="ab:")
+    one.update("p", "m", ANSWER)
+    other.update("p", "m", ANSWER)
+
+    one.clear()
+
+    assert one.lookup("p", "m") is None
+    assert other.lookup("p", "m") == ANSWER
+
+
+def test_answers_grow_old(tmp_path: Path, redis_server: Server) -> None:
+    for cache in (SQLiteCache(tmp_path / "c.db", ttl=0.05), RedisCache(redis_server.url, ttl=0.05, prefix="old:")):
+        cache.update("p", "m", ANSWER)
+        time.sleep(0.12)
+
+        assert cache.lookup("p", "m") is None
+
+
+def test_a_redis_that_is_not_there_is_a_store_error() -> None:
+    with pytest.raises(StoreError, match="is the server running"):
+        RedisCache("redis://127.0.0.1:1/0").lookup("p", "m")
+
+
+def test_a_bounded_cache_drops_the_oldest() -> None:
+    cache = InMemoryCache(maxsize=2)
+    for key in "abc":
+        cache.update(key, "m", ANSWER)
+
+    assert [cache.lookup(key, "m") is None for key in "abc"] == [True, False, False]
+    with pytest.raises(UsageError, match="maxsize"):
+        InMemoryCache(maxsize=0)

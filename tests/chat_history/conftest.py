@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.servers.databases import postgres_server, redis_server
+
+__all__ = ["postgres_server", "redis_server"]

@@ -1,0 +1,113 @@
+"""Real PostgreSQL and Redis servers on loopback, each in a folder of its own, started once per test session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(ready: Callable[[], bool], what: str, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what} did not start within {seconds} s")
+        time.sleep(0.05)
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+class Server:
+    """A server process that tests may stop and start again."""
+
+    def __init__(self, command: list[str], port: int, url: str, stop: signal.Signals = signal.SIGTERM) -> None:
+        self.command = command
+        self.stop_signal = stop
+        self.port = port
+        self.url = url
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda: _answers(self.port), self.command[0])
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(self.stop_signal)
+            self.process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    program = shutil.which("redis-server")
+    assert program, "redis-server is not installed: run scripts/servers"
+    port, folder = free_port(), tmp_path_factory.mktemp("redis")
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--appendonly", "yes"]
+    server = Server(command, port, f"redis://127.0.0.1:{port}/0")
+    server.start()
+    yield server
+    server.stop()
+
+
+def _postgres_programs() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    named = shutil.which("postgres")
+    assert found or named, "postgresql is not installed: run scripts/servers"
+    return found[-1].parent if found else Path(str(named)).parent
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    programs, folder, port = _postgres_programs(), tmp_path_factory.mktemp("postgres"), free_port()
+    data = folder / "data"
+    user: list[str] = []
+    if os.geteuid() == 0:
+        # PostgreSQL refuses to run as root; its package made a user for it.
+        for parent in [folder, *folder.parents]:
+            if parent.owner() == "root" and str(parent).startswith(str(tmp_path_factory.getbasetemp().parent)):
+                parent.chmod(parent.stat().st_mode | 0o011)
+        shutil.chown(folder, "postgres")
+        user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+    subprocess.run(
+        [*user, str(programs / "initdb"), "-D", str(data), "-A", "trust", "-U", "weft", "-E", "UTF8", "--no-sync"],
+        check=True,
+        capture_output=True,
+    )
+    command = [
+        *user, str(programs / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder),
+        "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
+    ]  # fmt: skip
+    server = Server(command, port, f"postgresql://weft@127.0.0.1:{port}/postgres", signal.SIGINT)
+    server.start()
+    wait_until(lambda: _accepts(server.url), "postgres")
+    yield server
+    server.stop()
+
+
+def _accepts(url: str) -> bool:
+    import psycopg
+
+    try:
+        psycopg.connect(url, connect_timeout=2).close()
+    except psycopg.OperationalError:
+        return False
+    return True
