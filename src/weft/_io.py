@@ -46,6 +46,8 @@ from weft._waiting import (
     LoopIterator,
     Interruptible,
     OneAtATime,
+    OutOfTime,
+    PrivateLoop,
     Signal,
     Task,
     ThreadChannel,
@@ -56,6 +58,7 @@ from weft._waiting import (
     in_thread,
     mutex,
     next_or_end,
+    run_loop,
     shield,
 )
 from weft.exceptions import BlockingCallError
@@ -67,10 +70,13 @@ __all__ = [
     "Channel",
     "Interruptible",
     "OneAtATime",
+    "OutOfTime",
     "Outcome",
+    "PrivateLoop",
     "Signal",
     "Started",
     "mutex",
+    "run_loop",
     "shield",
 ]
 
@@ -120,6 +126,12 @@ class IO(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Wait for some time."""
+
+    async def within(self, seconds: float, body: Awaitable[T]) -> T:
+        """Wait for a body, and cancel it with TimeoutError after some time; a blocking one cannot be cancelled."""
+
+    async def within(self, seconds: float, body: Coroutine[Any, Any, T]) -> T:
+        """Run a body that must end in time, else raise OutOfTime; a thread that hangs is left behind."""
 
     def as_completed(
         self,
@@ -200,6 +212,14 @@ class Blocking:
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    async def within(self, seconds: float, body: Awaitable[T]) -> T:
+        return await body
+
+    async def within(self, seconds: float, body: Coroutine[Any, Any, T]) -> T:
+        context = copy_context()
+        result: T = Job(lambda: context.run(drive, body)).wait(seconds)
+        return result
 
     async def as_completed(
         self,
@@ -335,6 +355,20 @@ class Async:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def within(self, seconds: float, body: Awaitable[T]) -> T:
+        async with asyncio.timeout(seconds):
+            return await body
+
+    async def within(self, seconds: float, body: Coroutine[Any, Any, T]) -> T:
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await body
+        except TimeoutError:
+            if limit.expired():
+                raise OutOfTime(seconds) from None
+            raise
 
     async def as_completed(
         self,

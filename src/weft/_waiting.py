@@ -100,6 +100,14 @@ def in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+class OutOfTime(Exception):
+    """A body took longer than it was given; `seconds` says how long that was."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"took longer than {seconds:g} s")
+
+
 class Job:
     """A function running in another thread: `wait()` blocks for its outcome."""
 
@@ -118,8 +126,9 @@ class Job:
             self._error = error
         self._done.set()
 
-    def wait(self) -> Any:
-        self._done.wait()
+    def wait(self, timeout: float | None = None) -> Any:
+        if not self._done.wait(timeout):
+            raise OutOfTime(timeout or 0.0)
         if self._error is not None:
             raise self._error
         return self._value
@@ -428,6 +437,64 @@ class LoopChannel:
             self._arrived.clear()
             await self._arrived.wait()
         return self._items.popleft()
+
+
+class PrivateLoop:
+    """An event loop in a thread of its own, where a client lives that is async and outlasts a call (an MCP session).
+
+    Bodies of either colour, in any thread and on any loop, run coroutines there.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._work, name="weft-loop", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether coroutines may be run; a forked child has none of its parent's threads."""
+        return self._process == os.getpid() and self._thread.is_alive()
+
+    def _work(self) -> None:
+        try:
+            self._loop.run_forever()
+            tasks = asyncio.all_tasks(self._loop)
+            self._loop.run_until_complete(cancel_all(tasks))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+
+    async def run(self, body: Coroutine[Any, Any, T], *, blocking: bool) -> T:
+        """Run a coroutine to its end on this loop; whoever stops waiting cancels it."""
+        try:
+            future = asyncio.run_coroutine_threadsafe(body, self._loop)
+        except RuntimeError:  # closed meanwhile
+            body.close()
+            raise
+        try:
+            return future.result() if blocking else await asyncio.wrap_future(future)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def start(self, body: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Start a coroutine on this loop."""
+        return asyncio.run_coroutine_threadsafe(body, self._loop)
+
+    def close(self, patience: float = 5.0) -> None:
+        """Cancel what runs there, end the loop and its thread."""
+        if self._process != os.getpid() or self._loop.is_closed():
+            return
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(patience)
+
+
+def run_loop(body: Coroutine[Any, Any, T]) -> T:
+    """Run a server's coroutine to its end in this thread, with a loop of its own."""
+    return asyncio.run(body)
 
 
 # -- executors, for code that was written for LangChain's
