@@ -80,7 +80,8 @@ def encode_citation(note: Block) -> Block:
     """Give a citation back as Anthropic wrote it."""
     if note.get("type") != "citation":
         value = note.get("value") or {}
-        return dict(value.get("citation", value))
+        given: Block = value.get("citation", value)
+        return dict(given)
     extras = note.get("extras") or {}
     kind = extras.get("citation_type") or "char_location"
     told: Block = {"type": kind, "cited_text": note.get("cited_text") or ""}

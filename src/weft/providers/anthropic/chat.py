@@ -23,7 +23,7 @@ from weft.providers._wire import ErrorTable, Failure, WireDecoder
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import betas_of, encode_message, merge_settings
 from weft.providers.anthropic.errors import ERRORS, read_error
-from weft.providers.anthropic.profiles import PROFILES
+from weft.providers.anthropic.profiles import PROVIDER
 from weft.providers.anthropic.wire import VERSION
 
 __all__ = ["ALIASES", "ChatAnthropic"]
@@ -116,7 +116,7 @@ class ChatAnthropic(HttpChatModel):
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further parameters of the body."""
 
-    provider_name: ClassVar[str] = "anthropic"
+    provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     error_table: ClassVar[ErrorTable] = ERRORS
 
@@ -127,9 +127,9 @@ class ChatAnthropic(HttpChatModel):
             return values
         read: dict[str, Json] = {}
         for name, value in values.items():
-            field = ALIASES.get(name, name)
+            field = str(ALIASES.get(name, name))
             if field in read and read[field] != value and None not in (value, read[field]):
-                raise UsageError(f"{cls.__name__}: {name}={value!r} and {field}={read[field]!r} mean the same: give one")
+                raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one of them")
             if field not in read or value is not None:
                 read[field] = value
         headers = dict(read.get("default_headers") or {})
@@ -171,13 +171,13 @@ class ChatAnthropic(HttpChatModel):
         return request
 
     def _known(self, model: str | None) -> ModelProfile | None:
-        return find_profile(self.provider_name, model)
+        return find_profile(PROVIDER, model)
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         body = encode_message(
             request,
             settings=self._settings(),
-            providers=frozenset({self._provider, "anthropic"}),
+            providers=frozenset({self._provider, PROVIDER}),
             policy=self.foreign_blocks,
             profile=self._known(request.options.get("model") or self.model),
         )

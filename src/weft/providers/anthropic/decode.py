@@ -43,6 +43,8 @@ STOP_REASONS: Final = {
     "refusal": "refusal",
 }
 
+OUTPUT_DETAILS: Final = {"thinking_tokens": "reasoning"}
+
 
 class AnthropicDecoder:
     """Turns the events of one answer into ours."""
@@ -93,7 +95,7 @@ class AnthropicDecoder:
     def whole(self, data: Message) -> list[Event]:
         """Take an answer that came in one piece."""
         if type(data) is not dict or not isinstance(data.get("content"), list):
-            if isinstance(data, dict) and (data.get("error") or data.get("type") == "error"):
+            if type(data) is dict and data.get("type") == "error":
                 raise self._fail(data)
             raise MalformedStreamError("the answer has no content: is this a messages endpoint?")
         events = self._message_start({"message": cast("Message", {**data, "stop_reason": None})})
@@ -258,11 +260,7 @@ def decode_usage(usage: Usage) -> dict[str, Json]:
     details = {name: count for name, count in details.items() if isinstance(count, int)}
     if details:
         told["input_token_details"] = details
-    made = {
-        {"thinking_tokens": "reasoning"}.get(name, name): count
-        for name, count in (usage.get("output_tokens_details") or {}).items()
-        if isinstance(count, int)
-    }
+    made: dict[str, Json] = usage.get("output_tokens_details") or {}
     if made:
-        told["output_token_details"] = made
+        told["output_token_details"] = {OUTPUT_DETAILS.get(name, name): count for name, count in made.items()}
     return told

@@ -25,7 +25,11 @@ from weft.providers.anthropic.wire import (
     OPTION_BETAS,
     TOOL_BETAS,
 )
-from weft.utils.function_calling import convert_to_json_schema, convert_to_openai_tool, is_server_tool
+from weft.utils.function_calling import (
+    convert_to_json_schema,
+    convert_to_openai_tool,
+    is_server_tool,
+)
 
 __all__ = ["betas_of", "encode_message", "encode_tool_choice", "encode_tools", "merge_settings"]
 

@@ -12,8 +12,15 @@ from typing import Any, Final
 
 from weft.exceptions import UsageError
 from weft.language_models.prompt_caching import cache_control_of
-from weft.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
-from weft.providers._foreign import ForeignBlocks, blocks_for, is_own
+from weft.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from weft.providers._foreign import ForeignBlocks, blocks_for
 from weft.providers.anthropic.blocks import encode_citation, encode_document, encode_image, marked
 from weft.providers.anthropic.wire import REMOTE_TOOL
 
@@ -53,11 +60,11 @@ class MessageEncoder:
             if isinstance(message, SystemMessage) and not turns:
                 system += self._told(message)
                 continue
-            role, blocks = self._turn(message)
+            role, blocks = self._turn(message, after=turns[-1]["role"] if turns else None)
             if not blocks:
                 if not (isinstance(message, AIMessage) and message is messages[-1]):
                     self._note("an empty message was left out")
-            elif turns and turns[-1]["role"] == role and role != "system":
+            elif turns and turns[-1]["role"] == role:
                 turns[-1]["content"] += blocks
             else:
                 turns.append({"role": role, "content": blocks})
@@ -66,13 +73,13 @@ class MessageEncoder:
         _trim_end(turns[-1])
         return _plain(system), [{**turn, "content": _plain(turn["content"])} for turn in turns]
 
-    def _turn(self, message: BaseMessage) -> tuple[str, list[Block]]:
+    def _turn(self, message: BaseMessage, *, after: str | None) -> tuple[str, list[Block]]:
         if isinstance(message, AIMessage):
             return "assistant", self._assistant(message)
         if isinstance(message, ToolMessage):
             return "user", [self._result(message)]
         if isinstance(message, SystemMessage):
-            return self._late_system(message)
+            return self._late_system(message, after)
         if isinstance(message, HumanMessage):
             return "user", self._told(message)
         role = ROLES.get(message.role) if isinstance(message, ChatMessage) else None
@@ -83,9 +90,9 @@ class MessageEncoder:
             )
         return role, self._told(message)
 
-    def _late_system(self, message: BaseMessage) -> tuple[str, list[Block]]:
+    def _late_system(self, message: BaseMessage, after: str | None) -> tuple[str, list[Block]]:
         blocks = self._told(message)
-        if self._takes_late_system:
+        if self._takes_late_system and after in ("user", "system"):  # nowhere else does the API take one
             return "system", blocks
         self._note("a system message in mid-conversation was sent as a user's, in <system> tags")
         texts = [{**one, "text": f"<system>\n{one['text']}\n</system>"} for one in blocks if one["type"] == "text"]
@@ -134,37 +141,27 @@ class MessageEncoder:
     def _assistant(self, message: AIMessage) -> list[Block]:
         blocks = blocks_for(message, self._providers, self._policy, self._notes)
         is_signed = message.response_metadata.get("model_provider") in self._providers
-        own = is_own(message, self._providers)
         said = [self._said(block, is_signed=is_signed) for block in blocks]
-        if not own:
-            said = [one for one in said if one is None or one["type"] != "image"]
         return _marked_last([one for one in said if one is not None], message)
 
     def _said(self, block: Block, *, is_signed: bool) -> Block | None:
-        kind, extras = block["type"], block.get("extras") or {}
+        kind = block["type"]
+        if kind == "reasoning":
+            return self._thinking(block, is_signed=is_signed)
+        if kind in WRITERS:
+            return WRITERS[kind](block)
         if kind == "text":
             text = self._text(block)
             if text and block.get("annotations"):
                 text["citations"] = [encode_citation(one) for one in block["annotations"]]
             return text
-        if kind == "reasoning":
-            return self._thinking(block, extras, is_signed=is_signed)
-        if kind == "tool_call":
-            call = {"type": "tool_use", "id": encode_call_id(str(block.get("id") or "")), "name": block["name"]}
-            kept = {name: extras[name] for name in CALL_EXTRAS if name in extras}
-            return marked({**call, "input": block.get("args") or {}, **kept}, block)
         if kind == "invalid_tool_call":
             return self._broken_call(block)
-        if kind == "server_tool_call":
-            return _server_call(block, extras)
-        if kind == "server_tool_result":
-            return _server_result(block, extras)
-        if kind == "non_standard":
-            return dict(block["value"])
         self._note(f"{kind} has no place in an assistant's message of Anthropic")
         return None
 
-    def _thinking(self, block: Block, extras: Block, *, is_signed: bool) -> Block | None:
+    def _thinking(self, block: Block, *, is_signed: bool) -> Block | None:
+        extras = block.get("extras") or {}
         if "signature" not in extras and not is_signed:
             self._note("reasoning without a signature was left out")
             return None
@@ -196,18 +193,39 @@ def encode_call_id(id: str) -> str:
     return ODD_ID.sub("_", id) or "_"
 
 
-def _server_call(block: Block, extras: Block) -> Block:
+def _call(block: Block) -> Block:
+    extras = block.get("extras") or {}
+    call = {"type": "tool_use", "id": encode_call_id(str(block.get("id") or "")), "name": block["name"]}
+    kept = {name: extras[name] for name in CALL_EXTRAS if name in extras}
+    return marked({**call, "input": block.get("args") or {}, **kept}, block)
+
+
+def _server_call(block: Block) -> Block:
     call: Block = {"type": "server_tool_use", "id": block.get("id"), "name": block["name"]}
-    rest = dict(extras)
-    if block["name"] == REMOTE_TOOL or "server_name" in extras:
+    rest = dict(block.get("extras") or {})
+    if block["name"] == REMOTE_TOOL or "server_name" in rest:
         call |= {"type": "mcp_tool_use", "name": rest.pop("tool_name", block["name"])}
     return {**call, "input": block.get("args") or {}, **rest}
 
 
-def _server_result(block: Block, extras: Block) -> Block:
+def _server_result(block: Block) -> Block:
+    extras = block.get("extras") or {}
     rest = {name: value for name, value in extras.items() if name != "block_type"}
     kind = extras.get("block_type") or "web_search_tool_result"
     return {"type": kind, "tool_use_id": block["tool_call_id"], "content": block.get("output"), **rest}
+
+
+def _own_words(block: Block) -> Block:
+    return dict(block["value"])
+
+
+WRITERS: Final = {
+    "tool_call": _call,
+    "server_tool_call": _server_call,
+    "server_tool_result": _server_result,
+    "non_standard": _own_words,
+}
+"""Blocks of the model that go back as they came."""
 
 
 def _marked_last(blocks: list[Block], message: BaseMessage) -> list[Block]:

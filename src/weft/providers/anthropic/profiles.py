@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from weft.language_models.profile import ModelProfile, register_profiles
 
-__all__ = ["PROFILES"]
+__all__ = ["PROFILES", "PROVIDER"]
 
+PROVIDER: Final = "anthropic"
 LEVELS: Final = {"low": 1024, "medium": 4096, "high": 16384, "xhigh": 32768, "max": 65536}
+UP_TO_MAX: Final = ("low", "medium", "high", "max")
 SAMPLING: Final = ["temperature", "top_p", "top_k"]
 
 
@@ -57,10 +59,11 @@ ADAPTIVE: Final[Any] = {
 NEWEST: Final[Any] = {
     **ADAPTIVE,
     "reasoning": _levels("low", "medium", "high", "xhigh", "max"),
+    "mid_conversation_system_messages": True,
     "unsupported_options": [*ALL["unsupported_options"], *SAMPLING],
 }
 
-PROFILES: Final[dict[str, ModelProfile]] = {
+PROFILES: Final[dict[str, Any]] = {
     "": ALL,
     "claude-3-5": {"max_output_tokens": 8192, "reasoning_output": False},
     "claude-3-7": {"max_output_tokens": 64_000, **BUDGETED},
@@ -78,9 +81,9 @@ PROFILES: Final[dict[str, ModelProfile]] = {
         "adaptive_thinking": False,
         "reasoning": _levels("low", "medium", "high"),
     },
-    "claude-sonnet-4-6": {**ADAPTIVE, "max_output_tokens": 64_000, "reasoning": _levels("low", "medium", "high", "max")},
-    "claude-opus-4-6": {**ADAPTIVE, "reasoning": _levels("low", "medium", "high", "max")},
-    "claude-opus-4-7": NEWEST,
+    "claude-sonnet-4-6": {**ADAPTIVE, "max_output_tokens": 64_000, "reasoning": _levels(*UP_TO_MAX)},
+    "claude-opus-4-6": {**ADAPTIVE, "reasoning": _levels(*UP_TO_MAX)},
+    "claude-opus-4-7": {**NEWEST, "mid_conversation_system_messages": False},
     "claude-opus-4-8": NEWEST,
     "claude-haiku-5": NEWEST,
     "claude-sonnet-5": NEWEST,
@@ -90,4 +93,4 @@ PROFILES: Final[dict[str, ModelProfile]] = {
 }
 """Beginning of a model's name -> what it can do."""
 
-register_profiles("anthropic", PROFILES)
+register_profiles(PROVIDER, PROFILES)

@@ -41,20 +41,26 @@ def encode_schema(schema: Schema) -> Schema:
         lost["format"] = new.pop("format", schema["format"])
     if schema.get("minItems") in (0, 1) and "array" in kinds:
         new["minItems"] = lost.pop("minItems")
-    for name in NAMED:
-        if isinstance(new.get(name), dict):
-            new[name] = {key: _inner(value) for key, value in new[name].items()}
-    for name in LISTS:
-        if isinstance(new.get(name), list):
-            new[name] = [_inner(value) for value in new[name]]
-    if "items" in new:
-        new["items"] = _inner(new["items"])
+    new |= _nested(new)
     if "object" in kinds:
         new["additionalProperties"] = False
         new.setdefault("properties", {})
     if lost:
         told = "{" + ", ".join(f"{name}: {value}" for name, value in lost.items()) + "}"
         new["description"] = f"{new['description']}\n\n{told}" if new.get("description") else told
+    return new
+
+
+def _nested(schema: Schema) -> Schema:
+    new: Schema = {}
+    for name in NAMED:
+        if isinstance(schema.get(name), dict):
+            new[name] = {key: _inner(value) for key, value in schema[name].items()}
+    for name in LISTS:
+        if isinstance(schema.get(name), list):
+            new[name] = [_inner(value) for value in schema[name]]
+    if "items" in schema:
+        new["items"] = _inner(schema["items"])
     return new
 
 

@@ -1,4 +1,4 @@
-"""The JSON of the messages API, as types: what Anthropic sends. Nothing is required, for compatible hosts leave fields out.
+"""The JSON of the messages API, as types: what Anthropic sends. Nothing is required, for no field always comes.
 
 Blocks that stay as they are (results of server tools, compactions, what is newer than this file) are plain JSON.
 """

@@ -1,0 +1,98 @@
+"""What Anthropic said goes back to it as it was: every block, every signature. What others said goes by policy."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from tests.providers.anthropic.recordings import (
+    MODEL,
+    PAIRS,
+    decode_stream,
+    message_of,
+    stream_of,
+    whole_of,
+)
+from weft.exceptions import UsageError
+from weft.load import dumps, loads
+from weft.messages import AIMessage, HumanMessage, ToolMessage
+from weft.providers.anthropic import ChatAnthropic
+
+NOT_SENT_BACK = ("file_id",)
+
+
+def native(name: str) -> list[dict]:
+    """The blocks of a recording, as the API takes them back: no empty text, no null."""
+    blocks = copy.deepcopy(whole_of(name)["content"])
+    for block in blocks:
+        for citation in block.get("citations") or ():
+            if isinstance(citation, dict):
+                [citation.pop(key, None) for key in NOT_SENT_BACK]
+    return blocks
+
+
+def sent_back(message: AIMessage, model: ChatAnthropic = MODEL) -> list[dict]:
+    results = [ToolMessage("ok", tool_call_id=call["id"]) for call in message.tool_calls]
+    body = model.explain([HumanMessage("Hi"), message, *results, *([] if results else ["And?"])]).body
+    said = body["messages"][1]["content"]
+    return [{"type": "text", "text": said}] if isinstance(said, str) else said
+
+
+@pytest.mark.parametrize("version", ["v0", "v1"])
+@pytest.mark.parametrize("name", [name for name in PAIRS if whole_of(name)["content"]])
+def test_every_block_and_signature_goes_back_exactly(name, version):
+    message = message_of(decode_stream(stream_of(name)), version)
+    expected = native(name)
+
+    if version == "v0" and isinstance(message.content, str):
+        expected = [{**one, "text": one["text"]} if one["type"] == "text" else one for one in expected]
+    assert sent_back(message) == expected
+
+
+@pytest.mark.parametrize("name", ["thinking-interleaved-tools", "web-search", "mcp"])
+def test_a_message_that_was_stored_and_loaded_goes_back_exactly(name):
+    message = message_of(decode_stream(stream_of(name)))
+
+    assert sent_back(loads(dumps(message))) == native(name)
+
+
+def openai_message() -> AIMessage:
+    return AIMessage(
+        content_blocks=[
+            {"type": "reasoning", "reasoning": "Let me think.", "id": "rs_1", "extras": {"encrypted_content": "x"}},
+            {"type": "server_tool_call", "id": "ws_1", "name": "web_search", "args": {"query": "x"}},
+            {"type": "server_tool_result", "tool_call_id": "ws_1", "status": "success", "output": "found"},
+            {"type": "text", "text": "Hello"},
+            {"type": "tool_call", "id": "call_1|fc_1", "name": "f", "args": {"a": 1}},
+        ],
+        response_metadata={"model_provider": "openai"},
+    )
+
+
+def test_blocks_of_another_provider_are_told_as_text_and_the_loss_is_said():
+    history = [HumanMessage("Hi"), openai_message(), ToolMessage("1", tool_call_id="call_1|fc_1")]
+    explained = MODEL.explain(history)
+    said = explained.body["messages"][1]["content"]
+
+    assert [block["type"] for block in said] == ["text", "text", "text", "text", "tool_use"]
+    assert said[-1]["id"] == "call_1_fc_1" == explained.body["messages"][2]["content"][0]["tool_use_id"]
+    assert "reasoning by openai was told as text" in explained.notes
+
+
+def test_blocks_of_another_provider_can_be_dropped_or_refused():
+    history = [HumanMessage("Hi"), openai_message(), ToolMessage("1", tool_call_id="call_1|fc_1")]
+    dropped = ChatAnthropic(api_key="key", foreign_blocks="drop").explain(history)
+
+    assert [block["type"] for block in dropped.body["messages"][1]["content"]] == ["text", "tool_use"]
+    assert "reasoning by openai was left out" in dropped.notes
+    with pytest.raises(UsageError, match="foreign_blocks"):
+        ChatAnthropic(api_key="key", foreign_blocks="refuse").explain(history)
+
+
+def test_reasoning_that_nobody_signed_is_left_out():
+    message = AIMessage(content=[{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "Yes"}])
+    explained = MODEL.explain(["Hi", message, "And?"])
+
+    assert explained.body["messages"][1]["content"] == "Yes"
+    assert explained.notes == ["reasoning without a signature was left out"]
