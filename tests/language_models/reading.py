@@ -39,7 +39,9 @@ def as_chunk(item: Any) -> ChatGenerationChunk:
 class Chunked(Scripted):
     """Its author wrote `_stream`."""
 
-    def _stream(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+    def _stream(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
         for item in self.said(messages, {"stop": stop, **kwargs}):
             yield as_chunk(item)
 
@@ -65,7 +67,9 @@ class Native(Scripted):
 class ANative(Scripted):
     """Its author wrote the async twin of LangChain's native hook."""
 
-    async def _astream_chat_model_events(self, messages: Any, stop: Any = None, **kwargs: Any) -> Any:
+    async def _astream_chat_model_events(
+        self, messages: Any, stop: Any = None, **kwargs: Any
+    ) -> Any:
         for item in self.said(messages, {"stop": stop, **kwargs}):
             await asyncio.sleep(0)
             yield item
@@ -83,7 +87,9 @@ class Events(Scripted):
 class Whole(Scripted):
     """Its author wrote `_generate`; every item is a candidate answer."""
 
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+    def _generate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
         answers = list(self.said(messages, {"stop": stop, **kwargs}))
         return ChatResult(generations=[as_generation(one) for one in answers])
 
@@ -142,7 +148,9 @@ class Read:
         return self.values[-1]
 
 
-def read(call: Any, model: Any, *what: str, config: Any = None, input: Any = "hi", **kwargs: Any) -> Read:
+def read(
+    call: Any, model: Any, *what: str, config: Any = None, input: Any = "hi", **kwargs: Any
+) -> Read:
     """Read parts of one stream in turn; an error ends the reading and is kept."""
     found = Read()
 
@@ -232,7 +240,12 @@ class TokenListener(Listener):
 
 
 def start(id: str = "msg_1", **metadata: Any) -> dict[str, Any]:
-    return {"event": "message-start", "role": "ai", "id": id, **({"metadata": metadata} if metadata else {})}
+    return {
+        "event": "message-start",
+        "role": "ai",
+        "id": id,
+        **({"metadata": metadata} if metadata else {}),
+    }
 
 
 def block_start(index: int, **content: Any) -> dict[str, Any]:
@@ -240,7 +253,11 @@ def block_start(index: int, **content: Any) -> dict[str, Any]:
 
 
 def text(index: int, piece: str) -> dict[str, Any]:
-    return {"event": "content-block-delta", "index": index, "delta": {"type": "text-delta", "text": piece}}
+    return {
+        "event": "content-block-delta",
+        "index": index,
+        "delta": {"type": "text-delta", "text": piece},
+    }
 
 
 def delta(index: int, **delta: Any) -> dict[str, Any]:
@@ -264,7 +281,19 @@ def text_events(*pieces: str, index: int = 0) -> list[dict[str, Any]]:
 
 
 def tool_slice(
-    args: str | None = None, *, id: str | None = None, name: str | None = None, index: Any = None, **more: Any
+    args: str | None = None,
+    *,
+    id: str | None = None,
+    name: str | None = None,
+    index: Any = None,
+    **more: Any,
 ) -> AIMessageChunk:
-    chunk = {"type": "tool_call_chunk", "name": name, "args": args, "id": id, "index": index, **more}
+    chunk = {
+        "type": "tool_call_chunk",
+        "name": name,
+        "args": args,
+        "id": id,
+        "index": index,
+        **more,
+    }
     return AIMessageChunk(content="", tool_call_chunks=[chunk])

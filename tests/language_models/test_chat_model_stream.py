@@ -108,8 +108,6 @@ def test_T74_a_slow_reader_holds_the_model_back():
     stream.close()
 
 
-
-
 def test_T74_a_slow_reader_holds_the_model_back_awaited():
     said: list[int] = []
 

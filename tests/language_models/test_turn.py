@@ -1,4 +1,4 @@
-"""The checklist of the streaming spec through models: lifecycle, text, tools, order, media, metadata (T01-T68, T100)."""
+"""The checklist of the streaming spec through models: lifecycle, text, tools, order, media, metadata (T01-T68)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def test_T05_an_event_after_the_end_is_a_protocol_error(call):
 def test_T06_a_block_finished_twice_is_a_protocol_error(call):
     twice = [*text_events("a"), block_finish(0, type="text", text="a")]
 
-    assert isinstance(read(call, Native(items=[start(), *twice]), "output").error, MalformedStreamError)
+    assert isinstance(
+        read(call, Native(items=[start(), *twice]), "output").error, MalformedStreamError
+    )
 
 
 def test_T07_a_delta_for_an_unknown_block_is_a_protocol_error(call):
@@ -208,10 +210,13 @@ def test_T14_two_citations_in_separate_deltas_are_both_kept(call):
 
 
 @pytest.mark.parametrize(
-    ("final", "texts"), [("Hello there", ["Hello", " there"]), ("Bye", ["Hello"]), ("Hello", ["Hello"])]
+    ("final", "texts"),
+    [("Hello there", ["Hello", " there"]), ("Bye", ["Hello"]), ("Hello", ["Hello"])],
 )
 @pytest.mark.parametrize("model", [Native, Events])
-def test_T15_a_finish_may_extend_its_deltas_and_wins_where_it_contradicts_them(call, model, final, texts):
+def test_T15_a_finish_may_extend_its_deltas_and_wins_where_it_contradicts_them(
+    call, model, final, texts
+):
     events = [
         start(),
         block_start(0, type="text", text=""),
@@ -236,7 +241,9 @@ def test_T16_T17_a_late_signature_in_two_deltas_is_in_the_output_and_in_the_next
     message = answer(call, model)
     call.invoke(model, [HumanMessage("q"), message, HumanMessage("more")])
 
-    assert message.content == [{"type": "reasoning", "reasoning": "hm", "extras": {"signature": "abcd"}}]
+    assert message.content == [
+        {"type": "reasoning", "reasoning": "hm", "extras": {"signature": "abcd"}}
+    ]
     sent = model.seen[-1][0][1]
     assert sent.content_blocks[0]["extras"] == {"signature": "abcd"}
 
@@ -264,8 +271,12 @@ def calls_of(call: Any, *chunks: Any) -> AIMessage:
     return answer(call, Chunked(items=list(chunks)))
 
 
-@pytest.mark.parametrize("args", ["[1]", "null", '"x"', "3", '{"a": ', "{'a': 1}", '{"a": NaN}', '{"a": Infinity}'])
-def test_T20_T21_T43_arguments_that_are_no_strict_object_are_invalid_and_the_stream_completes(call, args):
+@pytest.mark.parametrize(
+    "args", ["[1]", "null", '"x"', "3", '{"a": ', "{'a': 1}", '{"a": NaN}', '{"a": Infinity}']
+)
+def test_T20_T21_T43_arguments_that_are_no_strict_object_are_invalid_and_the_stream_completes(
+    call, args
+):
     message = calls_of(call, tool_slice(args, id="c", name="f", index=0))
 
     assert message.tool_calls == []
@@ -369,7 +380,8 @@ def test_T34_index_0_and_index_text_0_are_one_call(call):
 def test_T35_two_fragments_of_one_index_in_one_chunk(call):
     first = tool_slice('{"a"', id="c", name="f", index=0)
     chunk = AIMessageChunk(
-        content="", tool_call_chunks=[*first.tool_call_chunks, *tool_slice(": 1}", index=0).tool_call_chunks]
+        content="",
+        tool_call_chunks=[*first.tool_call_chunks, *tool_slice(": 1}", index=0).tool_call_chunks],
     )
 
     assert [one["args"] for one in calls_of(call, chunk).tool_calls] == [{"a": 1}]
@@ -400,15 +412,15 @@ def test_T37_arguments_on_the_last_chunk_are_kept(call):
 def test_T38_T39_text_and_tool_at_one_index_are_two_blocks(call, words):
     said = [{"type": "text", "text": words, "index": 0}]
 
-    blocks = output_blocks(
-        call, Chunked(items=[said, tool_slice("{}", id="c", name="f", index=0)])
-    )
+    blocks = output_blocks(call, Chunked(items=[said, tool_slice("{}", id="c", name="f", index=0)]))
 
     assert [one["type"] for one in blocks] == ["text", "tool_call"]
 
 
 def test_T40_whole_calls_are_seen_when_iterating(call):
-    whole = AIMessageChunk(content=[{"type": "tool_call", "id": "c", "name": "f", "args": {"a": 1}}])
+    whole = AIMessageChunk(
+        content=[{"type": "tool_call", "id": "c", "name": "f", "args": {"a": 1}}]
+    )
 
     found = read(call, Chunked(items=[whole]), "slices", "tool_calls")
 
@@ -418,14 +430,29 @@ def test_T40_whole_calls_are_seen_when_iterating(call):
 
 def test_T41_T42_server_calls_are_content_and_no_calls_of_the_program(call):
     bad = {"type": "server_tool_call_chunk", "id": "s0", "name": "search", "args": "{", "index": 0}
-    good = {"type": "server_tool_call", "id": "s1", "name": "search", "args": {"q": "x"}, "index": 1}
-    result = {"type": "server_tool_result", "tool_call_id": "s1", "status": "success", "output": "y", "index": 2}
+    good = {
+        "type": "server_tool_call",
+        "id": "s1",
+        "name": "search",
+        "args": {"q": "x"},
+        "index": 1,
+    }
+    result = {
+        "type": "server_tool_result",
+        "tool_call_id": "s1",
+        "status": "success",
+        "output": "y",
+        "index": 2,
+    }
 
     message = answer(call, Chunked(items=[[bad], [good], [result]]))
 
     assert not message.tool_calls
     assert not message.invalid_tool_calls
-    assert [one["type"] for one in message.content][1:] == ["server_tool_call", "server_tool_result"]
+    assert [one["type"] for one in message.content][1:] == [
+        "server_tool_call",
+        "server_tool_result",
+    ]
 
 
 def test_T44_much_argument_text_in_small_slices_is_linear_in_time_and_bytes(call):
@@ -470,17 +497,24 @@ def test_T47_reasoning_and_text_in_one_chunk_then_text_is_one_text_block(call):
 
     blocks = output_blocks(call, Chunked(items=[both, [{"type": "text", "text": "b"}]]))
 
-    assert [(one["type"], one.get("text")) for one in blocks] == [("reasoning", None), ("text", "ab")]
+    assert [(one["type"], one.get("text")) for one in blocks] == [
+        ("reasoning", None),
+        ("text", "ab"),
+    ]
 
 
 def test_T48_reasoning_then_tool_without_index(call):
-    model = Chunked(items=[[{"type": "reasoning", "reasoning": "hm"}], tool_slice("{}", id="c", name="f")])
+    model = Chunked(
+        items=[[{"type": "reasoning", "reasoning": "hm"}], tool_slice("{}", id="c", name="f")]
+    )
 
     assert [one["type"] for one in output_blocks(call, model)] == ["reasoning", "tool_call"]
 
 
 def test_T49_a_first_index_of_5_is_0_on_the_wire(call):
-    events = read(call, Chunked(items=[[{"type": "text", "text": "a", "index": 5}]]), "events").value
+    events = read(
+        call, Chunked(items=[[{"type": "text", "text": "a", "index": 5}]]), "events"
+    ).value
 
     assert {one["index"] for one in events if "index" in one} == {0}
 
@@ -500,7 +534,9 @@ def test_T51_base64_in_two_chunks_is_joined(call):
     def part(data: str) -> list[Any]:
         return [{"type": "audio", "base64": data, "mime_type": "audio/wav", "index": 0}]
 
-    assert output_blocks(call, Chunked(items=[part("QUJD"), part("REVG")]))[0]["base64"] == "QUJDREVG"
+    assert (
+        output_blocks(call, Chunked(items=[part("QUJD"), part("REVG")]))[0]["base64"] == "QUJDREVG"
+    )
 
 
 def test_T52_data_deltas_add_up(call):
@@ -555,7 +591,9 @@ def test_T56_normalising_twice_is_normalising_once(call):
 
 
 def test_T57_a_malformed_block_surfaces(call):
-    model = Chunked(items=["a", AIMessageChunk(content=[{"type": "reasoning", "reasoning": "r", "id": 7}])])
+    model = Chunked(
+        items=["a", AIMessageChunk(content=[{"type": "reasoning", "reasoning": "r", "id": 7}])]
+    )
 
     found = read(call, model, "output")
 
@@ -576,11 +614,19 @@ def test_T58_T60_usage_in_two_chunks_is_summed_with_its_details_everywhere(call)
     listener = Listener()
     pieces = [AIMessageChunk(content=word, usage_metadata=USED) for word in "ab"]
 
-    found = read(call, Chunked(items=pieces), "events", "output", "usage", config={"callbacks": [listener]})
+    found = read(
+        call, Chunked(items=pieces), "events", "output", "usage", config={"callbacks": [listener]}
+    )
 
     told = listener.named("on_llm_end")[0].generations[0][0].message.usage_metadata
     seen = listener.named("on_stream_event")[-1]["usage"]
-    for usage in (found.values[1].usage_metadata, found.value, told, seen, found.values[0][-1]["usage"]):
+    for usage in (
+        found.values[1].usage_metadata,
+        found.value,
+        told,
+        seen,
+        found.values[0][-1]["usage"],
+    ):
         assert usage["input_tokens"] == 10
         assert usage["input_token_details"] == {"cache_read": 6}
 
@@ -619,9 +665,15 @@ def test_T62_changing_an_event_harms_nobody(call):
 
 def test_T63_a_finish_reason_of_null_does_not_hide_the_real_one(call):
     pieces = [
-        ChatGenerationChunk(message=AIMessageChunk(content="a"), generation_info={"finish_reason": None}),
-        ChatGenerationChunk(message=AIMessageChunk(content="b"), generation_info={"finish_reason": "stop"}),
-        ChatGenerationChunk(message=AIMessageChunk(content=""), generation_info={"finish_reason": None}),
+        ChatGenerationChunk(
+            message=AIMessageChunk(content="a"), generation_info={"finish_reason": None}
+        ),
+        ChatGenerationChunk(
+            message=AIMessageChunk(content="b"), generation_info={"finish_reason": "stop"}
+        ),
+        ChatGenerationChunk(
+            message=AIMessageChunk(content=""), generation_info={"finish_reason": None}
+        ),
     ]
 
     message = answer(call, Chunked(items=pieces))
@@ -634,7 +686,8 @@ def test_T64_message_metadata_wins_and_the_model_name_is_not_doubled(call):
     info = {"model_name": "old", "k": 1}
     pieces = [
         ChatGenerationChunk(
-            message=AIMessageChunk(content=word, response_metadata={"model_name": "m"}), generation_info=info
+            message=AIMessageChunk(content=word, response_metadata={"model_name": "m"}),
+            generation_info=info,
         )
         for word in "ab"
     ]
@@ -667,7 +720,9 @@ def test_T66_additional_kwargs_are_kept_through_replay_too(call):
 
 
 def test_T67_the_providers_id_is_exposed(call):
-    found = read(call, Chunked(items=[AIMessageChunk(content="", id="chatcmpl-1"), "a"]), "events", "output")
+    found = read(
+        call, Chunked(items=[AIMessageChunk(content="", id="chatcmpl-1"), "a"]), "events", "output"
+    )
 
     assert found.values[0][0]["id"] == found.value.id == found.stream.message_id == "chatcmpl-1"
     assert answer(call, Chunked(items=["a"])).id.startswith("lc_run--")
@@ -683,7 +738,12 @@ def test_T68_metadata_that_is_no_json_is_made_so(call):
 
 
 def test_T100_tool_results_never_surface_as_the_models_text(call):
-    result = {"type": "server_tool_result", "tool_call_id": "s", "status": "success", "output": "SECRET"}
+    result = {
+        "type": "server_tool_result",
+        "tool_call_id": "s",
+        "status": "success",
+        "output": "SECRET",
+    }
     server = {"type": "server_tool_call", "id": "s", "name": "search", "args": {}}
 
     assert read(call, Chunked(items=[[server], [result], "answer"]), "text").value == "answer"

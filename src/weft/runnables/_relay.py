@@ -1,7 +1,7 @@
 """`stream_v2` of runnables that try more than once: the first attempt that delivers anything is the stream.
 
-A runnable makes an `Attempts`; the stream of its first attempt is asked to be relayed by it (`stream.relayed(attempts)`),
-and the relay asks for the next attempt whenever one failed before it delivered.
+A runnable makes an `Attempts`; the stream of its first attempt is asked to be relayed (`stream.relayed(attempts)`), and
+the relay asks for the next attempt whenever one failed before it delivered.
 """
 
 from __future__ import annotations

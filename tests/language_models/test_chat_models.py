@@ -1,0 +1,601 @@
+"""The public face of chat models (T93-T98): input, callbacks, markers, cache, rate limits, retries, composition."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.language_models.reading import (
+    FINISH,
+    Chunked,
+    Events,
+    Listener,
+    TokenListener,
+    Whole,
+    again,
+    answer,
+    read,
+    start,
+    text_events,
+)
+from weft._run import Run
+from weft.caches import BaseCache, InMemoryCache
+from weft.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from weft.exceptions import ModelError, ModelRateLimitError, UsageError
+from weft.globals import set_llm_cache
+from weft.language_models import RetryPolicy
+from weft.language_models._turn import Turn
+from weft.language_models.chat_models import agenerate_from_stream, generate_from_stream
+from weft.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+from weft.outputs import ChatGenerationChunk
+from weft.prompt_values import ChatPromptValue, StringPromptValue
+from weft.rate_limiters import BaseRateLimiter
+from weft.runnables import RunnableLambda
+from weft.testing import Call, Fail, Finish, ScriptedChatModel
+from weft.tracers._streaming import StreamingHandler, V2StreamingHandler
+
+USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+AT_ONCE = RetryPolicy(max_retries=2, initial=0.0, jitter=False)
+
+
+def scripted(*script: Any, **fields: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(script=list(script) or ["Hello there"], is_cyclic=True, **fields)
+
+
+# -- input
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "hi",
+        StringPromptValue(text="hi"),
+        ChatPromptValue(messages=[HumanMessage("hi")]),
+        HumanMessage("hi"),
+        [HumanMessage("hi")],
+        [("human", "hi")],
+        [{"role": "user", "content": "hi"}],
+        ["hi"],
+        (("user", "hi"),),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_form_of_input_is_understood(call, given):
+    model = scripted()
+
+    call.invoke(model, given)
+
+    assert [(one.type, one.text) for one in model.requests[0].messages] == [("human", "hi")]
+
+
+def test_what_is_no_input_is_refused_before_anything_starts(call):
+    listener = Listener()
+
+    with pytest.raises(UsageError, match="a model takes text"):
+        call.invoke(scripted(), 7, {"callbacks": [listener]})
+    assert isinstance(read(call, scripted(), "output", input=7).error, UsageError)
+    assert listener.told == []
+
+
+# -- callbacks
+
+
+def test_T93_the_start_says_who_is_asked_what_with_which_options(call):
+    listener = Listener()
+    model = scripted(tags=["mine"], metadata={"team": "a"})
+
+    config = {"callbacks": [listener], "tags": ["call"], "metadata": {"z": 1}, "run_name": "ask"}
+    call.invoke(model, [SystemMessage("s"), HumanMessage("h")], config, stop=["x"], temperature=0.5)
+
+    told = listener.named("on_chat_model_start")[0]
+    assert [one.text for one in told["messages"][0]] == ["s", "h"]
+    assert told["invocation_params"]["temperature"] == 0.5
+    assert told["invocation_params"]["_type"] == "scripted"
+    assert told["options"]["stop"] == ["x"]
+    assert (told["name"], told["batch_size"]) == ("ask", 1)
+    assert set(told["tags"]) == {"call", "mine"}
+    expected = {
+        "z": 1,
+        "team": "a",
+        "ls_provider": "scripted",
+        "ls_model_name": "scripted",
+        "ls_model_type": "chat",
+        "ls_stop": ["x"],
+        "ls_temperature": 0.5,
+    }
+    assert expected.items() <= told["metadata"].items()
+
+
+def test_T93_v1_tokens_are_told_under_stream_and_events_under_every_streaming_api(call):
+    under_stream, under_v2, under_invoke = TokenListener(), TokenListener(), TokenListener()
+    model = scripted()
+
+    call.stream(model, "x", {"callbacks": [under_stream]})
+    answer(call, model, config={"callbacks": [under_v2]})
+    call.invoke(model, "x", {"callbacks": [under_invoke]})
+
+    tokens = [token for token, _ in under_stream.named("on_llm_new_token")]
+    assert "".join(tokens) == "Hello there"
+    assert under_v2.named("on_llm_new_token") == []
+    assert under_invoke.named("on_llm_new_token") == []
+    assert under_stream.named("on_stream_event")[0]["event"] == "message-start"
+    assert under_v2.named("on_stream_event")
+
+
+@pytest.mark.parametrize("model", [scripted, lambda: Chunked(items=["Hello", " there"])])
+def test_T94_a_v1_marker_makes_invoke_stream_tokens_without_changing_what_it_returns(call, model):
+    class Marked(TokenListener, StreamingHandler):
+        pass
+
+    marked = Marked()
+
+    plain, told = call.invoke(model(), "x"), call.invoke(model(), "x", {"callbacks": [marked]})
+
+    assert "".join(token for token, _ in marked.named("on_llm_new_token")) == "Hello there"
+    assert type(told) is type(plain) is AIMessage
+    assert told.content == plain.content == "Hello there"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [scripted, lambda: Chunked(items=["Hello", " there"]), lambda: Whole(items=["Hello there"])],
+)
+@pytest.mark.parametrize("version", ["v0", "v1"])
+def test_T95_a_v2_marker_routes_invoke_through_events_without_changing_its_shape(
+    call, model, version
+):
+    class Marked(Listener, V2StreamingHandler):
+        pass
+
+    marked = Marked()
+    asked = model().model_copy(update={"output_version": version})
+
+    plain = call.invoke(asked, "x")
+    told = call.invoke(asked, "x", {"callbacks": [marked]})
+
+    assert marked.named("on_stream_event")[-1]["event"] == "message-finish"
+    assert marked.ends == ["on_llm_end"]
+    assert told.text == plain.text
+    assert isinstance(told.content, str) is (version == "v0")
+
+
+@pytest.mark.parametrize(
+    "hook", ["on_chat_model_start", "on_stream_event", "on_llm_end", "on_llm_error"]
+)
+@pytest.mark.parametrize("raises", [False, True])
+def test_T96_F_C08_a_handler_that_raises_does_not_cost_the_message(call, hook, raises):
+    class Broken(BaseCallbackHandler):
+        raise_error = raises
+
+    def boom(self: Any, *args: Any, **kwargs: Any) -> None:
+        raise ValueError("handler")
+
+    setattr(Broken, hook, boom)
+    quiet = Listener()
+    found = read(call, scripted(), "events", "output", config={"callbacks": [Broken(), quiet]})
+
+    # A handler may ask for its errors to break the run (`raise_error`); after the end there is nothing to break.
+    is_broken = raises and hook in ("on_chat_model_start", "on_stream_event")
+    assert (found.error is not None) is is_broken
+    assert quiet.ends == ["on_llm_error" if is_broken else "on_llm_end"]
+    if not is_broken:
+        assert found.value.text == "Hello there"
+
+
+def test_T96_every_handler_hears_the_end_even_if_one_before_it_breaks(call):
+    class Broken(BaseCallbackHandler):
+        raise_error = True
+
+        def on_llm_end(self, response: Any, **kwargs: Any) -> None:
+            raise ValueError("handler")
+
+    quiet = Listener()
+    with pytest.raises(ValueError, match="handler"):
+        call.invoke(scripted(), "x", {"callbacks": [Broken(), quiet]})
+
+    assert quiet.ends == ["on_llm_end"]
+
+
+def test_T96_the_end_is_told_before_the_message_is_given():
+    told: list[str] = []
+
+    class Slow(AsyncCallbackHandler):
+        async def on_llm_end(self, response: Any, **kwargs: Any) -> None:
+            await asyncio.sleep(0.01)
+            told.append("end")
+
+    async def body() -> None:
+        await (await scripted().astream_v2("x", {"callbacks": [Slow()]}))
+        assert told == ["end"]
+
+    asyncio.run(body())
+
+
+def test_T96_the_end_is_told_even_if_the_caller_is_cancelled_meanwhile():
+    told: list[str] = []
+
+    class Slow(AsyncCallbackHandler):
+        async def on_llm_end(self, response: Any, **kwargs: Any) -> None:
+            told.append("begun")
+            await asyncio.sleep(0.02)
+            told.append("end")
+
+    async def body() -> None:
+        asked = asyncio.ensure_future(scripted().ainvoke("x", {"callbacks": [Slow()]}))
+        while not told:
+            await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        await asyncio.sleep(0.05)
+        assert told == ["begun", "end"]
+
+    asyncio.run(body())
+
+
+def test_F_C08_a_handlers_base_exception_passes():
+    class Rude(BaseCallbackHandler):
+        def on_stream_event(self, event: Any, **kwargs: Any) -> None:
+            raise KeyboardInterrupt
+
+    stream = scripted().stream_v2("x", {"callbacks": [Rude()]})
+    with pytest.raises(KeyboardInterrupt):
+        stream.output  # noqa: B018
+    assert stream.done
+
+
+def test_verbose_adds_the_handler_that_prints():
+    def handlers(**fields: Any) -> list[str]:
+        turn = Turn(scripted(**fields), "x", Run.blocking(), stream=False)
+        return [type(one).__name__ for one in turn.run.handlers]
+
+    assert handlers(verbose=True) == ["StdOutCallbackHandler"]
+    assert handlers() == []
+
+
+# -- cache
+
+
+@pytest.fixture
+def cached() -> Any:
+    return scripted(["Hel", "lo", Finish("stop", USED)], "second", cache=InMemoryCache())
+
+
+APIS = {
+    "invoke": lambda call, model: call.invoke(model, "q"),
+    "stream": lambda call, model: _sum(call.stream(model, "q")),
+    "v2": lambda call, model: answer(call, model, input="q"),
+}
+
+
+def _sum(chunks: list[Any]) -> Any:
+    whole = chunks[0]
+    for chunk in chunks[1:]:
+        whole = whole + chunk
+    return whole
+
+
+@pytest.mark.parametrize("second", list(APIS))
+@pytest.mark.parametrize("first", list(APIS))
+def test_T97_every_api_reads_and_writes_the_cache(call, cached, first, second):
+    written = APIS[first](call, cached)
+    kept = APIS[second](call, cached)
+
+    assert len(cached.requests) == 1
+    assert (kept.text, kept.id) == (written.text, written.id) == ("Hello", "msg_1")
+    assert kept.usage_metadata == {**USED, "total_cost": 0}
+    assert isinstance(kept.content, list) is (second == "v2")
+
+
+def test_T97_a_hit_replays_events_with_the_id_that_is_returned(call, cached):
+    listener = Listener()
+    call.invoke(cached, "q")
+
+    found = read(call, cached, "events", "output", input="q", config={"callbacks": [listener]})
+
+    assert found.values[0][0]["id"] == found.value.id == "msg_1"
+    assert listener.named("on_stream_event") == found.values[0]
+    assert listener.ends == ["on_llm_end"]
+
+
+def test_changing_a_kept_answer_changes_nobody_elses(call, cached):
+    call.invoke(cached, "q").content = "spoiled"
+    call.invoke(cached, "q").content = "spoiled"
+
+    assert call.invoke(cached, "q").text == "Hello"
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        ["cut", Finish("length")],
+        ["bad", Finish("content_filter")],
+        ["no", Finish("refusal")],
+        [Call("f", '{"a": ')],
+    ],
+    ids=["length", "filtered", "refused", "invalid call"],
+)
+@pytest.mark.parametrize("api", list(APIS))
+def test_F_K06_incomplete_answers_are_not_kept(call, turn, api):
+    model = scripted(turn, cache=InMemoryCache())
+
+    APIS[api](call, model)
+    APIS[api](call, model)
+
+    assert len(model.requests) == 2
+
+
+def test_F_K06_a_broken_stream_is_not_kept(call):
+    model = scripted(["a", Fail(ModelError("cut"))], "whole", cache=InMemoryCache())
+
+    read(call, model, "output")
+
+    assert call.invoke(model, "hi").text == "whole"
+
+
+def test_F_K07_what_differs_is_kept_apart(call):
+    cache = InMemoryCache()
+    models = [scripted(f"{number}", cache=cache, model=f"m{number}") for number in range(2)]
+
+    answers = [call.invoke(model, "q").text for model in models]
+    model = scripted("a", "b", "c", "d", "e", cache=cache)
+    varied = [
+        call.invoke(model, "q").text,
+        call.invoke(model, "q", temperature=1).text,
+        call.invoke(model, "q", tools=[{"name": "t"}]).text,
+        call.invoke(model, "q", stop=["x"]).text,
+        call.invoke(model, [SystemMessage("q")]).text,
+    ]
+
+    assert answers == ["0", "1"]
+    assert varied == ["a", "b", "c", "d", "e"]
+
+
+def test_fields_tell_models_apart_where_the_author_said_nothing(call):
+    class Named(Whole):
+        flavour: str = "sweet"
+
+    cache = InMemoryCache()
+    sweet, sour = Named(items=["1"], cache=cache), Named(items=["1"], cache=cache, flavour="sour")
+
+    call.invoke(sweet, "q")
+    call.invoke(sour, "q")
+
+    assert len(cache._kept) == 2
+
+
+class Failing(BaseCache):
+    def lookup(self, prompt: str, llm_string: str) -> Any:
+        raise OSError("no disk")
+
+    def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
+        raise OSError("no disk")
+
+    def clear(self, **kwargs: Any) -> None:
+        raise OSError("no disk")
+
+
+@pytest.mark.parametrize("api", list(APIS))
+def test_F_K03_a_failing_cache_is_a_miss_and_never_fails_the_call(call, api, caplog):
+    assert APIS[api](call, scripted(cache=Failing())).text == "Hello there"
+    assert "could not be read" in caplog.text
+
+
+def test_the_global_cache_serves_models_that_name_none(call):
+    set_llm_cache(InMemoryCache())
+    try:
+        kept, none = scripted("a", "b"), scripted("a", "b", cache=False, model="other")
+        assert [call.invoke(kept, "q").text for _ in range(2)] == ["a", "a"]
+        assert [call.invoke(none, "q").text for _ in range(2)] == ["a", "b"]
+    finally:
+        set_llm_cache(None)
+    with pytest.raises(UsageError, match="set_llm_cache"):
+        call.invoke(scripted(cache=True), "q")
+
+
+# -- limits and retries
+
+
+class Counted(BaseRateLimiter):
+    def __init__(self, told: list[Any]) -> None:
+        self.told = told
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        self.told.append(("limit", None))
+        return True
+
+    async def aacquire(self, *, blocking: bool = True) -> bool:
+        return self.acquire()
+
+
+@pytest.mark.parametrize("api", list(APIS))
+def test_T98_the_rate_limiter_waits_after_the_start_was_told(call, api):
+    listener = Listener()
+    model = scripted(rate_limiter=Counted(listener.told), callbacks=[listener])
+
+    APIS[api](call, model)
+
+    assert [name for name, _ in listener.told][:2] == ["on_chat_model_start", "limit"]
+
+
+@pytest.mark.parametrize("api", list(APIS))
+def test_E4_what_fails_before_its_first_content_is_tried_again_without_a_trace(call, api):
+    slow = ModelRateLimitError("slow down", is_retryable=True)
+    first = [start("lost"), Fail(slow)]
+    model = scripted(first, slow, "fine", retry_on_error=AT_ONCE)
+    listener = Listener()
+    model = model.model_copy(update={"callbacks": [listener]})
+
+    assert APIS[api](call, model).text == "fine"
+    assert len(listener.named("on_retry")) == 2
+    assert listener.ends == ["on_llm_end"]
+    starts = [one for one in listener.named("on_stream_event") if one["event"] == "message-start"]
+    assert len(starts) == 1
+
+
+def test_E4_after_content_nothing_is_tried_again(call):
+    model = scripted(
+        ["a", Fail(ModelRateLimitError("slow", is_retryable=True))], retry_on_error=AT_ONCE
+    )
+
+    found = read(call, model, "output")
+
+    assert isinstance(found.error, ModelRateLimitError)
+    assert found.error.attempts == 1
+    assert len(model.requests) == 1
+
+
+def test_E4_retries_are_counted_and_told(call):
+    model = scripted(ModelRateLimitError("x", is_retryable=True), "ok", retry_on_error=AT_ONCE)
+
+    assert answer(call, model).response_metadata["retries"] == 1
+
+
+def test_an_error_event_at_the_start_is_tried_again(call):
+    failure = {"event": "error", "message": "busy", "retryable": True}
+    model = scripted([failure], "ok", retry_on_error=AT_ONCE)
+
+    assert answer(call, model).text == "ok"
+
+
+# -- composition
+
+
+def test_v2_passes_through_sequences_bindings_retries_and_fallbacks(call):
+    model = scripted()
+    upper = RunnableLambda(lambda text: text.upper())
+    chains = {
+        "sequence": upper | model,
+        "binding": model.bind(temperature=1),
+        "config": model.with_config(tags=["t"]),
+        "retry": model.with_retry(),
+        "fallbacks": model.with_fallbacks([scripted("other")]),
+        "nested": (upper | model.bind(stop=["x"]).with_retry()).with_fallbacks([scripted("b")]),
+    }
+
+    for name, chain in chains.items():
+        assert answer(call, chain).text == "Hello there", name
+
+
+def test_v2_of_a_sequence_does_nothing_before_it_is_read(call):
+    seen: list[str] = []
+
+    def note(text: str) -> str:
+        seen.append(text)
+        return text
+
+    chain = RunnableLambda(note) | scripted()
+    found = read(call, chain)
+    assert seen == []
+    assert again(call, found.stream, "output").text == "Hello there"
+    assert seen == ["hi"]
+
+
+def test_v2_of_a_sequence_tells_its_runs_in_order_and_once(call):
+    told: list[str] = []
+
+    class Order(BaseCallbackHandler):
+        run_inline = True
+
+    for event in (
+        "on_chain_start",
+        "on_chain_end",
+        "on_chain_error",
+        "on_chat_model_start",
+        "on_llm_end",
+    ):
+        setattr(Order, event, lambda self, *args, _event=event, **kwargs: told.append(_event))
+
+    answer(call, RunnableLambda(lambda x: x) | scripted(), config={"callbacks": [Order()]})
+
+    assert told == [
+        "on_chain_start",
+        "on_chain_start",
+        "on_chain_end",
+        "on_chat_model_start",
+        "on_llm_end",
+        "on_chain_end",
+    ]
+
+
+def test_v3_event_streams_lead_to_the_same_objects(call):
+    model = scripted()
+    for runnable in (model, model.bind(stop=["x"]), RunnableLambda(lambda x: x) | model):
+        if call.colour == "blocking":
+            message = runnable.stream_events("x", version="v3").output
+        else:
+
+            async def body(runnable: Any = runnable) -> Any:
+                return await (await runnable.astream_events("x", version="v3"))
+
+            message = call._finish(body)
+        assert message.text == "Hello there"
+
+
+def test_v1_chunks_add_up_to_what_invoke_gives(call):
+    model = scripted(["Let me ", "see ", Call("f", {"a": 1}, id="c"), Finish("tool_use", USED)])
+
+    whole, invoked = _sum(call.stream(model, "x")), call.invoke(model, "x")
+
+    for field in ("content", "tool_calls", "usage_metadata", "finish_reason", "response_metadata"):
+        assert getattr(whole, field) == getattr(invoked, field)
+    assert whole.chunk_position == "last"
+
+
+# -- the rest of the face
+
+
+def test_generate_prompt_and_its_run_infos(call):
+    listener = Listener()
+
+    result = call.run(
+        scripted("a", "b"),
+        "generate_prompt",
+        [StringPromptValue(text="q")] * 2,
+        callbacks=[listener],
+    )
+
+    assert sorted(one[0].text for one in result.generations) == ["a", "b"]
+    assert len(result.run) == 2
+    assert listener.ends == ["on_llm_end"] * 2
+
+
+def test_counting_tokens_opens_nothing():
+    model = scripted()
+
+    assert model.get_num_tokens("12345678") == 2
+    assert model.get_num_tokens_from_messages([HumanMessage("12345678")]) > 2
+    words = model.model_copy(update={"custom_get_token_ids": lambda text: [1] * len(text.split())})
+    assert words.get_num_tokens("one two three") == 3
+    assert words.get_num_tokens_from_messages([HumanMessage("one two")]) == 5
+    assert words.get_num_tokens_from_messages([HumanMessage("one two")], tools=[{"name": "f"}]) > 5
+
+
+def test_what_identifies_a_model_as_a_dict():
+    assert scripted().asdict() == scripted().dict() == {"model": "scripted", "_type": "scripted"}
+
+
+def test_the_environment_says_the_output_version(monkeypatch, call):
+    monkeypatch.setenv("LC_OUTPUT_VERSION", "v1")
+    assert isinstance(call.invoke(scripted(), "x").content, list)
+    monkeypatch.setenv("WEFT_OUTPUT_VERSION", "v0")
+    assert isinstance(call.invoke(scripted(), "x").content, str)
+
+
+def test_chunks_can_be_added_up_by_hand():
+    chunks = [ChatGenerationChunk(message=AIMessageChunk(content=word)) for word in ("a", "b")]
+
+    async def supply() -> Any:
+        for chunk in chunks:
+            yield chunk
+
+    assert generate_from_stream(iter(chunks)).generations[0].text == "ab"
+    assert asyncio.run(agenerate_from_stream(supply())).generations[0].text == "ab"
+
+
+def test_an_event_given_by_an_author_may_be_reused_by_him(call):
+    events = [start(), *text_events("a"), FINISH]
+
+    assert answer(call, Events(items=events)).text == answer(call, Events(items=events)).text == "a"

@@ -1,0 +1,234 @@
+"""Section 5 of the streaming spec: whatever hook its author wrote, every API works in both colours (T88-T92)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.language_models.reading import (
+    FINISH,
+    AChunked,
+    ANative,
+    AWhole,
+    Chunked,
+    Events,
+    Listener,
+    Native,
+    Scripted,
+    Whole,
+    answer,
+    read,
+    start,
+    text_events,
+)
+from weft.exceptions import ModelError, UsageError
+from weft.language_models import BaseChatModel, SimpleChatModel
+from weft.messages import AIMessage, HumanMessage
+from weft.outputs import ChatResult
+
+EVENTS = [start(), *text_events("Hel", "lo"), FINISH]
+CHUNKS = ["Hel", "lo"]
+
+
+class Both(Chunked):
+    """Its author wrote `_stream` and `_generate`, as most LangChain models do."""
+
+    _generate = Whole._generate  # type: ignore[assignment]
+
+
+class BothTwins(AChunked):
+    """Its author wrote `_astream` and `_agenerate`."""
+
+    _agenerate = AWhole._agenerate  # type: ignore[assignment]
+
+
+class AllFour(Chunked):
+    """Its author wrote both colours of both."""
+
+    _astream = AChunked._astream  # type: ignore[assignment]
+    _generate = Whole._generate  # type: ignore[assignment]
+    _agenerate = AWhole._agenerate  # type: ignore[assignment]
+
+
+class NativeTwins(Native):
+    """Its author wrote both colours of the native hook."""
+
+    _astream_chat_model_events = ANative._astream_chat_model_events
+
+
+class Simple(SimpleChatModel):
+    """Its author wrote `_call`."""
+
+    seen: Any = None
+
+    def _call(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> str:
+        if self.seen is not None:
+            self.seen.append((messages, {"stop": stop, **kwargs}))
+        return "Hello"
+
+
+def both(cls: type[Scripted]) -> Any:
+    """A model whose `_stream` says two pieces and whose `_generate` says the whole."""
+
+    def items(self: Any, messages: Any, kwargs: Any) -> Any:
+        return Scripted.said(self, messages, kwargs)
+
+    class Made(cls):  # type: ignore[misc,valid-type]
+        def said(self, messages: Any, kwargs: Any) -> Any:
+            import sys
+
+            caller = sys._getframe(1).f_code.co_name
+            self.items = ["Hello"] if "generate" in caller else CHUNKS
+            return items(self, messages, kwargs)
+
+    Made.__name__ = cls.__name__
+    return Made
+
+
+MODELS = {
+    "_events": lambda: Events(items=EVENTS, seen=[]),
+    "_stream_chat_model_events": lambda: Native(items=EVENTS, seen=[]),
+    "_astream_chat_model_events": lambda: ANative(items=EVENTS, seen=[]),
+    "both native": lambda: NativeTwins(items=EVENTS, seen=[]),
+    "_stream": lambda: Chunked(items=CHUNKS, seen=[]),
+    "_astream": lambda: AChunked(items=CHUNKS, seen=[]),
+    "_generate": lambda: Whole(items=["Hello"], seen=[]),
+    "_agenerate": lambda: AWhole(items=["Hello"], seen=[]),
+    "_stream, _generate": lambda: both(Both)(seen=[]),
+    "_astream, _agenerate": lambda: both(BothTwins)(seen=[]),
+    "all four": lambda: both(AllFour)(seen=[]),
+    "_call": lambda: Simple(seen=[]),
+}
+
+
+@pytest.fixture(params=list(MODELS))
+def model(request: pytest.FixtureRequest) -> Any:
+    return MODELS[request.param]()
+
+
+APIS = {
+    "invoke": lambda call, model: call.invoke(model, "hi").text,
+    "stream": lambda call, model: "".join(one.text for one in call.stream(model, "hi")),
+    "transform": lambda call, model: "".join(one.text for one in call.transform(model, ["h", "i"])),
+    "batch": lambda call, model: call.batch(model, ["a", "b"])[1].text,
+    "batch_as_completed": lambda call, model: call.batch_as_completed(model, ["a"])[0][1].text,
+    "generate": lambda call, model: (
+        call.generate(model, [[HumanMessage("hi")]]).generations[0][0].text
+    ),
+    "stream_v2": lambda call, model: answer(call, model).text,
+    "v2 text": lambda call, model: read(call, model, "text").value,
+    "disabled stream": lambda call, model: disabled(call, model, "stream"),
+    "disabled v2": lambda call, model: disabled(call, model, "v2"),
+}
+
+
+def disabled(call: Any, model: Any, api: str) -> str:
+    still = model.model_copy(update={"disable_streaming": True})
+    if api == "v2":
+        return str(answer(call, still).text)
+    return "".join(one.text for one in call.stream(still, "hi"))
+
+
+@pytest.mark.parametrize("api", list(APIS))
+def test_T88_T89_T90_every_api_works_whatever_the_author_wrote(call, model, api):
+    assert APIS[api](call, model) == "Hello"
+
+
+def test_T88_every_model_gives_a_valid_event_stream_and_tells_its_listeners_the_same(call, model):
+    listener = Listener()
+
+    found = read(call, model, "events", "output", config={"callbacks": [listener]})
+
+    assert found.error is None
+    assert listener.named("on_stream_event") == found.values[0]
+    assert listener.told[0][0] == "on_chat_model_start"
+    assert listener.ends == ["on_llm_end"]
+    (generation,) = listener.named("on_llm_end")[0].generations[0]
+    assert generation.message is found.value
+
+
+def test_bound_and_call_time_options_reach_every_hook_and_the_call_wins(call, model):
+    bound = model.bind(temperature=1, top_k=2, stop=["a"])
+
+    call.invoke(bound, "hi", temperature=3)
+    answer(call, bound, temperature=3)
+    call.stream(bound, "hi", temperature=3)
+
+    for messages, options in model.seen:
+        assert [one.text for one in messages] == ["hi"]
+        assert options["temperature"] == 3
+        assert options["top_k"] == 2
+        assert options["stop"] == ["a"]
+    assert len(model.seen) == 3
+
+
+def test_errors_pass_every_api(call, model):
+    if isinstance(model, Simple):
+        model = model.model_copy()
+        object.__setattr__(model, "__class__", type("Broken", (Simple,), {"_call": _broken}))
+    else:
+        model.items = [ModelError("no")]
+        type(model).said = Scripted.said if "said" in vars(type(model)) else type(model).said  # type: ignore[misc]
+
+    for ask in (
+        lambda: call.invoke(model, "x"),
+        lambda: call.stream(model, "x"),
+        lambda: answer(call, model),
+        lambda: call.generate(model, [[HumanMessage("x")]]),
+    ):
+        with pytest.raises(ModelError, match="no") as raised:
+            ask()
+        assert raised.value.partial.status == "incomplete"
+
+
+def _broken(*args: Any, **kwargs: Any) -> str:
+    raise ModelError("no")
+
+
+def test_a_model_without_any_hook_says_what_to_write(call):
+    class Empty(BaseChatModel):
+        pass
+
+    with pytest.raises(UsageError, match="implement `_events`, `_stream` or `_generate`"):
+        call.invoke(Empty(), "x")
+
+
+def test_n_generations_are_kept_and_each_has_an_id(call):
+    model = Whole(items=["one", AIMessage("two", id="given")])
+
+    result = call.generate(model, [[HumanMessage("a")], [HumanMessage("b")]])
+
+    assert [[one.text for one in some] for some in result.generations] == [["one", "two"]] * 2
+    first, second = (one.message.id for one in result.generations[0])
+    assert first.endswith("-0")
+    assert second == "given"
+    assert call.invoke(model, "x").text == answer(call, model).text == "one"
+
+
+def test_no_generation_at_all_is_a_typed_error(call):
+    with pytest.raises(ModelError, match="gave no generation"):
+        call.invoke(Whole(items=[]), "x")
+
+
+def test_T92_disable_streaming_only_with_tools(call):
+    model = both(Both)(seen=[], disable_streaming="tool_calling")
+
+    plain = read(call, model, "texts").value
+    with_tools = read(call, model, "texts", tools=[{"type": "function"}]).value
+
+    assert plain == ["Hel", "lo"]
+    assert with_tools == ["Hello"]
+
+
+def test_generation_info_joins_the_metadata_and_the_messages_own_wins(call):
+    class Informed(Whole):
+        def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            result = super()._generate(*args, **kwargs)
+            result.generations[0].generation_info = {"a": 1, "b": 2}
+            return result
+
+    model = Informed(items=[AIMessage("x", response_metadata={"b": 3})])
+
+    assert call.invoke(model, "x").response_metadata == {"a": 1, "b": 3}
+    assert answer(call, model).response_metadata == {"a": 1, "b": 3, "output_version": "v1"}
