@@ -17,6 +17,7 @@
     + StreamClosedError           somebody closed the stream before its end
     + LimitExceededError          something was larger than the bound set for it
     + StructuredOutputError       the answer never fitted the schema; .raw .issues .usage
+    + OutputRejectedError         a guard refused the answer; .guard .partial
   x OutputParserException       the model's words did not parse; .llm_output .observation
   x ToolException               what a tool raises to speak to the model
   x BlockingCallError           `invoke` reached work that needs an event loop
@@ -57,6 +58,7 @@ __all__ = [
     "ModelStatusError",
     "ModelTimeoutError",
     "OutputParserException",
+    "OutputRejectedError",
     "RecursionLimitError",
     "SchemaError",
     "SecurityError",
@@ -211,6 +213,12 @@ class StructuredOutputError(ModelError):
     """Tokens of every attempt, summed."""
 
 
+class OutputRejectedError(ModelError):
+    """A guard refused the answer, which `partial` holds."""
+
+    guard: str | None = None
+
+
 class OutputParserException(WeftError, ValueError):
     """The model's words did not parse."""
 
@@ -247,6 +255,7 @@ class BudgetExceeded(WeftError):
     def __init__(self, message: str, *, used: float | None = None, limit: float | None = None) -> None:
         self.used = used
         self.limit = limit
+        self.partial: Any = None  # the answer that passed the limit, where one did
         super().__init__(message)
 
 

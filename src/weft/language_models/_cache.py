@@ -20,6 +20,7 @@ from weft.messages import AIMessage
 from weft.outputs import ChatGeneration, Generation
 
 if TYPE_CHECKING:
+    from weft.language_models._care import Care
     from weft.language_models.base import BaseLanguageModel
     from weft.language_models.chat_models import BaseChatModel
 
@@ -68,10 +69,15 @@ class TurnCache:
         self._kept = kept
 
     @classmethod
-    def of(cls, model: BaseChatModel, request: ChatRequest, io: IO) -> TurnCache | None:
+    def of(
+        cls, model: BaseChatModel, request: ChatRequest, io: IO, care: Care | None = None
+    ) -> TurnCache | None:
         """Find the cache in force for a model; None where there is none."""
         cache = cache_in_force(model)
-        return None if cache is None else cls(Kept(cache, cache_key(model, request), io))
+        if cache is None:
+            return None
+        key = cache_key(model, request, None if care is None else care.key())
+        return cls(Kept(cache, key, io))
 
     async def lookup(self) -> list[ChatGeneration] | None:
         """Give the kept answer, its tokens marked as free of charge."""

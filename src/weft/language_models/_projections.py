@@ -37,10 +37,11 @@ class Failure:
 class Deltas(Generic[D, W]):
     """What one part of a stream has said so far, and how it ended."""
 
-    __slots__ = ("ask", "failure", "is_done", "items", "join", "signal", "value")
+    __slots__ = ("_dropped", "ask", "failure", "is_done", "items", "join", "signal", "value")
 
     def __init__(self, join: Callable[[list[D]], W]) -> None:
         self.items: list[D] = []
+        self._dropped = 0
         self.join = join
         self.value: W | None = None
         self.failure: Failure | None = None
@@ -58,6 +59,10 @@ class Deltas(Generic[D, W]):
         if self.signal is not None:
             self.signal.set()
 
+    def drop(self) -> None:
+        """Leave what was said out of the whole: the message begins again. Readers have seen it."""
+        self._dropped = len(self.items)
+
     def end(self, value: W | None, failure: Failure | None) -> None:
         """Say that no more will come; what has ended stays as it ended."""
         if self.is_done:
@@ -70,7 +75,9 @@ class Deltas(Generic[D, W]):
         """Give everything said, or raise the failure."""
         if self.failure is not None:
             raise self.failure.again()
-        return self.value if self.value is not None else self.join(self.items)
+        if self.value is not None:
+            return self.value
+        return self.join(self.items[self._dropped :] if self._dropped else self.items)
 
 
 class Projection(Generic[D, W]):

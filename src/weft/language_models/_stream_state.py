@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, Self, cast
 
 from weft.exceptions import ModelError, StreamClosedError
+from weft.language_models._again import RESET
 from weft.language_models._closing import error_of
 from weft.language_models._event_log import EventLog
 from weft.language_models._projections import Deltas, Failure
@@ -167,6 +168,10 @@ class StreamState:
             self._take_start(event["index"], cast("dict[str, Any]", event["content"]))  # type: ignore[typeddict-item]
         elif kind == "content-block-finish":
             self._take_finish(event["index"], cast("dict[str, Any]", event["content"]), tail)  # type: ignore[typeddict-item]
+        elif kind == RESET:
+            self._calls.clear()
+            for deltas in (self._text, self._reasoning, self._tool_calls):
+                cast("Deltas[Any, Any]", deltas).drop()
         elif kind == "message-start":
             self._is_answer = (
                 event.get("role", "ai") != "tool"

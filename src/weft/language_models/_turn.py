@@ -16,14 +16,27 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from weft._run import Run
 from weft.callbacks.dispatch import listening
-from weft.exceptions import ModelError, StreamClosedError, StreamTruncatedError
+from weft.exceptions import (
+    ModelError,
+    StreamClosedError,
+    StreamTruncatedError,
+    StructuredOutputError,
+)
 from weft.language_models import _sources
+from weft.language_models._again import (
+    reset_event,
+    summed_finish,
+    summed_message,
+    usage_of_failure,
+)
 from weft.language_models._cache import TurnCache
+from weft.language_models._care import Care, care_of
 from weft.language_models._closing import close_message, error_of, open_message
 from weft.language_models._terminal import tell_terminal
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage
 from weft.messages._view import ChunkView
+from weft.messages.usage import UsageMetadata, add_usage
 from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
 from weft.protocol.events import Event
 from weft.protocol.fold import MessageBuilder
@@ -50,7 +63,9 @@ class Turn:
         "_opening",
         "attempts",
         "builder",
+        "care",
         "error",
+        "is_answer",
         "is_closing",
         "is_complete",
         "message",
@@ -58,6 +73,7 @@ class Turn:
         "request",
         "result",
         "run",
+        "spent",
         "stream",
         "tail",
         "tokens",
@@ -89,6 +105,12 @@ class Turn:
         self.result: ChatResult | None = None
         self.error: BaseException | None = None
         self.attempts = 0
+        self.spent: UsageMetadata | None = None
+        """What failed attempts spent."""
+        self.care: Care | None = None
+        """What a managed call adds; None for a plain one."""
+        self.is_answer = False
+        """Whether the caller gets the end only, so that nothing is delivered before it."""
         self.tail = ""
         """What the block that finished just now said beyond its deltas (T15)."""
         self.tokens = False
@@ -112,7 +134,7 @@ class Turn:
         view = self._view()
         is_told = self._is_watched or view is not None
         try:
-            cache = TurnCache.of(self.model, request, self.run.io)
+            cache = TurnCache.of(self.model, request, self.run.io, self.care)
             kept = await cache.lookup() if cache is not None else None
             said = self._attempts(request) if kept is None else self._kept(kept)
             async with aclosing(said):
@@ -123,6 +145,9 @@ class Turn:
             result = await self._conclude(request)
             if cache is not None and kept is None:
                 await cache.update(result.generations)
+            if self.care is not None:
+                result = await self.care.conclude(request, result)
+                self.message = cast("AIMessage", result.generations[0].message)
         except BaseException as error:
             await self._fail(error)
             raise
@@ -146,6 +171,7 @@ class Turn:
         return result
 
     async def _answer_by_events(self) -> ChatResult:
+        self.is_answer = True
         async with aclosing(self.events()) as events:
             async for _ in events:
                 pass
@@ -160,17 +186,30 @@ class Turn:
         try:
             request = self.model._request(self.value, self.run, stream=self.stream)
             request.note = self._note
+            self.care = care_of(self, request)
             if self.run.manager is not None:
                 self._is_watched = bool(listening(self.run.handlers, "on_stream_event"))
                 await self.model._tell_start(request, self.run)
             if _sources.written_by(type(self.model)).preprocesses:
                 request = await self.model._preprocess(request, self.run)
                 request.note = self._note
+            if self.care is not None:
+                request = await self._prepared(self.care, request)
+                request.note = self._note
         except BaseException as error:
             await self._fail(error)
             raise
         self.request = request
         return request
+
+    async def _prepared(self, care: Care, request: ChatRequest) -> ChatRequest:
+        try:
+            return await care.prepare(request)
+        except Exception as error:
+            outcome = await care.recover(request, error)
+            if isinstance(outcome, Exception) and outcome is not error:
+                raise outcome from error
+            raise
 
     def _wants_events(self, written: _sources.Written) -> bool:
         if self.model._streaming_disabled(self.run.kwargs):
@@ -191,17 +230,17 @@ class Turn:
 
     async def _attempts(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Ask until an answer comes, or an error that may not be tried again; fold what passes."""
-        policy = self.model._retry_policy
+        care = self.care
         while True:
             self.attempts += 1
             held: list[Event] | None = []
             """What came before the first content; None from then on."""
             feed = self.builder.feed
-            failure: ModelError | None = None
+            failure: Exception | None = None
             try:
                 if self.model.rate_limiter is not None:
                     await self.model._wait_for_turn(self.run)
-                async with aclosing(_sources.speak(self.model, request, self.run)) as events:
+                async with aclosing(self._speaking(request)) as events:
                     async for event in events:
                         if held is None and _is_delta(event):
                             feed(event)  # by far the most
@@ -216,19 +255,71 @@ class Turn:
                 for closing in [*(held or ()), *self._closing()]:
                     yield closing
                 return
-            except ModelError as error:
+            except Exception as error:
+                if care is None and not isinstance(error, ModelError):
+                    raise
                 failure = error
-            if held is not None and policy.allows(failure, self.attempts):
-                await self._before_retry(failure, policy.delay(self.attempts, failure))
+            if self._goes_on(failure, is_delivered=held is None):
+                if held is None:
+                    yield reset_event(self.builder.id, self.attempts, failure)
+                request = await self._before_retry(failure, request)
                 continue
-            for one in held or ():
-                yield one
-            raise failure
+            async for last in self._given_up(request, failure, held):
+                yield last
+            return
 
-    async def _before_retry(self, error: ModelError, delay: float) -> None:
+    async def _given_up(
+        self, request: ChatRequest, error: Exception, held: list[Event] | None
+    ) -> AsyncGenerator[Event, None]:
+        """Raise the error that ends the turn, or what the call's hook gives instead of it."""
+        outcome = error if self.care is None else await self._recovered(self.care, request, error)
+        if isinstance(outcome, AIMessage) and held is not None:
+            self.builder = MessageBuilder()
+            for one in message_to_events(outcome):
+                self.builder.feed(one)
+                yield one
+            return
+        for one in held or ():
+            yield one
+        if isinstance(outcome, Exception) and outcome is not error:
+            raise outcome from error
+        raise error
+
+    def _speaking(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        if self.care is not None and self.care.is_watching:
+            return self.care.speak(request)
+        return _sources.speak(self.model, request, self.run)
+
+    async def _recovered(
+        self, care: Care, request: ChatRequest, error: Exception
+    ) -> Exception | AIMessage:
+        """Let the call's hook see the error that ends it."""
+        if isinstance(error, StructuredOutputError):
+            error.usage = add_usage(self.spent, error.usage)
+        return await care.recover(request, error)
+
+    def _goes_on(self, error: Exception, *, is_delivered: bool) -> bool:
+        """Whether the attempt that failed is followed by another."""
+        if self.care is None:
+            return not is_delivered and self.model._retry_policy.allows(error, self.attempts)
+        if is_delivered and not self.care.may_reset(error):
+            return False
+        return self.care.retries(error, self.attempts)
+
+    async def _before_retry(self, error: Exception, request: ChatRequest) -> ChatRequest:
+        """Count what was spent, say that it is tried again, wait; give the next attempt's request."""
+        if (usage := usage_of_failure(error, self.builder)) is not None:
+            self.spent = add_usage(self.spent, usage)
         self.builder = MessageBuilder()
+        if self.care is None:
+            delay = self.model._retry_policy.delay(self.attempts, error)
+        else:
+            delay = self.care.delay(error, self.attempts)
+            request = self.care.next_request(request, error)
         await self.run.tell("on_retry", {"attempt": self.attempts, "error": error, "delay": delay})
-        await self.run.io.sleep(delay)
+        if delay:
+            await self.run.io.sleep(delay)
+        return request
 
     def _checked(self, event: Event) -> Iterator[Event]:
         """Fold an event; begin the message where the source did not."""
@@ -241,6 +332,8 @@ class Turn:
             if kind == "message-start":
                 return
         self.tail = builder.tail(event) if kind == "content-block-finish" else ""
+        if kind == "message-finish" and self.attempts > 1:
+            event = summed_finish(event, self.spent, self.attempts - 1)
         builder.feed(event)
         if builder.is_started:  # what nobody knows passes, but not before the start
             yield event
@@ -253,34 +346,51 @@ class Turn:
             )
         if not self.builder.is_finished:
             for closing in close_message(self.builder):
+                if closing["event"] == "message-finish" and self.attempts > 1:
+                    closing = summed_finish(closing, self.spent, self.attempts - 1)
                 self.builder.feed(closing)
                 yield closing
 
     async def _whole(self, request: ChatRequest, written: _sources.Written) -> ChatResult:
-        cache = TurnCache.of(self.model, request, self.run.io)
+        cache = TurnCache.of(self.model, request, self.run.io, self.care)
         kept = await cache.lookup() if cache is not None else None
         if kept is not None:
-            return ChatResult(generations=[self._in_own_form(one) for one in kept])
+            result = ChatResult(generations=[self._in_own_form(one) for one in kept])
+            return result if self.care is None else await self.care.conclude(request, result)
         result = await self._asked(request)
         if written.postprocesses:
             result = await self.model._postprocess(request, result, self.run)
         if cache is not None:
             await cache.update(result.generations)
-        return result
+        return result if self.care is None else await self.care.conclude(request, result)
 
     async def _asked(self, request: ChatRequest) -> ChatResult:
-        policy = None
+        care = self.care
         while True:
             self.attempts += 1
             try:
                 if self.model.rate_limiter is not None:
                     await self.model._wait_for_turn(self.run)
-                return await _sources.generate(self.model, request, self.run)
-            except ModelError as error:
-                policy = policy or self.model._retry_policy
-                if not policy.allows(error, self.attempts):
+                if care is not None and care.is_watching:
+                    result = await care.generate(request)
+                else:
+                    result = await _sources.generate(self.model, request, self.run)
+            except Exception as error:
+                if self._goes_on(error, is_delivered=False):
+                    request = await self._before_retry(error, request)
+                    continue
+                if care is None:
                     raise
-                await self._before_retry(error, policy.delay(self.attempts, error))
+                outcome = await self._recovered(care, request, error)
+                if isinstance(outcome, AIMessage):
+                    return ChatResult(generations=[ChatGeneration._trusted(outcome)])
+                if outcome is not error:
+                    raise outcome from error
+                raise
+            if self.attempts > 1:
+                message = cast("AIMessage", result.generations[0].message)
+                summed_message(message, self.spent, self.attempts - 1)
+            return result
 
     def _in_own_form(self, generation: ChatGeneration) -> ChatGeneration:
         """Give a kept answer in the form this call returns: another call may have kept it in the other one."""

@@ -22,8 +22,11 @@ SHARED = frozenset({"name", "verbose", "callbacks", "tags", "metadata", "cache"}
 """Fields of a model that change nothing of what it says."""
 
 
-def cache_key(model: BaseChatModel, request: ChatRequest) -> tuple[str, str]:
-    """Give (prompt, model) as text: every message and option on one side or the other."""
+def cache_key(model: BaseChatModel, request: ChatRequest, care: Any = None) -> tuple[str, str]:
+    """Give (prompt, model) as text: every message and option on one side or the other.
+
+    `care` tells answers that had to pass checks or guards from others.
+    """
     messages = [
         {
             key: value
@@ -34,7 +37,9 @@ def cache_key(model: BaseChatModel, request: ChatRequest) -> tuple[str, str]:
     ]
     return (
         dumps_canonical(to_jsonable(messages)),
-        text_model_key(model, request.stop, request.options),
+        text_model_key(
+            model, request.stop, request.options if care is None else {**request.options, "care": care}
+        ),
     )
 
 

@@ -21,8 +21,9 @@ from weft._run import Run
 from weft.callbacks.base import Callbacks
 from weft.exceptions import UsageError
 from weft.language_models._turn import Turn
-from weft.language_models.base import BaseLanguageModel, Params
+from weft.language_models.base import Params
 from weft.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
+from weft.language_models.managing import ManagedModel
 from weft.language_models.request import ChatRequest, messages_of
 from weft.language_models.retry import RetryPolicy
 from weft.load import dumpd
@@ -46,7 +47,7 @@ from weft.runnables._trace import NOTHING, add_up
 __all__ = ["BaseChatModel", "SimpleChatModel", "agenerate_from_stream", "generate_from_stream"]
 
 
-class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
+class BaseChatModel(ManagedModel, ABC):
     """A model that answers messages with a message.
 
     ```python
@@ -149,7 +150,9 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     async def _tell_start(self, request: ChatRequest, run: Run) -> None:
         if run.manager is not None:  # a trace shows which model it was, as LangChain's do
             run.manager = run.manager.copy()
-            run.manager.add_metadata(dict(self._get_ls_params(request.stop, **request.options)), inherit=False)
+            run.manager.add_metadata(
+                dict(self._get_ls_params(request.stop, **request.options)), inherit=False
+            )
         await run.begin(
             "llm",
             "on_chat_model_start",

@@ -64,9 +64,17 @@ class ChunkSum:
                 self._content.add("".join(texts))
                 texts.clear()
             fields = cast("dict[str, Json]", part)
+            if "reset" in (fields.get("response_metadata") or ()):
+                self._forget()
             self._content.add(fields["content"])
             self._take(fields)
         self._content.add("".join(texts))
+
+    def _forget(self) -> None:
+        """Drop all that was said: the model begins again (`on_partial="reset"`)."""
+        folded = self.folded
+        self.__init__()  # type: ignore[misc]
+        self.folded = folded
 
     def value(self, name: str) -> Json:
         """Give one field of the sum, or None where no part says anything of it."""

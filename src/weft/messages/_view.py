@@ -104,7 +104,15 @@ class ChunkView:
             return self._end(event)
         if kind == "message-start":
             self._begin(event)
+        elif kind == "message-reset":
+            return self._drop(event)
         return None
+
+    def _drop(self, event: Mapping[str, Json]) -> AIMessageChunk:
+        """Begin again, and say so: a chunk with `response_metadata["reset"]` drops all before it from a sum."""
+        self.__init__(self._version)  # type: ignore[misc]  # everything it has seen is void
+        told = {"attempt": event.get("attempt"), "reason": event.get("reason")}
+        return AIMessageChunk(content="", response_metadata={"reset": told})
 
     def _begin(self, event: Mapping[str, Json]) -> None:
         self._id = event.get("id") or None

@@ -170,6 +170,10 @@ class MessageBuilder:
         self.id = event.get("id") or None
         self._start_metadata = _dict_of(event, "metadata")
 
+    def _on_reset(self, event: Mapping[str, Json]) -> None:
+        """Drop what was said: the message begins again (docs/managed-models.md)."""
+        self.__init__(self._limits)  # type: ignore[misc]
+
     def _on_start(self, event: Mapping[str, Json]) -> None:
         index = _index_of(event)
         if index in self._blocks:
@@ -355,6 +359,7 @@ class MessageBuilder:
 
 HANDLERS: Final[dict[str, Callable[[MessageBuilder, Mapping[str, Json]], None]]] = {
     "message-start": MessageBuilder._on_message_start,
+    "message-reset": MessageBuilder._on_reset,
     "content-block-start": MessageBuilder._on_start,
     "content-block-delta": MessageBuilder._on_delta,
     "content-block-finish": MessageBuilder._on_finish,

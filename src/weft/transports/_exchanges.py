@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
@@ -40,11 +40,17 @@ class Route:
     port: int
     secure: bool
     proxy: str | None
+    address: str | None = None
 
     @classmethod
     def of(cls, options: HttpOptions, request: Request) -> Route:
         """Read the route off a URL."""
-        return _route(request.url, proxy_for(request.url, options))
+        route = _route(request.url, proxy_for(request.url, options))
+        if request.address is None:
+            return route
+        if route.proxy is not None:
+            raise UsageError("a request to one fixed address cannot go through a proxy")
+        return replace(route, address=request.address)
 
     @classmethod
     def _read(cls, url: str, proxy: str | None) -> Route:
@@ -57,12 +63,12 @@ class Route:
     @property
     def key(self) -> Key:
         """What connections are kept by."""
-        return (self.host, self.port, self.secure, self.proxy)
+        return (self.host, self.port, self.secure, self.proxy or self.address)
 
     def first_hop(self) -> tuple[str, int]:
         """Where to connect to."""
         if self.proxy is None:
-            return self.host, self.port
+            return self.address or self.host, self.port
         parts = urlsplit(self.proxy)
         return parts.hostname or "", parts.port or 80
 
@@ -224,8 +230,11 @@ class BlockingExchange:
         tls = self._tls.get() if route.secure else None
         with connecting(self._request, left):
             limit = Budget(left.at_most(self._request.timeouts.connect))
-            direct = tls if route.proxy is None else None
+            direct = tls if route.proxy is None and route.address is None else None
             wire = BlockingWire.connect(*route.first_hop(), direct, limit.left())
+            if tls is not None and route.address is not None:
+                self._wire = wire
+                wire.secure(route.host, tls, limit.left())
             if tls is not None and route.proxy is not None:
                 self._wire = wire
                 wire.send(write_connect(route.host, route.port, route.proxy), limit.left())
@@ -323,8 +332,11 @@ class AsyncExchange:
         tls = await self._tls.aget() if route.secure else None
         with connecting(self._request, left):
             limit = Budget(left.at_most(self._request.timeouts.connect))
-            direct = tls if route.proxy is None else None
+            direct = tls if route.proxy is None and route.address is None else None
             wire = await AsyncWire.connect(*route.first_hop(), direct, limit.left(), alarm)
+            if tls is not None and route.address is not None:
+                self._wire = wire
+                await wire.secure(route.host, tls, limit.left(), alarm)
             if tls is not None and route.proxy is not None:
                 self._wire = wire
                 wire.send(write_connect(route.host, route.port, route.proxy))

@@ -83,6 +83,8 @@ class Request:
     body: bytes = field(default=b"", repr=False)
     timeouts: Timeouts = field(default_factory=Timeouts)
     limits: Limits = field(default_factory=Limits)
+    address: str | None = None
+    """Connect to this very address, whatever the host's name says now (`NativeTransport` only, without a proxy)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +162,12 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """Drop idle connections; the transport can still be used."""
+
+
+def refuse_address(request: Request, name: str) -> None:
+    """Refuse a request that must go to one address, for a client that looks names up itself."""
+    if request.address is not None:
+        raise UsageError(f"{name} cannot connect to a fixed address: use NativeTransport")
 
 
 def check_request(request: Request) -> None:

@@ -21,7 +21,7 @@ from weft.transports._loops import PerLoop
 from weft.transports._proxies import proxy_for
 from weft.transports._tls import Tls
 from weft.transports._wait import Alarm, Expired
-from weft.transports.base import HttpOptions, Request, check_header
+from weft.transports.base import HttpOptions, Request, check_header, refuse_address
 
 try:
     import httpcore2
@@ -53,6 +53,7 @@ class HttpxTransport:
 
     def open(self, request: Request, *, blocking: bool) -> Opening:
         """Send a request; leaving the context frees the connection at once."""
+        refuse_address(request, type(self).__name__)
         return Opening(request, lambda: self._begin(request, blocking=blocking))
 
     def close(self) -> None:

@@ -20,7 +20,14 @@ from weft.transports import _faults
 from weft.transports._body import Opening
 from weft.transports._tokio import run_async, run_blocking
 from weft.transports._wait import Alarm, Expired, finish_now
-from weft.transports.base import HttpOptions, Request, Response, Transport, check_header
+from weft.transports.base import (
+    HttpOptions,
+    Request,
+    Response,
+    Transport,
+    check_header,
+    refuse_address,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +82,7 @@ class PyreqwestTransport:
         self, request: Request, *, blocking: bool
     ) -> AbstractAsyncContextManager[Response]:
         """Send a request; leaving the context frees the connection at once."""
+        refuse_address(request, type(self).__name__)
         if runtime_is_lost():
             return self._in_a_fork().open(request, blocking=blocking)
         return Opening(request, lambda: PyreqwestExchange(self, request, blocking=blocking))

@@ -1,0 +1,515 @@
+"""What a managed call adds to a turn, in one object: `Care`. A plain call has none.
+
+A turn asks it at four places: `prepare` before anything is sent, `speak` or `generate` for one attempt, `retries` after
+a failed one, `conclude` at the end. It knows the phases of docs/managed-models.md; the turn knows when they happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractContextManager, aclosing, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from weft.exceptions import BudgetExceeded, ModelError, StructuredOutputError
+from weft.language_models import _sources
+from weft.language_models._closing import close_message
+from weft.language_models._message_files import OutputFileType, deliver_files, resolve_messages
+from weft.language_models.checks import CHECKS, OutputCheck, Verdict, asked_again
+from weft.language_models.count import Overflow, fit_window
+from weft.language_models.guards import Guard, GuardMode, run_guards
+from weft.language_models.hooks import ModelHooks
+from weft.language_models.options import merge_options, read_tool_choice, supported_options
+from weft.language_models.profile import ModelProfile
+from weft.language_models.prompt_caching import CacheConfig, with_cache_control
+from weft.language_models.reasoning import apply_effort
+from weft.language_models.request import ChatRequest
+from weft.language_models.retry import RetryPolicy
+from weft.language_models.tool_binding import invalid_block
+from weft.language_models.tool_names import CLASS, LENGTH, NameCodec, names_of_call
+from weft.language_models.usage import Spending, current_usage, time_left
+from weft.messages import AIMessage, BaseMessage, SystemMessage
+from weft.outputs import ChatResult
+from weft.protocol.events import Event
+from weft.protocol.fold import MessageBuilder
+from weft.protocol.replay import message_to_events
+
+if TYPE_CHECKING:
+    from weft.language_models._turn import Turn
+    from weft.language_models.files import FileResolver
+
+__all__ = ["CARE_OPTIONS", "Care", "care_of"]
+
+END = object()
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a call is to be given besides an answer: the model's settings, overlaid by those of the call."""
+
+    checks: list[OutputCheck] = field(default_factory=list)
+    guards: list[Guard] = field(default_factory=list)
+    guard_mode: GuardMode = "buffer"
+    hooks: ModelHooks | None = None
+    file_resolver: FileResolver | None = None
+    output_file_type: OutputFileType | None = None
+    output_dir: str | Path | None = None
+    max_input_tokens: int | None = None
+    on_overflow: Overflow = "raise"
+    on_unsupported: Literal["warn", "raise"] = "warn"
+    prompt_cache: Any = None
+    retry_on_error: Any = None
+    instructions: str | None = None
+
+
+CARE_OPTIONS = frozenset(Plan.__slots__)
+"""Call options that are weft's own: they never reach a provider."""
+MODEL_FIELDS = CARE_OPTIONS - {CHECKS, "instructions", "retry_on_error"}
+
+
+def care_of(turn: Turn, request: ChatRequest) -> Care | None:
+    """Give the care a call needs, its options taken out of the request; None for a plain call."""
+    model, options, run = turn.model, request.options, turn.run
+    scope = current_usage()
+    settings = model._settings
+    if not options and scope is None and not settings and not run.given:
+        return None
+    late = run.given.get("configurable") or {}
+    if (
+        (settings and settings.get("model_options"))
+        or "model_options" in late
+        or "model_options" in options
+    ):
+        _overlay(request, settings.get("model_options") or {}, late)
+        options = request.options
+    taken = {key: options.pop(key) for key in CARE_OPTIONS & options.keys()} if options else {}
+    profile = model.profile
+    if (
+        not taken
+        and scope is None
+        and not settings
+        and profile is None
+        and "reasoning_effort" not in options
+    ):
+        return None
+    plan = Plan(
+        **{key: value for key, value in {**settings, **taken}.items() if key in CARE_OPTIONS}
+    )
+    return Care(turn, plan, profile)
+
+
+def _overlay(request: ChatRequest, under: Mapping[str, Any], late: Mapping[str, Any]) -> None:
+    called = dict(request.options)
+    over = called.pop("model_options", None) or {}
+    request.options = merge_options(
+        under, late.get("model_options") or {}, over, called, configurable=late
+    )
+    if (stop := request.options.pop("stop", None)) is not None and request.stop is None:
+        request.stop = [stop] if isinstance(stop, str) else list(stop)
+
+
+class Care:
+    """The managed side of one call."""
+
+    __slots__ = (
+        "_codec", "_failures", "_judged", "_told", "_turn", "is_watching", "plan", "policy", "profile", "replacement",
+    )  # fmt: skip
+
+    def __init__(self, turn: Turn, plan: Plan, profile: ModelProfile | None) -> None:
+        self._turn = turn
+        self.plan = plan
+        self.profile: ModelProfile = profile or {}
+        given = plan.retry_on_error
+        self.policy = turn.model._retry_policy if given is None else RetryPolicy.of(given)
+        self.replacement: AIMessage | None = None
+        """What a guard gave instead of an answer whose pieces were out."""
+        self.is_watching = False
+        self._codec: NameCodec | None = None
+        self._told: dict[str, Any] = {}
+        """What the answer's response_metadata says of this call."""
+        self._judged: AIMessage | None = None
+        self._failures = 0
+
+    def key(self) -> Any:
+        """Give what must tell kept answers apart, as JSON."""
+        if not self.plan.checks and not self.plan.guards:
+            return None
+        guards = [
+            f"{guard.__module__}.{getattr(guard, '__qualname__', type(guard).__name__)}"
+            for guard in self.plan.guards
+        ]
+        return [[check.key() for check in self.plan.checks], guards]
+
+    # -- before anything is sent
+
+    async def prepare(self, request: ChatRequest) -> ChatRequest:
+        """Resolve options, look at limits, fetch files, encode names; nothing the caller gave is changed."""
+        plan, model, io = self.plan, self._turn.model, self._turn.run.io
+        if plan.hooks is not None:
+            request = await plan.hooks.run_before(request, io)
+        if plan.instructions:
+            request = request.replace(messages=_instructed(request.messages, plan.instructions))
+        request = request.replace(options=self._options(request.options))
+        takes_urls = self.profile.get("image_url_inputs") is not False
+        messages = await resolve_messages(
+            request.messages, plan.file_resolver, io, takes_urls=takes_urls
+        )
+        request = request.replace(messages=messages)
+        limit = plan.max_input_tokens or self.profile.get("max_input_tokens")
+        if limit is not None:
+            request = fit_window(model, request, limit, plan.on_overflow)
+        request = self._cached(self._encoded(request))
+        watched = plan.checks or plan.guards or self._codec is not None or self._told
+        self.is_watching = bool(watched) or current_usage() is not None
+        return request
+
+    def _options(self, options: dict[str, Any]) -> dict[str, Any]:
+        options = dict(options)
+        if (choice := options.get("tool_choice")) is not None:
+            known = read_tool_choice(choice, parallel=options.get("parallel_tool_calls"))
+            if known.parallel is not None:
+                options["parallel_tool_calls"] = known.parallel
+            if not isinstance(choice, str | Mapping):
+                options["tool_choice"] = known.as_option()
+        refused = set(self.profile.get("unsupported_options") or ())
+        if (
+            effort := options.get("reasoning_effort")
+        ) is not None and "reasoning_effort" not in refused:
+            applied = apply_effort(effort, self.profile or None)
+            if applied is None:
+                refused.add("reasoning_effort")
+            else:
+                options["reasoning_effort"] = applied.value
+                self._told["reasoning_effort"] = applied.value
+        for option, key in (("tools", "tool_calling"), ("temperature", "temperature")):
+            if options.get(option) not in (None, []) and self.profile.get(key) is False:
+                refused.add(option)
+        return supported_options(
+            options, frozenset(refused), self._where(), self.plan.on_unsupported
+        )
+
+    def _encoded(self, request: ChatRequest) -> ChatRequest:
+        pattern = self.profile.get("tool_name_pattern") or self._turn.model._tool_name_pattern
+        if pattern is None:
+            return request
+        names = names_of_call(request.messages, request.options)
+        if not names:
+            return request
+        codec = NameCodec(names, pattern or CLASS, self.profile.get("tool_name_length") or LENGTH)
+        if not codec.changes:
+            return request
+        self._codec = codec
+        messages = codec.encode_messages(request.messages)
+        return request.replace(messages=messages, options=codec.encode_options(request.options))
+
+    def _cached(self, request: ChatRequest) -> ChatRequest:
+        config = CacheConfig.of(self.plan.prompt_cache)
+        if config is None:
+            return request
+        messages, tools = with_cache_control(request.messages, request.tools, config)
+        options = {**request.options, "tools": tools} if tools else request.options
+        return request.replace(messages=messages, options=options)
+
+    def _where(self) -> str:
+        model = self._turn.model
+        return (
+            ":".join(part for part in (model._provider, model._model_name) if part)
+            or type(model).__name__
+        )
+
+    # -- one attempt
+
+    async def speak(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        """Give one attempt's events: under the deadline, names decoded, checked and guarded before the end."""
+        spending = await self._reserved(request)
+        builder = MessageBuilder()
+        held: list[Event] | None = [] if self._holds_back() else None
+        usage: Any = None
+        try:
+            async with aclosing(self._said(request, builder, spending)) as events:
+                async for event in events:
+                    if event["event"] == "message-finish":
+                        async for last in self._finished(event, builder, held, spending):
+                            yield last
+                    elif held is None:
+                        yield event
+                    else:
+                        held.append(event)
+        except ModelError as error:
+            usage = _usage_of(error)
+            if held and error.partial is None:
+                error.partial = AIMessage.from_fold(builder.result(partial=True), "v0")
+            raise
+        finally:
+            if spending is not None:
+                spending.settle(builder.usage or usage)
+
+    async def _said(
+        self, request: ChatRequest, builder: MessageBuilder, spending: Spending | None
+    ) -> AsyncGenerator[Event, None]:
+        """Give what the model says, folded, with an end where its author left it out."""
+        source = _sources.speak(self._turn.model, request, self._turn.run)
+        async with aclosing(source):
+            while (event := await self._next(source, spending)) is not END:
+                event = self._received(event)
+                builder.feed(event)
+                yield event
+        if builder.is_started and not builder.is_finished and builder.error is None:
+            for event in close_message(builder):
+                builder.feed(event)
+                yield event
+
+    def _holds_back(self) -> bool:
+        plan = self.plan
+        return bool(plan.guards and plan.guard_mode == "buffer")
+
+    def _received(self, event: Event) -> Event:
+        if self._codec is not None:
+            event = self._codec.decode_event(event)
+        return self._screened(event) if event["event"] == "content-block-finish" else event
+
+    def _screened(self, event: Any) -> Event:
+        content = event["content"]
+        if content.get("type") != "tool_call":
+            return cast("Event", event)
+        for check in self.plan.checks:
+            if (issue := check.screen(content)) is not None:
+                return cast("Event", {**event, "content": invalid_block(content, issue)})
+        return cast("Event", event)
+
+    async def _finished(
+        self,
+        event: Any,
+        builder: MessageBuilder,
+        held: list[Event] | None,
+        spending: Spending | None,
+    ) -> AsyncGenerator[Event, None]:
+        message = AIMessage.from_fold(builder.result(), "v0")
+        if spending is not None:
+            self._settle(spending, message)
+        told = self._judge(message)
+        passed = await run_guards(self.plan.guards, message, self._turn.run.io)
+        if passed is not message and held is None:
+            self.replacement = passed
+        if passed is not message and held is not None:
+            passed.response_metadata = {**passed.response_metadata, **told}
+            for one in message_to_events(passed):
+                yield one
+            return
+        for one in held or ():
+            yield one
+        if told:
+            event = {**event, "metadata": {**(event.get("metadata") or {}), **told}}
+        yield event
+
+    async def generate(self, request: ChatRequest) -> ChatResult:
+        """Give one attempt's whole answer: under the deadline, names decoded, checked and guarded."""
+        spending = await self._reserved(request)
+        run, usage = self._turn.run, None
+        result: ChatResult
+        try:
+            with _held(spending):
+                result = await self._within(_sources.generate(self._turn.model, request, run))
+            for generation in result.generations:
+                generation.message = self._decoded(generation.message)
+            first = result.generations[0]
+            message = cast("AIMessage", first.message)
+            usage = message.usage_metadata
+            if spending is not None:
+                self._settle(spending, message)
+            told = self._judge(message)
+            passed = await run_guards(self.plan.guards, message, run.io)
+            passed.response_metadata = {**passed.response_metadata, **told}
+            first.message = passed
+        except ModelError as error:
+            usage = usage or _usage_of(error)
+            raise
+        finally:
+            if spending is not None:
+                spending.settle(usage)
+        return result
+
+    def _decoded(self, message: BaseMessage) -> BaseMessage:
+        if self._codec is not None:
+            message = self._codec.decode_message(message)
+        if not isinstance(message, AIMessage):
+            return message
+        for check in self.plan.checks:
+            for call in list(message.tool_calls):
+                if (issue := check.screen(call)) is not None:
+                    message = _marked_invalid(message, call, issue)
+        return message
+
+    # -- time and money
+
+    async def _reserved(self, request: ChatRequest) -> Spending | None:
+        scope = current_usage()
+        if scope is None:
+            return None
+        model = self._turn.model
+        counted = model.count_tokens(request.messages, request.tools)
+        most = request.options.get("max_tokens") or getattr(model, "max_tokens", None)
+        most = most if isinstance(most, int) else None
+        spending = Spending(scope, counted.n, most, self.profile.get("prices"), self._where())
+        await spending.reserve(self._turn.run.io)
+        return spending
+
+    async def _next(self, source: AsyncGenerator[Event, None], spending: Spending | None) -> Any:
+        with _held(spending):
+            return await self._within(anext(source, END))
+
+    async def _within(self, body: Any) -> Any:
+        left = time_left()
+        if left is None:
+            return await body
+        try:
+            result = await self._turn.run.io.within(max(left, 0.0), body)
+        except TimeoutError:
+            self._check_time()
+            raise
+        except ModelError:
+            self._check_time()
+            raise
+        self._check_time()
+        return result
+
+    def _check_time(self) -> None:
+        scope = current_usage()
+        for one in scope.chain() if scope is not None else ():
+            one.check_time()
+
+    def _settle(self, spending: Spending, message: AIMessage) -> None:
+        spending.settle(message.usage_metadata)
+        try:
+            spending.check()
+        except BudgetExceeded as error:
+            error.partial = message
+            raise
+
+    # -- judging
+
+    def _judge(self, message: AIMessage) -> dict[str, Any]:
+        """Raise if the answer cannot be used; else give what its metadata should say."""
+        told = dict(self._told)
+        repairs: list[str] = []
+        for check in self.plan.checks:
+            verdict = check.judge(message)
+            repairs += verdict.repairs
+            if verdict.issues:
+                told |= self._refused(check, message, verdict)
+        if repairs:
+            told["repairs"] = repairs
+        return told
+
+    def _refused(self, check: OutputCheck, message: AIMessage, verdict: Verdict) -> dict[str, Any]:
+        self._failures += 1
+        self._judged = message
+        is_last = self._failures > check.max_retries
+        if is_last and check.gives_up_quietly:
+            return {"issues": verdict.issues}
+        said = "; ".join(verdict.issues[:5])
+        error = StructuredOutputError(
+            f"the answer cannot be used: {said}"
+            + (f" (asked {self._failures} times)" if is_last else ""),
+            is_retryable=not is_last,
+        )
+        error.raw, error.issues, error.usage = message, verdict.issues, message.usage_metadata
+        error.partial = message
+        raise error
+
+    def retries(self, error: Exception, attempts: int) -> bool:
+        """Whether a failed attempt may be followed by another: by its check's count, or by the policy."""
+        if (
+            isinstance(error, StructuredOutputError)
+            and error.raw is self._judged
+            and self._judged is not None
+        ):
+            return error.is_retryable
+        return self.policy.allows(error, attempts)
+
+    def delay(self, error: Exception, attempts: int) -> float:
+        """Give the seconds before the next attempt; a model that is told its mistake is asked at once."""
+        return (
+            0.0 if isinstance(error, StructuredOutputError) else self.policy.delay(attempts, error)
+        )
+
+    def may_reset(self, error: Exception) -> bool:
+        """Whether an attempt may be repeated although its content was delivered."""
+        if self.policy.on_partial == "reset":
+            return True
+        resets = any(getattr(check, "resets", False) for check in self.plan.checks)
+        return isinstance(error, StructuredOutputError) and (resets or self._turn.is_answer)
+
+    def next_request(self, request: ChatRequest, error: Exception) -> ChatRequest:
+        """Give the request of the next attempt: after a refused answer with what was wrong with it."""
+        if not isinstance(error, StructuredOutputError) or self._judged is None:
+            return request
+        messages = asked_again([], self._judged, error.issues)
+        self._judged = None
+        if self._codec is not None:
+            messages = self._codec.encode_messages(messages)
+        return request.replace(messages=[*request.messages, *messages])
+
+    # -- the end
+
+    async def conclude(self, request: ChatRequest, result: ChatResult) -> ChatResult:
+        """Deliver files and let the hook see the answer."""
+        plan, io = self.plan, self._turn.run.io
+        first = result.generations[0]
+        message = cast("AIMessage", first.message)
+        changed = self.replacement or message
+        if plan.output_file_type is not None:
+            changed = await deliver_files(
+                changed, plan.output_file_type, plan.output_dir, plan.file_resolver, io
+            )
+        if plan.hooks is not None:
+            changed = await plan.hooks.run_after(request, changed, io)
+        if changed is not message:
+            if changed.id is None:
+                changed = changed.model_copy(update={"id": message.id})
+            first.message = changed
+        return result
+
+    async def recover(self, request: ChatRequest, error: Exception) -> Exception | AIMessage:
+        """Let the hook see the error, and give what is to be raised or returned."""
+        if self.plan.hooks is None:
+            return error
+        return await self.plan.hooks.run_on_error(request, error, self._turn.run.io)
+
+
+def _held(spending: Spending | None) -> AbstractContextManager[None]:
+    return nullcontext() if spending is None else spending.held()
+
+
+def _usage_of(error: ModelError) -> Any:
+    return getattr(error.partial, "usage_metadata", None)
+
+
+def _instructed(messages: list[BaseMessage], instructions: str) -> list[BaseMessage]:
+    first = messages[0] if messages else None
+    if isinstance(first, SystemMessage) and isinstance(first.content, str):
+        said = f"{first.content}\n\n{instructions}"
+        return [first.model_copy(update={"content": said}), *messages[1:]]
+    return [SystemMessage(content=instructions), *messages]
+
+
+def _marked_invalid(message: AIMessage, call: Any, issue: str) -> AIMessage:
+    broken = invalid_block(call, issue)
+    content = message.content
+    if isinstance(content, list):
+        content = [
+            broken
+            if isinstance(block, dict)
+            and block.get("id") == call.get("id")
+            and block.get("type") == "tool_call"
+            else block
+            for block in content
+        ]
+    return message.model_copy(
+        update={
+            "content": content,
+            "tool_calls": [one for one in message.tool_calls if one is not call],
+            "invalid_tool_calls": [*message.invalid_tool_calls, broken],
+        }
+    )
