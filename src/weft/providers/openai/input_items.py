@@ -185,6 +185,8 @@ class ItemEncoder:
             item.setdefault(
                 "status", "failed" if (result or {}).get("status") == "error" else "completed"
             )
+        if kind == "mcp_list_tools":
+            item["tools"] = []
         output = (result or {}).get("output")
         if output is not None and result is not None:
             item[answered if result["status"] == "success" and answered else "error"] = output
@@ -229,7 +231,7 @@ def _annotation(note: Block) -> Block:
         return dict(note["value"])
     extras = dict(note.get("extras") or {})
     kind = extras.pop("citation_type", "url_citation")
-    written = {name: note[name] for name in CITATION_KEYS if name in note}
+    written: Block = {name: note[name] for name in CITATION_KEYS if name in note}
     if kind != "url_citation" and "title" in written:
         written["filename"] = written.pop("title")
     return {"type": kind, **written, **extras}

@@ -316,6 +316,8 @@ class ServerCallItem(Item):
             events += self.writer.fields({"extras": call["extras"]}, key, kind="server_tool_call")
         events += self.close()
         for result in results:
+            if native.get("error") is not None:
+                result["output"] = native["error"]
             events += self.writer.block(result, whole=True)
         return events
 

@@ -1,0 +1,85 @@
+"""An answer sent back to OpenAI keeps every block: items in order, ids, encrypted reasoning, phases, citations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.providers import recordings
+from tests.providers.openai.test_decode import CHAT, RESPONSES, decoder
+from weft.load import dumps, loads
+from weft.messages import AIMessage, HumanMessage, ToolMessage
+from weft.providers.openai import ChatOpenAI
+
+LOSSY: dict[str, str] = {}
+UNSENT = {"status", "logprobs"}
+"""Fields of items that need not come back."""
+
+
+def answer(name: str) -> AIMessage:
+    return recordings.message(recordings.stream_events(decoder(name), "openai", name))
+
+
+def input_of(*messages: Any) -> list[dict[str, Any]]:
+    results = [
+        ToolMessage("ok", tool_call_id=call["id"])
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in [*message.tool_calls, *message.invalid_tool_calls]
+    ]
+    sent = ChatOpenAI(api_key="sk-test").explain([HumanMessage("Hi"), *messages, *results])
+    assert not sent.notes
+    return sent.body["input"][1 : -len(results) or None]
+
+
+def bare(item: Any) -> Any:
+    """An item without what need not come back: nulls, statuses, log probabilities, spaces in JSON text."""
+    if isinstance(item, dict):
+        return {
+            key: value.replace(" ", "") if key == "arguments" else bare(value)
+            for key, value in item.items()
+            if value is not None and key not in UNSENT
+        }
+    return [bare(one) for one in item] if isinstance(item, list) else item
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_every_item_of_a_response_comes_back_as_it_was(name: str) -> None:
+    assert bare(input_of(answer(name))) == bare(recordings.whole("openai", name)["output"])
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_an_answer_that_was_written_and_read_comes_back_too(name: str) -> None:
+    stored = loads(dumps(answer(name)))
+
+    assert bare(input_of(stored)) == bare(recordings.whole("openai", name)["output"])
+
+
+@pytest.mark.parametrize("name", [name for name in CHAT if name not in ("chat-two-choices",)])
+def test_an_answer_of_chat_completions_comes_back_as_it_was(name: str) -> None:
+    message = answer(name)
+    if name == "chat-legacy-function-call":
+        message.tool_calls[0]["id"] = "call_old"
+    calls = [*message.tool_calls, *message.invalid_tool_calls]
+    results = [ToolMessage("ok", tool_call_id=call["id"]) for call in calls]
+    sent = ChatOpenAI(api_key="sk-test").explain([HumanMessage("Hi"), message, *results]).body["messages"][1]
+    said = recordings.whole("openai", name)["choices"][0]["message"]
+
+    assert sent["role"] == "assistant"
+    assert (sent["content"] or None) == said["content"]
+    assert sent.get("refusal") == said["refusal"]
+    if said.get("audio"):
+        assert sent["audio"] == {"id": said["audio"]["id"]}
+    if said.get("tool_calls"):
+        assert [bare({**c, "function": bare(c.get("function") or {})}) for c in sent["tool_calls"]] == [
+            bare({**c, "function": bare(c.get("function") or {})}) for c in said["tool_calls"]
+        ]
+
+
+def test_a_stored_response_is_named_and_only_what_is_new_is_sent() -> None:
+    model = ChatOpenAI(api_key="sk-test", use_previous_response_id=True)
+    sent = model.explain([HumanMessage("Hi"), answer("responses-text"), HumanMessage("And?")])
+
+    assert sent.body["previous_response_id"] == "resp_67ccd2bed1ec8190b14f964abc054267"
+    assert sent.body["input"] == [{"role": "user", "content": "And?"}]
