@@ -22,10 +22,6 @@ class _Slices:
         self.field = field
         self.parts: list[str] = []
 
-    def event(self, place: int) -> Event:
-        delta = {"type": self.kind, self.field: self.parts[place]}
-        return cast("Event", {"event": "content-block-delta", "index": self.index, "delta": delta})
-
 
 class EventLog:
     """Grows by events; any number of cursors read it from the start."""
@@ -40,15 +36,17 @@ class EventLog:
         self.count += 1
         if event["event"] == "content-block-delta":
             delta: Any = event["delta"]
-            kind = delta["type"]
-            field = DELTA_FIELDS.get(kind, ("", ""))[0]
-            if field and len(delta) == 2:
-                tail = self._tail
-                if tail is None or tail.index != event["index"] or tail.kind != kind:
-                    tail = self._tail = _Slices(event["index"], kind, field)
-                    self._entries.append(tail)
-                tail.parts.append(delta[field])
-                return
+            if len(delta) == 2:
+                kind, tail = delta["type"], self._tail
+                if tail is not None and tail.kind == kind and tail.index == event["index"]:
+                    tail.parts.append(delta[tail.field])
+                    return
+                field = DELTA_FIELDS.get(kind, ("", ""))[0]
+                if field:
+                    self._tail = _Slices(event["index"], kind, field)
+                    self._tail.parts.append(delta[field])
+                    self._entries.append(self._tail)
+                    return
         self._tail = None
         self._entries.append(copy_json(event))
 
@@ -71,12 +69,15 @@ class EventCursor:
         """Give the next event that is there."""
         while self._entry < len(self._entries):
             entry = self._entries[self._entry]
-            if not isinstance(entry, _Slices):
+            if type(entry) is not _Slices:
                 self._entry += 1
                 return cast("Event", copy_json(entry))
-            if self._slice < len(entry.parts):
-                self._slice += 1
-                return entry.event(self._slice - 1)
+            place = self._slice
+            if place < len(entry.parts):
+                self._slice = place + 1
+                delta = {"type": entry.kind, entry.field: entry.parts[place]}
+                event = {"event": "content-block-delta", "index": entry.index, "delta": delta}
+                return cast("Event", event)
             if self._entry == len(self._entries) - 1:
                 return None
             self._entry += 1

@@ -142,6 +142,8 @@ class SyncProjection(Projection[D, W]):
         deltas, place = self._deltas, 0
         items = deltas.items
         while True:
+            if items is not deltas.items:  # the attempt failed: what came of it was dropped
+                items, place = deltas.items, 0
             while place < len(items):
                 place += 1
                 yield items[place - 1]
@@ -191,6 +193,8 @@ class AsyncProjection(Projection[D, W]):
         deltas, place = self._deltas, 0
         items = deltas.items
         while True:
+            if items is not deltas.items:  # the attempt failed: what came of it was dropped
+                items, place = deltas.items, 0
             while place < len(items):
                 place += 1
                 yield items[place - 1]

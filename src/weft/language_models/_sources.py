@@ -6,14 +6,15 @@ call, an async one on a loop of its own under a blocking call.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, closing
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from weft._run import Run
 from weft.exceptions import ModelError, StreamTruncatedError, UsageError
 from weft.language_models._bridge import ChunkBridge
+from weft.language_models._plain import name_message
 from weft.language_models.request import ChatRequest
 from weft.outputs import ChatGeneration, ChatResult
 from weft.protocol.events import Event
@@ -104,6 +105,11 @@ async def _native(
     model: BaseChatModel, hook: str, request: ChatRequest, run: Run
 ) -> AsyncGenerator[Event, None]:
     events = getattr(model, hook)(request.messages, **_arguments(request))
+    if run.io.blocking and isinstance(events, Generator):
+        with closing(events):  # two layers less than `adapt` for the plain case
+            for event in events:
+                yield event
+        return
     async with aclosing(run.io.adapt(events)) as adapted:
         async for event in adapted:
             yield event
@@ -116,10 +122,16 @@ async def _bridged(
     bridge = ChunkBridge(writer)
     chunks = getattr(model, hook)(request.messages, **_arguments(request))
     try:
-        async with aclosing(run.io.adapt(chunks)) as adapted:
-            async for chunk in adapted:
-                for event in bridge.feed(chunk):
-                    yield event
+        if run.io.blocking and isinstance(chunks, Generator):
+            with closing(chunks):
+                for chunk in chunks:
+                    for event in bridge.feed(chunk):
+                        yield event
+        else:
+            async with aclosing(run.io.adapt(chunks)) as adapted:
+                async for chunk in adapted:
+                    for event in bridge.feed(chunk):
+                        yield event
     except BaseException:
         request.note(usage=writer.usage_so_far, metadata=writer.metadata_so_far)
         raise
@@ -161,7 +173,7 @@ def _complete(generation: ChatGeneration, place: int, run: Run) -> None:
     """Give a generated message an id, and its generation's metadata where it has none of its own (T64)."""
     message = generation.message
     if message.id is None:
-        message.id = f"{run_message_id(run)}-{place}"
+        name_message(message, f"{run_message_id(run)}-{place}")
     if generation.generation_info:
         message.response_metadata = {**generation.generation_info, **message.response_metadata}
 

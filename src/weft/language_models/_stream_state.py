@@ -162,7 +162,9 @@ class StreamState:
         kind = event["event"]
         if not self._is_answer:
             return
-        if kind == "content-block-delta":
+        if kind == RESET:
+            self._restart()
+        elif kind == "content-block-delta":
             self._take_delta(event["index"], cast("dict[str, Any]", event["delta"]))  # type: ignore[typeddict-item]
         elif kind == "content-block-start":
             self._take_start(event["index"], cast("dict[str, Any]", event["content"]))  # type: ignore[typeddict-item]
@@ -180,7 +182,10 @@ class StreamState:
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> None:
         kind = delta["type"]
         if kind == "text-delta":
-            self._text.push(delta["text"])
+            deltas = self._text
+            deltas.items.append(delta["text"])  # `push`, for by far the most
+            if deltas.signal is not None:
+                deltas.signal.set()
         elif kind == "reasoning-delta":
             self._reasoning.push(delta["reasoning"])
         elif (call := self._calls.get(index)) is not None:
@@ -216,6 +221,12 @@ class StreamState:
             self._reasoning.push(tail)
         elif kind == "tool_call" and not (self._calls.get(index) or {}).get("said"):
             self._tool_calls.push(cast("ToolCallChunk", {**content, "index": index}))
+
+    def _restart(self) -> None:
+        """Drop what was shown: the attempt that said it failed, and another one begins."""
+        self._calls.clear()
+        for deltas in (self._text, self._reasoning, self._tool_calls):
+            deltas.items = []
 
     def _closed_error(self) -> BaseException:
         """Give the error that the turn told its listeners when it was closed, so that all hold the same one."""

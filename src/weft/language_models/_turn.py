@@ -32,6 +32,7 @@ from weft.language_models._again import (
 from weft.language_models._cache import TurnCache
 from weft.language_models._care import Care, care_of
 from weft.language_models._closing import close_message, error_of, open_message
+from weft.language_models._plain import result_of
 from weft.language_models._terminal import tell_terminal
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage
@@ -59,10 +60,10 @@ class Turn:
     """One call of a chat model: its request, what was said so far, and how it ended."""
 
     __slots__ = (
+        "_builder",
         "_is_watched",
         "_opening",
         "attempts",
-        "builder",
         "care",
         "error",
         "is_answer",
@@ -99,7 +100,7 @@ class Turn:
         """The form of the message; None for the model's own."""
         self._opening = opening
         self.request: ChatRequest | None = None
-        self.builder = MessageBuilder()
+        self._builder: MessageBuilder | None = None
         self.message: AIMessage | None = None
         """The assembled message, once the turn is over; the partial one if it failed."""
         self.result: ChatResult | None = None
@@ -125,6 +126,17 @@ class Turn:
         """Make the turn of a `stream_v2` call: its input and run are known when it is first read."""
         run = Run(opening.io, {}, None, {})
         return cls(model, None, run, stream=True, version="v1", opening=opening)
+
+    @property
+    def builder(self) -> MessageBuilder:
+        """The fold of what was said in this attempt; made when something is."""
+        if self._builder is None:
+            self._builder = MessageBuilder()
+        return self._builder
+
+    @builder.setter
+    def builder(self, builder: MessageBuilder) -> None:
+        self._builder = builder
 
     # -- views
 
@@ -410,7 +422,7 @@ class Turn:
             )  # of a message that was kept as v1
         if self.attempts > 1:
             message.response_metadata["retries"] = self.attempts - 1
-        result = ChatResult(generations=[ChatGeneration._trusted(message)])
+        result = result_of(message)
         if _sources.written_by(type(self.model)).postprocesses:
             result = await self.model._postprocess(request, result, self.run)
         self.message = cast("AIMessage", result.generations[0].message)

@@ -15,6 +15,7 @@ from weft._drive import drive
 from weft._io import BLOCKING, IO
 from weft._run import Run
 from weft.exceptions import UsageError, WeftError
+from weft.language_models._plain import answer, result_of
 from weft.language_models.chat_models import BaseChatModel, SimpleChatModel
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage, AIMessageChunk, BaseMessage
@@ -92,9 +93,10 @@ class FakeListChatModel(_InTurn):
         return {"responses": self.responses}
 
     def _next(self) -> str:
-        response = self.responses[self.i]
-        self.i = self.i + 1 if self.i < len(self.responses) - 1 else 0
-        return response
+        place, count = self.i, len(self.responses)
+        if count > 1:
+            self.i = place + 1 if place < count - 1 else 0
+        return self.responses[place]
 
     def _generate(
         self,
@@ -105,7 +107,7 @@ class FakeListChatModel(_InTurn):
     ) -> ChatResult:
         if self.sleep is not None:
             drive(BLOCKING.sleep(self.sleep))
-        return ChatResult(generations=[ChatGeneration._trusted(AIMessage(content=self._next()))])
+        return result_of(answer(self._next()))
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
         response = self._next()

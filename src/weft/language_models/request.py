@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weft.exceptions import UsageError
+from weft.language_models._plain import human
 from weft.messages import (
     AIMessage,
     BaseMessage,
-    HumanMessage,
     convert_to_messages,
     get_buffer_string,
 )
@@ -55,7 +55,7 @@ class ChatRequest:
 def messages_of(value: Any) -> list[BaseMessage]:
     """Read any form of input as messages: text, a prompt value, messages, tuples, dicts."""
     if isinstance(value, str):
-        return [HumanMessage(content=value)]
+        return [human(value)]
     if isinstance(value, PromptValue):
         return value.to_messages()
     if isinstance(value, BaseMessage):
