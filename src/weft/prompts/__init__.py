@@ -1,0 +1,52 @@
+"""Prompts: text and messages with variables, made into what models take."""
+
+from weft.prompts.base import BasePromptTemplate, aformat_document, format_document
+from weft.prompts.chat import (
+    AIMessagePromptTemplate,
+    BaseChatPromptTemplate,
+    ChatMessagePromptTemplate,
+    ChatPromptTemplate,
+    HumanMessagePromptTemplate,
+    MessagesPlaceholder,
+    SystemMessagePromptTemplate,
+)
+from weft.prompts.dict import DictPromptTemplate
+from weft.prompts.few_shot import FewShotChatMessagePromptTemplate, FewShotPromptTemplate
+from weft.prompts.few_shot_with_templates import FewShotPromptWithTemplates
+from weft.prompts.image import ImagePromptTemplate
+from weft.prompts.loading import load_prompt
+from weft.prompts.prompt import PromptTemplate
+from weft.prompts.string import (
+    StringPromptTemplate,
+    check_valid_template,
+    get_template_variables,
+    jinja2_formatter,
+    validate_jinja2,
+)
+from weft.prompts.structured import StructuredPrompt
+
+__all__ = [
+    "AIMessagePromptTemplate",
+    "BaseChatPromptTemplate",
+    "BasePromptTemplate",
+    "ChatMessagePromptTemplate",
+    "ChatPromptTemplate",
+    "DictPromptTemplate",
+    "FewShotChatMessagePromptTemplate",
+    "FewShotPromptTemplate",
+    "FewShotPromptWithTemplates",
+    "HumanMessagePromptTemplate",
+    "ImagePromptTemplate",
+    "MessagesPlaceholder",
+    "PromptTemplate",
+    "StringPromptTemplate",
+    "StructuredPrompt",
+    "SystemMessagePromptTemplate",
+    "aformat_document",
+    "check_valid_template",
+    "format_document",
+    "get_template_variables",
+    "jinja2_formatter",
+    "load_prompt",
+    "validate_jinja2",
+]

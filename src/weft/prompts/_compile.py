@@ -1,0 +1,50 @@
+"""Templates, checked and made ready once: f-string, mustache, jinja2. Every prompt formats through here.
+
+A template is checked when it is compiled, and compiled again whenever its text has changed, so that no way of setting
+it (a constructor, a copy, an assignment) leads past the check. Values are put in literally and once: a prompt is not
+HTML, so mustache does not escape here either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+from weft.exceptions import UsageError
+from weft.prompts._jinja import compile_jinja
+from weft.utils.formatting import compile_template
+from weft.utils.mustache import compile_mustache
+
+__all__ = ["Program", "PromptTemplateFormat", "compile_prompt"]
+
+PromptTemplateFormat: TypeAlias = Literal["f-string", "mustache", "jinja2"]
+"""How a template marks its variables: `{name}`, `{{name}}` with sections, or jinja2 (an extra, in a sandbox)."""
+
+Values: TypeAlias = Mapping[str, object]
+
+
+class Program(NamedTuple):
+    """A template ready to be filled in: where it came from, its variables, and how to fill it."""
+
+    template: str
+    kind: str
+    variables: tuple[str, ...]
+    fill: Callable[[Values], str]
+
+
+def compile_prompt(template: str, kind: str) -> Program:
+    """Check a template; what it asks of its values beyond plain names is refused."""
+    if kind == "f-string":
+        plain = compile_template(template)
+        return Program(template, kind, plain.variables, plain.format)
+    if not isinstance(template, str):
+        raise UsageError(f"a template is text, not {type(template).__name__}")
+    if kind == "mustache":
+        mustache = compile_mustache(template)
+        return Program(
+            template, kind, mustache.variables, lambda values: mustache.format(values, escape=False)
+        )
+    if kind == "jinja2":
+        variables, fill = compile_jinja(template)
+        return Program(template, kind, variables, fill)
+    raise UsageError(f"{kind!r} is no template format: write 'f-string', 'mustache' or 'jinja2'")
