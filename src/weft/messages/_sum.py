@@ -154,10 +154,13 @@ def _is_flat(value: dict[str, Json]) -> bool:
 class ChunkLog:
     """Parts in the order they were added, and the fold of some of them."""
 
-    __slots__ = ("_spare", "parts")
+    __slots__ = ("_spare", "id", "parts")
 
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts
+        first = parts[0]
+        self.id: str | None = None if type(first) is str else cast("dict[str, Json]", first).get("id")
+        """The id that the first part said: a part which only repeats it is plain text."""
         self._spare: list[ChunkSum] = []
 
     def append(self, length: int, part: Part) -> ChunkLog:

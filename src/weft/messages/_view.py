@@ -95,7 +95,13 @@ class ChunkView:
         """Give the chunk that shows this event, or None where there is nothing to show."""
         kind = event["event"]
         if kind == "content-block-delta":
-            return self._delta(event["index"], event["delta"])
+            delta, block = event["delta"], self._blocks.get(event["index"])
+            if block is self._plain_text and not self._is_list and block is not None:
+                # The hot path: one more piece of the one plain text.
+                if block.target == "text" and delta["type"] == "text-delta" and delta["text"]:
+                    block.pieces.append(delta["text"])
+                    return AIMessageChunk._trusted(id=self._id, content=delta["text"])
+            return self._delta(event["index"], delta)
         if kind == "content-block-start":
             return self._start(event["index"], event["content"])
         if kind == "content-block-finish":

@@ -228,7 +228,13 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
                 return self._plus(other)
             if right is None and (held is None or len(held) == 2):
                 log, length = held or (ChunkLog([self._part()]), 1)
-                log = log.append(length, other._part())
+                fields = real_fields(other)
+                if len(fields) == 2 and log.id and fields.get("id") == log.id:
+                    text = fields.get("content")
+                    part = text if type(text) is str else other._part()
+                else:
+                    part = other._part()
+                log = log.append(length, part)
                 chunk = cls.__new__(cls)
                 _set_sum(chunk, (log, length + 1))
                 return chunk
