@@ -1,5 +1,55 @@
 """Chains: named inputs to named outputs, with memory; each on runnables."""
 
 from weft.chains.base import RUN_KEY, Chain
+from weft.chains.documents import (
+    BaseCombineDocumentsChain,
+    MapReduceDocumentsChain,
+    ReduceDocumentsChain,
+    RefineDocumentsChain,
+    StuffDocumentsChain,
+    load_qa_chain,
+)
+from weft.chains.llm import ConversationChain, LLMChain
+from weft.chains.retrieval import (
+    ConversationalRetrievalChain,
+    RetrievalQA,
+    create_history_aware_retriever,
+    create_retrieval_chain,
+    create_stuff_documents_chain,
+)
+from weft.chains.router import (
+    LLMRouterChain,
+    MultiPromptChain,
+    MultiRouteChain,
+    Route,
+    RouterChain,
+    RouterOutputParser,
+)
+from weft.chains.sequential import SequentialChain, SimpleSequentialChain, TransformChain
 
-__all__ = ["RUN_KEY", "Chain"]
+__all__ = [
+    "RUN_KEY",
+    "BaseCombineDocumentsChain",
+    "Chain",
+    "ConversationChain",
+    "ConversationalRetrievalChain",
+    "LLMChain",
+    "LLMRouterChain",
+    "MapReduceDocumentsChain",
+    "MultiPromptChain",
+    "MultiRouteChain",
+    "ReduceDocumentsChain",
+    "RefineDocumentsChain",
+    "RetrievalQA",
+    "Route",
+    "RouterChain",
+    "RouterOutputParser",
+    "SequentialChain",
+    "SimpleSequentialChain",
+    "StuffDocumentsChain",
+    "TransformChain",
+    "create_history_aware_retriever",
+    "create_retrieval_chain",
+    "create_stuff_documents_chain",
+    "load_qa_chain",
+]

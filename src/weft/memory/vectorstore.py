@@ -16,7 +16,7 @@ __all__ = ["VectorStoreRetrieverMemory"]
 
 
 class _Store(Protocol):
-    def add_documents(self, documents: list[Document], **kwargs: Any) -> Any: ...  # noqa: ANN401
+    def add_documents(self, documents: list[Document], **kwargs: Any) -> Any: ...
 
 
 class VectorStoreRetrieverMemory(BaseMemory):
