@@ -127,10 +127,7 @@ class IO(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait for some time."""
 
-    async def within(self, seconds: float, body: Awaitable[T]) -> T:
-        """Wait for a body, and cancel it with TimeoutError after some time; a blocking one cannot be cancelled."""
-
-    async def within(self, seconds: float, body: Coroutine[Any, Any, T]) -> T:
+    async def bounded(self, seconds: float, body: Coroutine[Any, Any, T]) -> T:
         """Run a body that must end in time, else raise OutOfTime; a thread that hangs is left behind."""
 
     def as_completed(
@@ -213,10 +210,7 @@ class Blocking:
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    async def within(self, seconds: float, body: Awaitable[T]) -> T:
-        return await body
-
-    async def within(self, seconds: float, body: Coroutine[Any, Any, T]) -> T:
+    async def bounded(self, seconds: float, body: Coroutine[Any, Any, T]) -> T:
         context = copy_context()
         result: T = Job(lambda: context.run(drive, body)).wait(seconds)
         return result
@@ -356,11 +350,7 @@ class Async:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    async def within(self, seconds: float, body: Awaitable[T]) -> T:
-        async with asyncio.timeout(seconds):
-            return await body
-
-    async def within(self, seconds: float, body: Coroutine[Any, Any, T]) -> T:
+    async def bounded(self, seconds: float, body: Coroutine[Any, Any, T]) -> T:
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
