@@ -1,0 +1,53 @@
+"""Tools: what a model may call. `@tool` makes one of a function; a subclass of `BaseTool` writes its own `_run`."""
+
+from weft.tools.base import (
+    FILTERED_ARGS,
+    ArgsSchema,
+    BaseTool,
+    BaseToolkit,
+    InjectedToolArg,
+    InjectedToolCallId,
+    SchemaAnnotationError,
+    ToolException,
+    ToolTimeoutError,
+    _get_runnable_config_param,
+    create_schema_from_function,
+    describe_validation_error,
+    inject,
+    tools_by_name,
+)
+from weft.tools.convert import convert_runnable_to_tool, tool
+from weft.tools.render import (
+    ToolsRenderer,
+    render_text_description,
+    render_text_description_and_args,
+)
+from weft.tools.retriever import RetrieverInput, create_retriever_tool
+from weft.tools.simple import Tool
+from weft.tools.structured import StructuredTool
+
+__all__ = [
+    "FILTERED_ARGS",
+    "ArgsSchema",
+    "BaseTool",
+    "BaseToolkit",
+    "InjectedToolArg",
+    "InjectedToolCallId",
+    "RetrieverInput",
+    "SchemaAnnotationError",
+    "StructuredTool",
+    "Tool",
+    "ToolException",
+    "ToolTimeoutError",
+    "ToolsRenderer",
+    "_get_runnable_config_param",
+    "convert_runnable_to_tool",
+    "create_retriever_tool",
+    "create_schema_from_function",
+    "describe_validation_error",
+    "inject",
+    "render_text_description",
+    "render_text_description_and_args",
+    "tool",
+    "tools_by_name",
+]
