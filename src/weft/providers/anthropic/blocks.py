@@ -79,9 +79,8 @@ def _source(block: Block, mime: str) -> Block:
 def encode_citation(note: Block) -> Block:
     """Give a citation back as Anthropic wrote it."""
     if note.get("type") != "citation":
-        value = note.get("value") or {}
-        given: Block = value.get("citation", value)
-        return dict(given)
+        value: Block = note.get("value") or {}
+        return dict(value.get("citation") or value)
     extras = note.get("extras") or {}
     kind = extras.get("citation_type") or "char_location"
     told: Block = {"type": kind, "cited_text": note.get("cited_text") or ""}

@@ -16,7 +16,6 @@ from weft._io import ASYNC, BLOCKING, IO
 from weft._run import Run
 from weft.exceptions import UsageError
 from weft.language_models.profile import ModelProfile, find_profile
-from weft.language_models.prompt_caching import CacheConfig
 from weft.language_models.request import ChatRequest
 from weft.providers._http import HttpChatModel
 from weft.providers._wire import ErrorTable, Failure, WireDecoder
@@ -59,7 +58,6 @@ SENT = (
     "inference_geo",
     "speed",
     "user",
-    "prompt_cache",
     "cache_control",
 )
 """Fields that are sent, under their own name or another, where they are set."""
@@ -105,8 +103,6 @@ class ChatAnthropic(HttpChatModel):
     speed: str | None = None
     user: str | None = None
     """An id of your user, sent as `metadata.user_id`."""
-    prompt_cache: CacheConfig | bool | None = None
-    """Set breakpoints of the prompt cache by itself: True, or where."""
     cache_control: dict[str, Any] | None = None
     """A mark on the last block that can be cached, set by Anthropic."""
     streaming: bool = False
@@ -119,6 +115,8 @@ class ChatAnthropic(HttpChatModel):
     provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     error_table: ClassVar[ErrorTable] = ERRORS
+
+    _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_-]"
 
     @model_validator(mode="before")
     @classmethod
@@ -152,10 +150,10 @@ class ChatAnthropic(HttpChatModel):
         return {"authorization": f"Bearer {key}"} if is_token and key else {"x-api-key": key}
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
-        betas = betas_of(merge_settings(self._settings(), request), request)
+        betas = betas_of(merge_settings(self._parameters(), request), request)
         return {"anthropic-version": VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
 
-    def _settings(self) -> dict[str, Json]:
+    def _parameters(self) -> dict[str, Json]:
         fields = {name: getattr(self, name) for name in SENT}
         return {**{name: value for name, value in fields.items() if value is not None}, **self.model_kwargs}
 
@@ -171,12 +169,12 @@ class ChatAnthropic(HttpChatModel):
         return request
 
     def _known(self, model: str | None) -> ModelProfile | None:
-        return find_profile(PROVIDER, model)
+        return self.profile if model in (None, self.model) else find_profile(PROVIDER, model)
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         body = encode_message(
             request,
-            settings=self._settings(),
+            settings={**self._parameters(), "prompt_cache": self.prompt_cache},
             providers=frozenset({self._provider, PROVIDER}),
             policy=self.foreign_blocks,
             profile=self._known(request.options.get("model") or self.model),
@@ -215,7 +213,7 @@ class ChatAnthropic(HttpChatModel):
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        return {**self._settings(), "base_url": self.base_url, "provider": self._provider}
+        return {**self._parameters(), "base_url": self.base_url, "provider": self._provider}
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

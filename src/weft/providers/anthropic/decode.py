@@ -113,6 +113,10 @@ class AnthropicDecoder:
             raise StreamTruncatedError("the stream ended without message_stop and without stop_reason")
         return self._message_stop({})
 
+    def heard(self) -> dict[str, Json]:
+        """Give what was heard beside the content, for the partial message of a stream that broke."""
+        return {"usage": self._writer.usage_so_far, "metadata": {**self._writer.metadata_so_far, **self._metadata}}
+
     # -- the message
 
     def _message_start(self, data: StreamEvent) -> list[Event]:

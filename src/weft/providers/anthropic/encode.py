@@ -74,7 +74,8 @@ def encode_message(
 ) -> Body:
     """Give the body of a request; `settings` are the model's own, which options of the call overrule."""
     check_tool_results(request.messages)
-    said, profile = merge_settings(settings, request), profile or {}
+    profile = profile or {}
+    said = merge_settings(_taken(settings, profile, request.notes), request)
     tools = encode_tools(said.get("tools") or [], said.get("strict"), request.notes)
     messages = request.messages
     if (config := CacheConfig.of(said.get("prompt_cache"))) is not None:
@@ -97,6 +98,14 @@ def encode_message(
     if request.stream:
         body["stream"] = True
     return {**body, **(said.get("extra_body") or {})}
+
+
+def _taken(settings: Mapping[str, Json], profile: ModelProfile, notes: list[str]) -> Body:
+    """Leave out settings that the model refuses; options of a call were looked at before."""
+    refused = [name for name in profile.get("unsupported_options") or () if settings.get(name) is not None]
+    if refused:
+        notes.append(f"{settings.get('model')} does not take {', '.join(refused)}: left out")
+    return {name: value for name, value in settings.items() if name not in refused}
 
 
 def _add_thinking(body: Body, said: Body, profile: ModelProfile, notes: list[str]) -> None:

@@ -9,13 +9,13 @@ from weft.language_models.profile import ModelProfile, register_profiles
 __all__ = ["PROFILES", "PROVIDER"]
 
 PROVIDER: Final = "anthropic"
-LEVELS: Final = {"low": 1024, "medium": 4096, "high": 16384, "xhigh": 32768, "max": 65536}
+LEVELS: Final = {"none": 0, "low": 1024, "medium": 4096, "high": 16384, "xhigh": 32768, "max": 65536}
 UP_TO_MAX: Final = ("low", "medium", "high", "max")
 SAMPLING: Final = ["temperature", "top_p", "top_k"]
 
 
 def _levels(*names: str) -> Any:  # noqa: ANN401  the words a family knows
-    return {"form": "level", "levels": {name: LEVELS[name] for name in names}}
+    return {"form": "level", "levels": {name: LEVELS[name] for name in ("none", *names)}}
 
 
 ALL: Final[ModelProfile] = {
@@ -64,7 +64,7 @@ NEWEST: Final[Any] = {
 }
 
 PROFILES: Final[dict[str, Any]] = {
-    "": ALL,
+    "claude-": ALL,
     "claude-3-5": {"max_output_tokens": 8192, "reasoning_output": False},
     "claude-3-7": {"max_output_tokens": 64_000, **BUDGETED},
     "claude-3-haiku": {"max_output_tokens": 4096, "reasoning_output": False, "pdf_inputs": False},

@@ -1,0 +1,394 @@
+"""Requests: what is sent for messages, tools, thinking, schemas, caching, betas."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from pydantic import BaseModel, Field
+
+from weft.exceptions import UsageError
+from weft.language_models.prompt_caching import CacheConfig
+from weft.messages import (
+    AIMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from weft.providers.anthropic import ChatAnthropic
+
+MODEL = ChatAnthropic(model="claude-sonnet-4-5", api_key="key", max_tokens=1000)
+NEW = ChatAnthropic(model="claude-opus-5", api_key="key", max_tokens=1000)
+
+
+def search(query: str) -> str:
+    """Search the web."""
+    return query
+
+
+def other(place: str) -> str:
+    """Do something else."""
+    return place
+
+
+def body_of(input, model=MODEL, **options):
+    return model.explain(input, **options).body
+
+
+def content_of(*blocks):
+    return body_of([HumanMessage(list(blocks))])["messages"][0]["content"]
+
+
+# -- turns
+
+
+def test_system_messages_become_the_system_prompt():
+    body = body_of([("system", "Be brief."), ("system", "Be kind."), ("human", "Hi")])
+
+    assert body["system"] == [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Be kind."}]
+    assert body["messages"] == [{"role": "user", "content": "Hi"}]
+
+
+def test_a_late_system_message_is_native_where_the_model_takes_it():
+    history = [("human", "Hi"), ("ai", "Hello"), ("human", "More"), ("system", "Now in French."), ("ai", "Oui")]
+
+    assert [turn["role"] for turn in body_of(history, NEW)["messages"]] == [
+        "user", "assistant", "user", "system", "assistant",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", [MODEL, NEW])
+def test_a_late_system_message_elsewhere_is_told_in_tags_and_noted(model):
+    explained = model.explain([("human", "Hi"), ("ai", "Hello"), ("system", "Now in French."), ("human", "More")])
+
+    assert explained.body["messages"][2] == {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "<system>\nNow in French.\n</system>"},
+            {"type": "text", "text": "More"},
+        ],
+    }
+    assert "system message" in explained.notes[0]
+
+
+def test_neighbours_of_one_role_are_one_turn():
+    body = body_of([("human", "One"), ("human", "Two"), ("ai", "Three"), ("ai", "Four"), ("human", "Five")])
+
+    assert [turn["role"] for turn in body["messages"]] == ["user", "assistant", "user"]
+    assert body["messages"][0]["content"] == [{"type": "text", "text": "One"}, {"type": "text", "text": "Two"}]
+
+
+def test_results_of_parallel_calls_and_the_next_question_are_one_turn():
+    calls = [{"id": f"toolu_{n}", "name": "search", "args": {"query": str(n)}, "type": "tool_call"} for n in (1, 2)]
+    image = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+    body = body_of(
+        [
+            HumanMessage("Search"),
+            AIMessage("", tool_calls=calls),
+            ToolMessage([{"type": "text", "text": "Seen"}, image], tool_call_id="toolu_1"),
+            ToolMessage("boom", tool_call_id="toolu_2", status="error"),
+            HumanMessage("Well?"),
+        ]
+    )
+
+    assert [block["type"] for block in body["messages"][1]["content"]] == ["tool_use", "tool_use"]
+    first, second, question = body["messages"][2]["content"]
+    assert first["content"][1]["source"] == {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    assert second == {"type": "tool_result", "tool_use_id": "toolu_2", "content": "boom", "is_error": True}
+    assert question == {"type": "text", "text": "Well?"}
+
+
+def test_an_empty_tool_result_has_no_content():
+    call = {"id": "toolu_1", "name": "search", "args": {}, "type": "tool_call"}
+    body = body_of(["Go", AIMessage("", tool_calls=[call]), ToolMessage("", tool_call_id="toolu_1")])
+
+    assert body["messages"][2]["content"] == [{"type": "tool_result", "tool_use_id": "toolu_1"}]
+
+
+def test_empty_text_is_never_sent():
+    explained = MODEL.explain([HumanMessage([{"type": "text", "text": " "}, "Hi"]), AIMessage(""), HumanMessage("Yes")])
+
+    assert explained.body["messages"][0]["content"] == [{"type": "text", "text": "Hi"}, {"type": "text", "text": "Yes"}]
+    assert explained.notes == ["an empty message was left out"]
+
+
+def test_nothing_to_say_is_an_error_that_says_so():
+    with pytest.raises(UsageError, match="at least one message"):
+        MODEL.explain([SystemMessage("Be brief.")])
+
+
+def test_an_answer_begun_for_the_model_has_no_space_at_its_end():
+    assert body_of([("human", "Hi"), ("ai", "The answer is \n")])["messages"][1]["content"] == "The answer is"
+
+
+def test_chat_messages_speak_by_their_role_and_function_messages_are_refused():
+    assert body_of([ChatMessage(role="user", content="Hi")])["messages"][0]["role"] == "user"
+    with pytest.raises(UsageError, match="function"):
+        MODEL.explain([HumanMessage("x"), FunctionMessage(name="f", content="1")])
+
+
+def test_F_U09_a_result_without_its_call_is_refused():
+    with pytest.raises(UsageError, match="toolu_9"):
+        MODEL.explain([HumanMessage("Hi"), ToolMessage("1", tool_call_id="toolu_9")])
+
+
+def test_a_call_that_did_not_parse_is_shown_if_it_was_answered():
+    broken = {"type": "invalid_tool_call", "id": "toolu_1", "name": "f", "args": '{"a": ', "error": "cut"}
+    asked = [HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken])]
+    shown = body_of([*asked, ToolMessage("not JSON", tool_call_id="toolu_1", status="error")])
+    left_out = MODEL.explain([*asked, HumanMessage("Well?")])
+
+    assert shown["messages"][1]["content"][0]["input"] == {"INVALID_JSON": '{"a": '}
+    assert [turn["role"] for turn in left_out.body["messages"]] == ["user"]
+    assert "a tool call that did not parse was left out" in left_out.notes
+
+
+# -- pictures and documents
+
+
+@pytest.mark.parametrize(
+    ("block", "source"),
+    [
+        ({"type": "image", "base64": "AAAA"}, {"type": "base64", "media_type": "image/jpeg", "data": "AAAA"}),
+        ({"type": "image", "url": "https://x/a.png"}, {"type": "url", "url": "https://x/a.png"}),
+        ({"type": "image", "file_id": "file_1"}, {"type": "file", "file_id": "file_1"}),
+        (
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+            {"type": "base64", "media_type": "image/png", "data": "AAAA"},
+        ),
+        (
+            {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "BBBB"}},
+            {"type": "base64", "media_type": "image/gif", "data": "BBBB"},
+        ),
+    ],
+)
+def test_pictures_come_from_anywhere(block, source):
+    assert content_of({"type": "text", "text": "See"}, block)[1] == {"type": "image", "source": source}
+
+
+def test_documents_are_pdf_or_text():
+    text = base64.b64encode("Grüße".encode()).decode()
+    said = content_of(
+        {"type": "file", "base64": "JVBE", "mime_type": "application/pdf", "extras": {"filename": "a.pdf"}},
+        {"type": "file", "url": "https://x/a.pdf"},
+        {"type": "file", "file_id": "file_1", "extras": {"citations": {"enabled": True}}},
+        {"type": "file", "base64": text, "mime_type": "text/plain"},
+        {"type": "text-plain", "text": "Plain.", "title": "Notes", "context": "mine"},
+        {
+            "type": "document",
+            "source": {"type": "content", "content": [{"type": "text", "text": "One"}]},
+            "citations": {"enabled": True},
+        },
+        {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "x"}]},
+    )
+
+    assert [block["type"] for block in said] == ["document"] * 6 + ["search_result"]
+    assert said[0]["source"]["media_type"] == "application/pdf"
+    assert said[0]["title"] == "a.pdf"
+    assert said[2]["citations"] == {"enabled": True}
+    assert said[3]["source"] == {"type": "text", "media_type": "text/plain", "data": "Grüße"}
+    assert (said[4]["title"], said[4]["context"]) == ("Notes", "mine")
+    assert said[5]["source"]["type"] == "content"
+
+
+@pytest.mark.parametrize("kind", ["audio", "video"])
+def test_sound_and_film_are_refused_clearly(kind):
+    with pytest.raises(UsageError, match=kind):
+        content_of({"type": kind, "base64": "AAAA", "mime_type": f"{kind}/mp4"})
+
+
+# -- tools
+
+
+def test_tools_of_every_kind_are_described():
+    class Answer(BaseModel):
+        """The answer."""
+
+        value: int = Field(ge=0)
+
+    own = {"name": "mine", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
+    server = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
+    openai = {"type": "function", "function": {"name": "theirs", "parameters": {"type": "object"}}}
+    tools = body_of("Hi", tools=[search, Answer, own, server, openai])["tools"]
+
+    assert tools[0]["name"] == "search"
+    assert tools[0]["description"] == "Search the web."
+    assert tools[0]["input_schema"]["required"] == ["query"]
+    assert tools[1]["input_schema"]["properties"]["value"]["minimum"] == 0
+    assert tools[2:4] == [own, server]
+    assert tools[4] == {"name": "theirs", "input_schema": {"type": "object", "properties": {}}}
+
+
+def test_strict_tools_have_closed_schemas():
+    (tool,) = body_of("Hi", tools=[search], strict=True)["tools"]
+
+    assert tool["strict"] is True
+    assert tool["input_schema"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("options", "choice"),
+    [
+        ({}, None),
+        ({"tool_choice": "auto"}, {"type": "auto"}),
+        ({"tool_choice": "any"}, {"type": "any"}),
+        ({"tool_choice": "required"}, {"type": "any"}),
+        ({"tool_choice": "none"}, {"type": "none"}),
+        ({"tool_choice": "search"}, {"type": "tool", "name": "search"}),
+        ({"tool_choice": {"type": "tool", "name": "search"}}, {"type": "tool", "name": "search"}),
+        ({"tool_choice": {"type": "function", "function": {"name": "search"}}}, {"type": "tool", "name": "search"}),
+        (
+            {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}},
+            {"type": "any", "disable_parallel_tool_use": True},
+        ),
+        ({"parallel_tool_calls": False}, {"type": "auto", "disable_parallel_tool_use": True}),
+        (
+            {"tool_choice": "any", "parallel_tool_calls": False},
+            {"type": "any", "disable_parallel_tool_use": True},
+        ),
+    ],
+)
+def test_every_way_to_choose_a_tool(options, choice):
+    assert body_of("Hi", tools=[search, other], **options).get("tool_choice") == choice
+
+
+def test_tool_choice_true_means_the_only_tool():
+    assert body_of("Hi", tools=[search], tool_choice=True)["tool_choice"]["type"] in ("tool", "any")
+
+
+def test_a_tool_nobody_has_cannot_be_chosen():
+    with pytest.raises(UsageError, match="nosuch"):
+        body_of("Hi", tools=[search], tool_choice="nosuch")
+
+
+def test_a_forced_tool_gives_way_to_thinking():
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    explained = MODEL.explain("Hi", tools=[search], tool_choice="any", thinking=thinking)
+
+    assert explained.body["tool_choice"] == {"type": "auto"}
+    assert "tool_choice" in explained.notes[0]
+
+
+# -- thinking, schema, caching
+
+
+def test_effort_is_a_word_or_a_budget_as_the_model_takes_it():
+    new = body_of("Hi", NEW, reasoning_effort="high")
+    old = body_of("Hi", MODEL, reasoning_effort="low")
+
+    assert new["output_config"] == {"effort": "high"}
+    assert new["thinking"] == {"type": "adaptive"}
+    assert old["thinking"] == {"type": "enabled", "budget_tokens": 1024}
+    assert old["max_tokens"] == 2024
+    assert body_of("Hi", NEW, reasoning_effort="none")["thinking"] == {"type": "disabled"}
+    assert body_of("Hi", ChatAnthropic(model="claude-opus-5", effort="low"))["output_config"] == {"effort": "low"}
+
+
+def test_a_schema_is_sent_in_the_words_that_are_enforced():
+    class Person(BaseModel):
+        """Somebody."""
+
+        name: str = Field(max_length=20)
+        age: int | None = Field(default=None, ge=0)
+
+    wanted = body_of("Hi", NEW, response_format=Person)["output_config"]["format"]
+
+    assert wanted["type"] == "json_schema"
+    assert wanted["schema"]["additionalProperties"] is False
+    assert wanted["schema"]["properties"]["name"] == {"type": "string", "description": "{maxLength: 20}"}
+    openai = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object", "properties": {}}}}
+    assert body_of("Hi", NEW, response_format=openai)["output_config"]["format"]["schema"]["type"] == "object"
+
+
+def test_cache_marks_pass_on_blocks_messages_and_tools():
+    mark = {"type": "ephemeral"}
+    body = body_of(
+        [
+            SystemMessage([{"type": "text", "text": "Long", "cache_control": mark}]),
+            HumanMessage("Hi", additional_kwargs={"cache_control": mark}),
+        ],
+        tools=[{"name": "t", "input_schema": {"type": "object"}, "cache_control": mark}],
+    )
+
+    assert body["system"][0]["cache_control"] == mark
+    assert body["messages"][0]["content"][0]["cache_control"] == mark
+    assert body["tools"][0]["cache_control"] == mark
+
+
+def test_cache_marks_can_be_set_by_themselves():
+    model = ChatAnthropic(api_key="key", prompt_cache=CacheConfig(ttl="1h"))
+    body = body_of([("system", "Long"), ("human", "Hi")], model, tools=[search])
+    mark = {"type": "ephemeral", "ttl": "1h"}
+
+    assert body["system"] == [{"type": "text", "text": "Long", "cache_control": mark}]
+    assert body["messages"][0]["content"][0]["cache_control"] == mark
+    assert body["tools"][0]["cache_control"] == mark
+
+
+# -- fields and headers
+
+
+def test_langchains_names_are_accepted_and_contradictions_refused():
+    model = ChatAnthropic(
+        model_name="claude-opus-5", anthropic_api_key="key", max_tokens_to_sample=7, stop_sequences=["x"],
+        anthropic_api_url="https://proxy.example.com/v1", default_request_timeout=3,
+    )  # fmt: skip
+    explained = model.explain("Hi")
+
+    assert explained.url == "https://proxy.example.com/v1/messages"
+    assert explained.body["stop_sequences"] == ["x"]
+    assert (explained.body["model"], explained.body["max_tokens"], model.timeout) == ("claude-opus-5", 7, 3)
+    with pytest.raises(ValueError, match="mean the same"):
+        ChatAnthropic(model="a", model_name="b")
+
+
+def test_options_of_a_call_overrule_fields_and_unknown_ones_pass():
+    body = body_of("Hi", temperature=0.5, stop=["END"], max_tokens=5, metadata={"user_id": "u"}, top_secret=1)
+
+    assert body["temperature"] == 0.5
+    assert body["stop_sequences"] == ["END"]
+    assert (body["max_tokens"], body["metadata"], body["top_secret"]) == (5, {"user_id": "u"}, 1)
+    with pytest.warns(UserWarning, match="brand_new"):
+        assert ChatAnthropic(brand_new=1).model_kwargs == {"brand_new": 1}
+
+
+def test_betas_are_named_for_what_is_used():
+    model = ChatAnthropic(
+        api_key="key",
+        betas=["mine-2026"],
+        default_headers={"Anthropic-Beta": "theirs-2026", "x-own": "1"},
+        mcp_servers=[{"type": "url", "url": "https://x", "name": "m"}],
+        context_management={"edits": [{"type": "compact_20260112"}]},
+    )
+    explained = model.explain(
+        [HumanMessage([{"type": "image", "file_id": "file_1"}, "What is it?"])],
+        tools=[{"type": "computer_20251124", "name": "computer"}, {"type": "mcp_toolset", "mcp_server_name": "m"}],
+    )
+
+    assert explained.headers["anthropic-beta"].split(",") == [
+        "mine-2026", "theirs-2026", "computer-use-2025-11-24", "mcp-client-2025-11-20",
+        "context-management-2025-06-27", "compact-2026-01-12", "files-api-2025-04-14",
+    ]  # fmt: skip
+    assert explained.headers["anthropic-version"] == "2023-06-01"
+    assert explained.headers["x-api-key"] == "***"
+    assert "betas" not in explained.body
+
+
+def test_a_setting_that_the_model_refuses_is_left_out_and_noted():
+    explained = ChatAnthropic(model="claude-opus-5", api_key="key", temperature=0).explain("Hi")
+
+    assert "temperature" not in explained.body
+    assert explained.notes == ["claude-opus-5 does not take temperature: left out"]
+
+
+def test_the_key_is_read_from_the_environment_when_it_is_needed(monkeypatch):
+    model = ChatAnthropic()
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "token")
+
+    assert "authorization" in model.explain("Hi").headers
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    assert "x-api-key" in model.explain("Hi").headers
+    assert "key" not in repr(ChatAnthropic(api_key="the-key")).replace("api_key", "")
