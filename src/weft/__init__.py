@@ -1,3 +1,57 @@
-"""weft: everything a model says is one stream of content-block events, and every API is a view of it."""
+"""weft: everything a model says is one stream of content-block events, and every API is a view of it.
+
+The ten names of a first program; each is loaded when it is first used, so that `import weft` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weft.agents import create_agent
+    from weft.chat_models import init_chat_model
+    from weft.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+    from weft.output_parsers import StrOutputParser
+    from weft.prompts import ChatPromptTemplate
+    from weft.runnables import Runnable
+    from weft.tools import tool
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AIMessage",
+    "ChatPromptTemplate",
+    "HumanMessage",
+    "Runnable",
+    "StrOutputParser",
+    "SystemMessage",
+    "ToolMessage",
+    "create_agent",
+    "init_chat_model",
+    "tool",
+]
+
+HOMES = {
+    "AIMessage": "weft.messages",
+    "ChatPromptTemplate": "weft.prompts",
+    "HumanMessage": "weft.messages",
+    "Runnable": "weft.runnables",
+    "StrOutputParser": "weft.output_parsers",
+    "SystemMessage": "weft.messages",
+    "ToolMessage": "weft.messages",
+    "create_agent": "weft.agents",
+    "init_chat_model": "weft.chat_models",
+    "tool": "weft.tools",
+}
+"""Where each name lives."""
+
+
+def __getattr__(name: str) -> object:
+    if name in HOMES:
+        return getattr(import_module(HOMES[name]), name)
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,10 +1,10 @@
-"""`Chain`: named inputs to named outputs, with memory and callbacks around, in the order of a template method:
+"""`Chain`: named inputs to named outputs, with memory and callbacks around. The order is a template method's.
 
     prep_inputs (memory is read) -> on_chain_start -> the chain's own work -> on_chain_end or on_chain_error
     -> prep_outputs (memory is written)
 
-weft's chains write their work once, as `_work`: a body that gives pieces of the outputs, all at once or, where the caller
-streams, as they come. An author of LangChain's kind writes `_call` (and `_acall`) instead.
+weft's chains write their work once, as `_work`: a body that gives pieces of the outputs, all at once or, where the
+caller streams, as they come. An author of LangChain's kind writes `_call` (and `_acall`) instead.
 """
 
 from __future__ import annotations
