@@ -12,10 +12,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from weft.exceptions import BudgetExceeded, ModelError, StructuredOutputError
+from weft._waiting import OutOfTime
+from weft.exceptions import (
+    BudgetExceeded,
+    ModelError,
+    ModelTimeoutError,
+    StructuredOutputError,
+)
 from weft.language_models import _sources
 from weft.language_models._closing import close_message
-from weft.language_models._message_files import OutputFileType, deliver_files, resolve_messages
+from weft.language_models._message_files import (
+    OutputFileType,
+    deliver_files,
+    names_files,
+    resolve_messages,
+)
 from weft.language_models.checks import CHECKS, OutputCheck, Verdict, asked_again
 from weft.language_models.count import Overflow, fit_window
 from weft.language_models.guards import Guard, GuardMode, run_guards
@@ -70,33 +81,21 @@ MODEL_FIELDS = CARE_OPTIONS - {CHECKS, "instructions", "retry_on_error"}
 
 def care_of(turn: Turn, request: ChatRequest) -> Care | None:
     """Give the care a call needs, its options taken out of the request; None for a plain call."""
-    model, options, run = turn.model, request.options, turn.run
-    scope = current_usage()
-    settings = model._settings
-    if not options and scope is None and not settings and not run.given:
+    model, options, given = turn.model, request.options, turn.run.given
+    scope, settings, profile = current_usage(), model._settings, model.profile
+    is_known = profile is not None or model._tool_name_pattern is not None
+    is_plain = scope is None and not settings and not is_known and not names_files(request.messages)
+    if is_plain and not options and not given:
         return None
-    late = run.given.get("configurable") or {}
-    if (
-        (settings and settings.get("model_options"))
-        or "model_options" in late
-        or "model_options" in options
-    ):
+    late = given.get("configurable") or {}
+    if settings.get("model_options") or "model_options" in late or "model_options" in options:
         _overlay(request, settings.get("model_options") or {}, late)
         options = request.options
-    taken = {key: options.pop(key) for key in CARE_OPTIONS & options.keys()} if options else {}
-    profile = model.profile
-    if (
-        not taken
-        and scope is None
-        and not settings
-        and profile is None
-        and "reasoning_effort" not in options
-    ):
+    taken = {key: options.pop(key) for key in CARE_OPTIONS & options.keys()}
+    if is_plain and not taken and "reasoning_effort" not in options:
         return None
-    plan = Plan(
-        **{key: value for key, value in {**settings, **taken}.items() if key in CARE_OPTIONS}
-    )
-    return Care(turn, plan, profile)
+    plan = {key: value for key, value in {**settings, **taken}.items() if key in CARE_OPTIONS}
+    return Care(turn, Plan(**plan), profile)
 
 
 def _overlay(request: ChatRequest, under: Mapping[str, Any], late: Mapping[str, Any]) -> None:
@@ -357,18 +356,16 @@ class Care:
 
     async def _next(self, source: AsyncGenerator[Event, None], spending: Spending | None) -> Any:
         with _held(spending):
-            return await self._within(anext(source, END))
+            return await self._within(anext(source, END), is_step=True)
 
-    async def _within(self, body: Any) -> Any:
-        left = time_left()
+    async def _within(self, body: Any, *, is_step: bool = False) -> Any:
+        """Wait until the scope's deadline; a blocking step of a stream is left to its transport's clock."""
+        left, io = time_left(), self._turn.run.io
         if left is None:
             return await body
         try:
-            result = await self._turn.run.io.within(max(left, 0.0), body)
-        except TimeoutError:
-            self._check_time()
-            raise
-        except ModelError:
+            result = await (body if io.blocking and is_step else io.bounded(max(left, 0.001), body))
+        except (OutOfTime, ModelTimeoutError):
             self._check_time()
             raise
         self._check_time()

@@ -20,7 +20,7 @@ from weft.messages import AIMessage, BaseMessage
 if TYPE_CHECKING:
     from weft.language_models.files import FileResolver
 
-__all__ = ["OFF", "OutputFileType", "deliver_files", "media_type", "origin", "resolve_messages"]
+__all__ = ["OFF", "OutputFileType", "deliver_files", "media_type", "names_files", "origin", "resolve_messages"]
 
 OutputFileType = Literal["local", "file", "url"]
 MEDIA: Final = frozenset({"image", "audio", "video", "file", "text-plain"})
@@ -53,6 +53,16 @@ async def resolve_messages(
             message = message.model_copy(update={"content": blocks})
         resolved.append(message)
     return resolved
+
+
+def names_files(messages: Sequence[BaseMessage]) -> bool:
+    """Whether a message names a file by its path: that is refused where nobody may read it."""
+    for message in messages:
+        if type(message.content) is list:
+            for block in message.content:
+                if type(block) is dict and ("path" in block or str(block.get("url", "")).startswith("file:")):
+                    return True
+    return False
 
 
 def _names_a_file(block: Any) -> bool:

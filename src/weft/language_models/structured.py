@@ -205,6 +205,50 @@ def _without_nulls(value: Any, schema: Any, root: Any) -> Any:
     return kept
 
 
+def _unpacked(value: Any, schema: Any, root: Any, path: str) -> tuple[Any, list[str]]:
+    """Take JSON out of strings where the schema wants an object or a list; say where."""
+    branches = _branches(schema, root)
+    if isinstance(value, str):
+        kinds = {branch.get("type") for branch in branches}
+        if (
+            "string" in kinds
+            or not kinds & {"object", "array"}
+            or value.lstrip()[:1] not in ("{", "[")
+        ):
+            return value, []
+        try:
+            return repair_json(value)[0], [
+                f"took the JSON out of a string{f' at {path}' if path else ''}"
+            ]
+        except JsonError:
+            return value, []
+    told: list[str] = []
+    if isinstance(value, list):
+        inner = {
+            "anyOf": [
+                branch["items"] for branch in branches if isinstance(branch.get("items"), dict)
+            ]
+        }
+        items = [
+            _unpacked(item, inner, root, f"{path}[{place}]") for place, item in enumerate(value)
+        ]
+        return [item for item, _ in items], [one for _, more in items for one in more]
+    if not isinstance(value, dict):
+        return value, []
+    whole = {}
+    for name, item in value.items():
+        known = [
+            branch["properties"][name]
+            for branch in branches
+            if name in branch.get("properties", {})
+        ]
+        whole[name], more = _unpacked(
+            item, {"anyOf": known}, root, f"{path}.{name}" if path else name
+        )
+        told += more
+    return whole, told
+
+
 def _definitions(root: Any) -> dict[str, Any]:
     return {key: root[key] for key in ("$defs", "definitions") if key in root}
 
@@ -223,6 +267,9 @@ def _branches(schema: Any, root: Any, depth: int = 0) -> list[dict[str, Any]]:
 
 class StructuredCheck:
     """Reads answers by a schema, wherever the method puts them; what the turn asks again by."""
+
+    resets = True
+    """A stream of partial objects may begin again: each replaces the one before."""
 
     def __init__(
         self,
@@ -265,7 +312,7 @@ class StructuredCheck:
             calls = [one for one in message.tool_calls if one["name"] == self.schema.name]
             if not calls:
                 return self._read_uncalled(message)
-            answer = self.schema.read(calls[0]["args"])
+            answer = self._read_value(calls[0]["args"], [])
             if len(calls) > 1:
                 answer.repairs.append(f"took the first of {len(calls)} answers")
             return answer
@@ -303,16 +350,26 @@ class StructuredCheck:
         return answer
 
     def _read_text(self, text: str) -> Answer:
+        repairs: list[str] = []
         try:
-            return self.schema.read(parse_strict(text))
+            value = parse_strict(text)
         except JsonError as strict:
             if not self.repair:
                 return Answer(None, [f"the answer is no JSON: {strict.reason}"])
-        try:
-            value, repairs = repair_json(text)
-        except JsonError as error:
-            return Answer(None, [f"the answer is no JSON: {error.reason}"])
+            try:
+                value, repairs = repair_json(text)
+            except JsonError as error:
+                return Answer(None, [f"the answer is no JSON: {error.reason}"])
+        return self._read_value(value, repairs)
+
+    def _read_value(self, value: Any, repairs: list[str]) -> Answer:
         answer = self.schema.read(value)
+        if answer.issues and self.repair:
+            unpacked, told = _unpacked(value, self.schema.json_schema, self.schema.json_schema, "")
+            if told:
+                again = self.schema.read(unpacked)
+                if not again.issues:
+                    return Answer(again.value, [], [*repairs, *told, *again.repairs])
         return Answer(answer.value, answer.issues, [*repairs, *answer.repairs])
 
     @staticmethod

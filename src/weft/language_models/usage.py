@@ -289,8 +289,11 @@ class Spending:
     @contextmanager
     def held(self) -> Generator[None, None, None]:
         """Mark that the code inside runs for this call. Never hold it across a `yield` to the caller."""
-        assert self._reservation is not None
-        token = _holding.set((*_holding.get(), self._reservation))
+        reservation = self._reservation
+        if reservation is None:
+            yield
+            return
+        token = _holding.set((*_holding.get(), reservation))
         try:
             yield
         finally:

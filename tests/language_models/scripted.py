@@ -1,0 +1,100 @@
+"""Models that say what a test tells them to, and remember what they were asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from weft._run import Run
+from weft.language_models import BaseChatModel, ChatRequest, RetryPolicy
+from weft.messages import AIMessage, BaseMessage
+from weft.outputs import ChatGeneration, ChatResult
+from weft.protocol.events import Event
+from weft.protocol.writer import EventWriter
+
+AT_ONCE = RetryPolicy(max_retries=3, initial=0.0, jitter=False)
+
+
+class Scripted(BaseChatModel):
+    """Answers in turn: a message, text, an error to raise, or a function of the request that gives one of these."""
+
+    answers: list[Any] = Field(default_factory=list, exclude=True)
+    seen: list[ChatRequest] = Field(default_factory=list, exclude=True)
+    retry_on_error: Any = Field(default=AT_ONCE, exclude=True)
+    closed: int = Field(default=0, exclude=True)
+
+    def take(self, request: ChatRequest) -> AIMessage:
+        self.seen.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if callable(answer):
+            answer = answer(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return AIMessage(content=answer) if isinstance(answer, str) else answer
+
+
+class Speaking(Scripted):
+    """Speaks in events, word by word."""
+
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
+        answer = self.take(request)
+        writer = EventWriter(answer.id)
+        try:
+            for block in answer.content_blocks:
+                if block["type"] == "text":
+                    for word in block["text"].split(" "):
+                        for event in writer.text(word + " "):
+                            yield event
+                else:
+                    for event in writer.block(block, whole=True):
+                        yield event
+            for event in writer.finish(
+                answer.finish_reason or "stop",
+                usage=answer.usage_metadata,
+                metadata=answer.response_metadata,
+            ):
+                yield event
+        finally:
+            self.closed += 1
+
+
+class Whole(Scripted):
+    """Gives whole answers."""
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        answer = self.take(ChatRequest(messages, stop, kwargs))
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+KINDS = [Speaking, Whole]
+
+
+class Narrow(Speaking):
+    """Takes few characters in a tool's name, as most providers do."""
+
+    _tool_name_pattern: ClassVar[str | None] = "[A-Za-z0-9_-]"
+
+
+def calls(*given: tuple[str, dict[str, Any]], text: str = "", **fields: Any) -> AIMessage:
+    made = [
+        {"id": f"call_{place}", "name": name, "args": args}
+        for place, (name, args) in enumerate(given)
+    ]
+    return AIMessage(content=text, tool_calls=made, finish_reason="tool_use", **fields)
+
+
+def usage(given: int, said: int, **details: int) -> dict[str, Any]:
+    counted: dict[str, Any] = {
+        "input_tokens": given,
+        "output_tokens": said,
+        "total_tokens": given + said,
+    }
+    return {**counted, "input_token_details": details} if details else counted

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.language_models.scripted import Speaking
+from weft.exceptions import UsageError
+from weft.language_models import ToolChoice, from_config, tool_choice_of
+from weft.language_models.options import merge_options, read_tool_choice
+
+
+@pytest.mark.parametrize(
+    ("given", "mode", "name"),
+    [
+        ("auto", "auto", None),
+        ("none", "none", None),
+        ("required", "required", None),
+        ("any", "required", None),
+        (True, "required", None),
+        (False, "none", None),
+        ("search", "tool", "search"),
+        ({"type": "function", "function": {"name": "search"}}, "tool", "search"),
+        ({"type": "function", "name": "search"}, "tool", "search"),
+        ({"type": "tool", "name": "search"}, "tool", "search"),
+        ({"type": "any"}, "required", None),
+        ({"type": "auto"}, "auto", None),
+        ({"type": "none"}, "none", None),
+        ({"function_calling_config": {"mode": "ANY"}}, "required", None),
+        (ToolChoice("required"), "required", None),
+    ],
+)
+def test_every_form_of_tool_choice_is_one_value(given, mode, name):
+    choice = read_tool_choice(given)
+
+    assert (choice.mode, choice.name) == (mode, name)
+    assert read_tool_choice(choice.as_option()) == choice
+
+
+def test_anthropic_says_in_the_choice_that_calls_are_not_parallel():
+    assert read_tool_choice({"type": "any", "disable_parallel_tool_use": True}).parallel is False
+
+
+def test_a_choice_among_some_tools_keeps_their_names():
+    given = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "a"}]}
+
+    choice = read_tool_choice(given)
+
+    assert (choice.mode, choice.allowed) == ("required", ("a",))
+    assert read_tool_choice(choice.as_option()) == choice
+
+
+@pytest.mark.parametrize("given", ["", 7, {"type": "what"}, {}, []])
+def test_a_choice_that_nobody_knows_says_what_to_write(given):
+    with pytest.raises(UsageError, match="tool_choice="):
+        read_tool_choice(given)
+
+
+def test_options_without_a_choice_have_none():
+    assert tool_choice_of({}) is None
+    assert tool_choice_of({"parallel_tool_calls": False}) == ToolChoice("auto", parallel=False)
+
+
+def test_nested_options_merge_and_nothing_given_is_changed():
+    under, over = {"a": {"x": 1, "y": 1}, "b": 1}, {"a": {"y": 2}, "c": 3}
+
+    assert merge_options(under, over) == {"a": {"x": 1, "y": 2}, "b": 1, "c": 3}
+    assert (under, over) == ({"a": {"x": 1, "y": 1}, "b": 1}, {"a": {"y": 2}, "c": 3})
+
+
+def test_model_options_lie_under_those_of_the_call_and_unknown_keys_reach_the_provider(call):
+    model = Speaking(answers=["hi"], model_options={"top_p": 0.1, "extra": {"a": 1, "b": 1}, "stop": "X"})
+
+    call.invoke(model, "x", top_p=0.9, extra={"b": 2}, brand_new=True)
+
+    assert model.seen[0].options == {"top_p": 0.9, "extra": {"a": 1, "b": 2}, "brand_new": True}
+    assert model.seen[0].stop == ["X"]
+
+
+def test_late_values_come_from_the_config(call):
+    model = Speaking(answers=["hi"], model_options={"user": from_config("user_id", "nobody")})
+
+    call.invoke(model, "x", {"configurable": {"user_id": "u1"}})
+    call.invoke(model, "x")
+    call.invoke(model, "x", {"configurable": {"model_options": {"seed": 3}}})
+
+    assert [one.options["user"] for one in model.seen] == ["u1", "nobody", "nobody"]
+    assert model.seen[2].options["seed"] == 3
+
+
+def test_an_option_the_model_refuses_is_left_out_with_a_warning(call):
+    model = Speaking(answers=["hi"], profile={"unsupported_options": ["top_k"]})
+
+    with pytest.warns(UserWarning, match="does not take top_k"):
+        call.invoke(model, "x", top_k=3, seed=1)
+
+    assert model.seen[0].options == {"seed": 1}
+
+
+def test_an_option_the_model_refuses_raises_where_asked_for(call):
+    model = Speaking(answers=["hi"], profile={"temperature": False}, on_unsupported="raise")
+
+    with pytest.raises(UsageError, match="does not take temperature"):
+        call.invoke(model, "x", temperature=0.5)
+
+    assert model.seen == []

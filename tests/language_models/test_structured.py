@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from tests.language_models.scripted import KINDS, Speaking, calls, usage
+from tests.runnables.recording import Recorder
+from weft.exceptions import ModelRateLimitError, StructuredOutputError, UsageError
+from weft.language_models.structured import OutputSchema, chosen_method
+from weft.messages import AIMessage
+
+
+class Pet(BaseModel):
+    """A pet."""
+
+    name: str
+    age: int = Field(ge=0)
+
+
+class Owner(BaseModel):
+    name: str
+    pets: list[Pet] = []
+
+
+class PetDict(TypedDict):
+    """A pet."""
+
+    name: str
+    age: int
+
+
+@dataclass
+class PetData:
+    name: str
+    age: int
+
+
+JSON_PET = {
+    "title": "Pet",
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"$ref": "#/$defs/Age"}},
+    "required": ["name", "age"],
+    "$defs": {"Age": {"type": "integer", "minimum": 0}},
+}
+GOOD, BAD = '{"name": "Rex", "age": 3}', '{"name": "Rex", "age": -3}'
+METHODS = ["json_schema", "tool", "function_calling", "json_mode"]
+SCHEMAS = [Pet, PetDict, PetData, JSON_PET]
+
+
+def said(method, text):
+    if method in ("tool", "function_calling"):
+        import json
+
+        return calls(("Pet", json.loads(text)))
+    return AIMessage(text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_answer_is_an_object_of_the_schema(call, method, kind):
+    model = kind(answers=[said(method, GOOD)])
+
+    assert call.invoke(model.with_structured_output(Pet, method=method), "x") == Pet(name="Rex", age=3)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_every_kind_of_schema_is_read_and_checked(call, schema):
+    model = Speaking(answers=[GOOD])
+    structured = model.with_structured_output(schema, method="json_schema")
+
+    answer = call.invoke(structured, "x")
+
+    expected = {Pet: Pet(name="Rex", age=3), PetData: PetData("Rex", 3)}
+    assert answer == (expected.get(schema) if isinstance(schema, type) and schema in expected else {"name": "Rex", "age": 3})
+    assert "checks" not in model.seen[0].options
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_a_wrong_answer_is_asked_for_again_with_the_issues(call, schema):
+    model = Speaking(answers=['{"name": "Rex", "age": "old"}', GOOD])
+
+    call.invoke(model.with_structured_output(schema, method="json_schema"), "x")
+
+    told = model.seen[1].messages
+    assert [message.type for message in told] == ["human", "ai", "human"]
+    assert "age" in told[-1].text
+    assert "old" in told[1].text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_given_up_with_the_raw_answer_the_issues_and_the_usage_of_all_attempts(call, kind):
+    model = kind(answers=[AIMessage(BAD, usage_metadata=usage(10, 5, cache_read=4))])
+
+    with pytest.raises(StructuredOutputError, match="age") as caught:
+        call.invoke(model.with_structured_output(Pet, method="json_schema", max_retries=1), "x")
+
+    assert len(model.seen) == 2
+    assert caught.value.raw.text.strip() == BAD
+    assert "age" in caught.value.issues[0]
+    assert caught.value.usage["total_tokens"] == 30
+    assert caught.value.usage["input_token_details"]["cache_read"] == 8
+
+
+def test_transport_failures_and_wrong_answers_share_the_attempts_of_one_call(call):
+    model = Speaking(answers=[ModelRateLimitError("slow"), BAD, GOOD])
+
+    raw = call.invoke(model.with_structured_output(Pet, method="json_schema", include_raw=True), "x")
+
+    assert raw["parsed"] == Pet(name="Rex", age=3)
+    assert raw["raw"].response_metadata["retries"] == 2
+
+
+def test_include_raw_gives_what_could_not_be_read(call):
+    model = Speaking(answers=["no"])
+
+    raw = call.invoke(
+        model.with_structured_output(Pet, method="json_schema", include_raw=True, max_retries=1), "x"
+    )
+
+    assert raw["parsed"] is None
+    assert isinstance(raw["parsing_error"], StructuredOutputError)
+    assert raw["raw"].text.strip() == "no"
+    assert raw["raw"].response_metadata["issues"]
+    assert len(model.seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "repair"),
+    [
+        (f"```json\n{GOOD}\n```", "code fence"),
+        ('{"name": "Rex", "age": 3,}', "trailing comma"),
+        ('"{\\"name\\": \\"Rex\\", \\"age\\": 3}"', "out of a string"),
+        (f"Sure! {GOOD}", "before the JSON"),
+        ('{"name": "Rex", "age": 3, "colour": "red"}', "left out colour"),
+    ],
+)
+def test_repairs_are_recorded_and_never_silent(call, text, repair):
+    model = Speaking(answers=[text])
+
+    raw = call.invoke(model.with_structured_output(Pet, method="json_schema", include_raw=True), "x")
+
+    assert raw["parsed"] == Pet(name="Rex", age=3)
+    assert any(repair in one for one in raw["raw"].response_metadata["repairs"])
+
+
+def test_without_repair_a_fence_is_asked_for_again(call):
+    model = Speaking(answers=[f"```\n{GOOD}\n```", GOOD])
+
+    call.invoke(model.with_structured_output(Pet, method="json_schema", repair=False), "x")
+
+    assert len(model.seen) == 2
+
+
+def test_a_property_deep_inside_is_not_dropped_silently():
+    answer = OutputSchema(Owner).read({"name": "A", "pets": [{"name": "R", "age": 1, "x": 2}]})
+
+    assert answer.repairs == ["left out pets[0].x, which Owner does not have"]
+
+
+def test_a_json_schema_answer_keeps_properties_the_schema_does_not_name():
+    assert OutputSchema(JSON_PET).read({"name": "R", "age": 1, "x": 2}).value["x"] == 2
+
+
+def test_a_reference_is_followed_when_checking():
+    assert OutputSchema(JSON_PET).read({"name": "R", "age": "x"}).issues
+
+
+def test_the_native_format_is_openais_and_strict_closes_it(call):
+    model = Speaking(answers=[GOOD])
+
+    call.invoke(model.with_structured_output(Pet, method="json_schema", strict=True), "x")
+
+    sent = model.seen[0].options["response_format"]
+    assert sent["type"] == "json_schema"
+    assert sent["json_schema"]["name"] == "Pet"
+    assert sent["json_schema"]["strict"] is True
+    assert sent["json_schema"]["schema"]["additionalProperties"] is False
+
+
+def test_with_strict_a_null_stands_for_what_was_left_out(call):
+    class Lax(BaseModel):
+        name: str
+        size: int = 7
+
+    model = Speaking(answers=['{"name": "a", "size": null}'])
+
+    assert call.invoke(model.with_structured_output(Lax, method="json_schema", strict=True), "x") == Lax(name="a")
+
+
+def test_as_a_tool_the_schema_is_the_only_choice(call):
+    model = Speaking(answers=[calls(("Pet", {"name": "Rex", "age": 3}))])
+
+    call.invoke(model.with_structured_output(Pet, method="tool"), "x")
+
+    sent = model.seen[0].options
+    assert sent["tool_choice"] == {"type": "function", "function": {"name": "Pet"}}
+    assert sent["tools"][0]["function"]["parameters"]["required"] == ["name", "age"]
+
+
+def test_an_answer_in_the_text_instead_of_the_tool_is_taken_and_told(call):
+    model = Speaking(answers=[GOOD])
+
+    raw = call.invoke(model.with_structured_output(Pet, method="tool", include_raw=True), "x")
+
+    assert raw["parsed"] == Pet(name="Rex", age=3)
+    assert "the tool was not called" in raw["raw"].response_metadata["repairs"][0]
+
+
+def test_F_U01_a_tool_answer_cut_by_length_is_never_repaired(call):
+    cut = AIMessage(
+        "", invalid_tool_calls=[{"id": "1", "name": "Pet", "args": '{"name": "Rex", "age": 3', "error": "cut"}],
+        finish_reason="length",
+    )
+    model = Speaking(answers=[cut])
+
+    with pytest.raises(StructuredOutputError, match="cut off"):
+        call.invoke(model.with_structured_output(Pet, method="tool", max_retries=0), "x")
+
+
+def test_json_mode_tells_the_model_the_schema(call):
+    model = Speaking(answers=[GOOD])
+
+    call.invoke(model.with_structured_output(Pet, method="json_mode"), "x")
+
+    assert model.seen[0].options == {"response_format": {"type": "json_object"}}
+    assert '"age"' in model.seen[0].messages[0].text
+
+
+@pytest.mark.parametrize(
+    ("profile", "has_tools", "method"),
+    [
+        ({"structured_output": True}, False, "json_schema"),
+        ({"structured_output": True, "structured_output_with_tools": False}, True, "tool"),
+        ({"tool_calling": True}, False, "tool"),
+        ({"tool_calling": False}, False, "json_mode"),
+        (None, False, "tool"),
+    ],
+)
+def test_auto_chooses_by_what_the_model_can_do(profile, has_tools, method):
+    assert chosen_method("auto", profile, has_tools=has_tools) == method
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "said"),
+    [
+        (Pet, {"method": "magic"}, "method='magic'"),
+        (Pet, {"tools": [Owner]}, "include_raw=True"),
+        (Pet, {"max_retries": -1}, "max_retries"),
+        ("Pet", {}, "is no schema"),
+        ({}, {}, "empty dict"),
+        ({"type": "web_search"}, {}, "tool of the provider"),
+        (Pet, {"tools": [Pet], "include_raw": True, "method": "tool"}, "both named"),
+    ],
+)
+def test_what_cannot_be_asked_for_says_so_at_once(schema, options, said):
+    with pytest.raises(UsageError, match=said):
+        Speaking(answers=["x"]).with_structured_output(schema, **options)
+
+
+def test_beside_tools_the_model_may_call_one_or_answer(call):
+    model = Speaking(answers=[calls(("Owner", {"name": "A"})), calls(("Pet", {"name": "Rex", "age": 3}))])
+    structured = model.with_structured_output(Pet, tools=[Owner], include_raw=True)
+
+    first, second = call.invoke(structured, "x"), call.invoke(structured, "x")
+
+    assert first["parsed"] is None
+    assert first["parsing_error"] is None
+    assert first["raw"].tool_calls[0]["name"] == "Owner"
+    assert second["parsed"] == Pet(name="Rex", age=3)
+    assert model.seen[0].options["tool_choice"] == "required"
+
+
+def test_a_refusal_is_an_issue(call):
+    model = Speaking(answers=[AIMessage("I will not.", finish_reason="refusal")])
+
+    with pytest.raises(StructuredOutputError, match="refused"):
+        call.invoke(model.with_structured_output(Pet, method="json_schema", max_retries=0), "x")
+
+
+def test_a_stream_gives_partial_objects_and_the_checked_one_last(call):
+    model = Speaking(answers=['{"name": "Rex of Ham", "age": 3}'])
+
+    dicts = call.stream(model.with_structured_output(PetDict, method="json_schema"), "x")
+    pets = call.stream(model.with_structured_output(Pet, method="json_schema"), "x")
+
+    assert {"name": "Rex of "} in dicts
+    assert dicts[-1] == {"name": "Rex of Ham", "age": 3}
+    assert all(isinstance(pet, Pet) for pet in pets)
+    assert pets[0].age is None
+    assert pets[-1] == Pet(name="Rex of Ham", age=3)
+    assert type(pets[-1]) is Pet
+
+
+def test_nested_models_are_partial_too(call):
+    model = Speaking(answers=['{"name": "A", "pets": [{"name": "R", "age": 1}, {"name": "S", "age": 2}]}'])
+
+    owners = call.stream(model.with_structured_output(Owner, method="json_schema"), "x")
+
+    assert any(owner.pets and owner.pets[0].age is None for owner in owners)
+    assert owners[-1].pets[1] == Pet(name="S", age=2)
+
+
+def test_a_streamed_tool_call_gives_partial_objects(call):
+    model = Speaking(answers=[calls(("Pet", {"name": "Rex", "age": 3}))])
+
+    pets = call.stream(model.with_structured_output(Pet, method="tool"), "x")
+
+    assert pets[-1] == Pet(name="Rex", age=3)
+
+
+def test_a_stream_that_does_not_fit_begins_again_and_ends_right(call):
+    model = Speaking(answers=['{"name": "Wrong one", "age": -3}', GOOD])
+
+    pets = call.stream(model.with_structured_output(JSON_PET, method="json_schema"), "x")
+
+    assert {"name": "Wrong "} in pets
+    assert pets[-1] == {"name": "Rex", "age": 3}
+    assert "minimum" in model.seen[1].messages[-1].text or "age" in model.seen[1].messages[-1].text
+
+
+def test_include_raw_streams_the_raw_pieces_and_ends_with_the_object(call):
+    model = Speaking(answers=[GOOD])
+
+    pieces = call.stream(model.with_structured_output(Pet, method="json_schema", include_raw=True), "x")
+
+    whole = pieces[0]
+    for piece in pieces[1:]:
+        whole = whole + piece
+    assert whole["raw"].text.strip() == GOOD
+    assert whole["parsed"] == Pet(name="Rex", age=3)
+    assert whole["parsing_error"] is None
+
+
+def test_partial_objects_cost_linear_work():
+    import time
+
+    def cost(size):
+        text = '{"name": "' + "word " * size + '", "age": 3}'
+        model = Speaking(answers=[text])
+        structured = model.with_structured_output(JSON_PET, method="json_schema")
+        begin = time.perf_counter()
+        for _ in structured.stream("x"):
+            pass
+        return time.perf_counter() - begin
+
+    cost(200)
+    assert min(cost(4000) for _ in range(3)) < 6 * min(cost(2000) for _ in range(3))
+
+
+def test_traces_show_the_model_and_the_parser_in_a_sequence(call):
+    recorder = Recorder()
+    model = Speaking(answers=[GOOD])
+
+    call.invoke(model.with_structured_output(Pet, method="json_schema"), "x", {"callbacks": [recorder]})
+
+    assert recorder.names() == ["RunnableSequence", "StructuredParser"]
+
+
+def test_a_batch_reads_each_answer_by_itself(call):
+    model = Speaking(answers=[lambda request: f'{{"name": "{request.messages[0].text}", "age": 1}}'])
+
+    pets = call.batch(model.with_structured_output(Pet, method="json_schema"), ["a", "b", "c"])
+
+    assert [pet.name.strip() for pet in pets] == ["a", "b", "c"]
