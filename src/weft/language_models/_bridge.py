@@ -13,6 +13,7 @@ from weft.outputs import ChatGenerationChunk
 from weft.protocol.events import Event
 from weft.protocol.writer import EventWriter
 
+SLICE_KEYS = frozenset({"type", "id", "name", "args", "index"})
 CLIENT_CALLS = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
 
 
@@ -45,11 +46,24 @@ class ChunkBridge:
         slices = getattr(message, "tool_call_chunks", None) or []
         if type(message.content) is str and not slices and not message.additional_kwargs:
             return self._said(message.content)
+        is_bare = not message.content and not message.additional_kwargs
+        if is_bare and self._writer.is_started and all(one.keys() <= SLICE_KEYS for one in slices):
+            return self._called(slices)
         events: list[Event] = []
         for block in _blocks_of(message, slices):
             if not self._writer.is_started:
                 events += self._writer.start(self._id)
             events += self._writer.block(block, key=block.get("index"))
+        return events
+
+    def _called(self, slices: list[Any]) -> list[Event]:
+        """Say slices of calls that come alone, as most do."""
+        events: list[Event] = []
+        for one in slices:
+            said = self._writer.tool_call(
+                one.get("index"), id=one.get("id"), name=one.get("name"), args=one.get("args")
+            )
+            events = events + said if events else said
         return events
 
     def _said(self, text: str) -> list[Event]:

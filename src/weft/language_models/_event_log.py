@@ -6,7 +6,7 @@ the event dicts are made anew for every reader, so that a reader who changes an 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from weft.protocol.events import DELTA_FIELDS, Event
@@ -53,6 +53,34 @@ class EventLog:
     def cursor(self) -> EventCursor:
         """Make a reader that begins at the first event."""
         return EventCursor(self._entries)
+
+    def read(self, more: Callable[[], bool]) -> Iterator[Event]:
+        """Give every event, asking for `more` at the end of what is there until there is none."""
+        entries, position, is_over = self._entries, 0, False
+        while True:
+            if position == len(entries):
+                if is_over:
+                    return
+                is_over = not more()
+                continue
+            entry = entries[position]
+            position += 1
+            if type(entry) is not _Slices:
+                yield cast("Event", copy_json(entry))
+                continue
+            index, kind, field, parts = entry.index, entry.kind, entry.field, entry.parts
+            place = 0
+            while True:
+                if place < len(parts):
+                    delta = {"type": kind, field: parts[place]}
+                    place += 1
+                    yield cast(
+                        "Event", {"event": "content-block-delta", "index": index, "delta": delta}
+                    )
+                elif is_over or position < len(entries):
+                    break
+                else:
+                    is_over = not more()
 
 
 class EventCursor:

@@ -114,16 +114,7 @@ class ChatModelStream(StreamState):
         return True
 
     def __iter__(self) -> Iterator[Event]:
-        cursor = self._log.cursor()
-        take, more = cursor.take, self._more
-        while True:
-            event = take()
-            if event is not None:
-                yield event
-            elif not more():
-                break
-        for event in cursor:
-            yield event
+        yield from self._log.read(self._more)
         if self._failure is not None:
             raise self._failure.again()
 
