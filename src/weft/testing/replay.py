@@ -27,7 +27,9 @@ from weft.transports.base import Request, Response, Transport
 
 __all__ = ["RecordingTransport", "ReplayTransport"]
 
-SECRET = re.compile(r"key|token|secret|auth|cookie|password|signature|organization|project", re.IGNORECASE)
+SECRET = re.compile(
+    r"key|token|secret|auth|cookie|password|signature|organization|project", re.IGNORECASE
+)
 SECRET_IN_QUERY = re.compile(r"([?&][^=&]*(?:key|token|secret|sig)[^=&]*=)[^&#]*", re.IGNORECASE)
 HIDDEN = "***"
 FRAMING = frozenset({"content-encoding", "content-length", "transfer-encoding", "connection"})
@@ -48,9 +50,7 @@ class RecordingTransport:
         self.inner = inner
         self.path = Path(path)
 
-    def open(
-        self, request: Request, *, blocking: bool
-    ) -> AbstractAsyncContextManager[Response]:
+    def open(self, request: Request, *, blocking: bool) -> AbstractAsyncContextManager[Response]:
         """Send a request and record what comes of it."""
         return _RecordedOpening(self, request, blocking=blocking)
 
@@ -162,9 +162,7 @@ class ReplayTransport:
         self._lines = [_line(text, self.path) for text in _read(self.path)]
         self._used: set[int] = set()
 
-    def open(
-        self, request: Request, *, blocking: bool
-    ) -> AbstractAsyncContextManager[Response]:
+    def open(self, request: Request, *, blocking: bool) -> AbstractAsyncContextManager[Response]:
         """Answer a request from the recording."""
         return Opening(request, lambda: self._begin(request, blocking=blocking))
 
@@ -192,15 +190,24 @@ class ReplayTransport:
                 f"{self.path}: this request was recorded {len(same)} time(s) and is asked for once more: "
                 "record it again, or pass repeat=True"
             )
-        raise UsageError(f"{self.path}: no recording answers this request.\n{self._difference(wanted)}")
+        raise UsageError(
+            f"{self.path}: no recording answers this request.\n{self._difference(wanted)}"
+        )
 
     def _difference(self, wanted: str) -> str:
         known = [_matched_on(line["request"]) for line in self._lines]
         if not known:
             return "The file holds no recordings."
-        nearest = max(known, key=lambda one: difflib.SequenceMatcher(None, one, wanted).quick_ratio())
+        nearest = max(
+            known, key=lambda one: difflib.SequenceMatcher(None, one, wanted).quick_ratio()
+        )
         lines = difflib.unified_diff(
-            nearest.splitlines(), wanted.splitlines(), "nearest recording", "this request", lineterm="", n=2
+            nearest.splitlines(),
+            wanted.splitlines(),
+            "nearest recording",
+            "this request",
+            lineterm="",
+            n=2,
         )
         return "\n".join(lines)
 
@@ -275,7 +282,11 @@ def _bytes_from_json(data: str | dict[str, str]) -> bytes:
 
 
 def _error_to_json(error: WeftError) -> dict[str, Any]:
-    return {"type": type(error).__name__, "message": str(error), "phase": getattr(error, "phase", None)}
+    return {
+        "type": type(error).__name__,
+        "message": str(error),
+        "phase": getattr(error, "phase", None),
+    }
 
 
 def _error_from_json(recorded: Mapping[str, Any]) -> WeftError:
