@@ -98,3 +98,14 @@ def usage(given: int, said: int, **details: int) -> dict[str, Any]:
         "total_tokens": given + said,
     }
     return {**counted, "input_token_details": details} if details else counted
+
+
+def read(stream: Any) -> tuple[list[Any], Exception | None]:
+    """Read a stream to its end: what it gave, and the error it ended in."""
+    given: list[Any] = []
+    try:
+        for item in stream:
+            given.append(item)  # noqa: PERF402  what came before an error counts
+    except Exception as error:  # noqa: BLE001
+        return given, error
+    return given, None

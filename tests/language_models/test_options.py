@@ -40,7 +40,11 @@ def test_anthropic_says_in_the_choice_that_calls_are_not_parallel():
 
 
 def test_a_choice_among_some_tools_keeps_their_names():
-    given = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "a"}]}
+    given = {
+        "type": "allowed_tools",
+        "mode": "required",
+        "tools": [{"type": "function", "name": "a"}],
+    }
 
     choice = read_tool_choice(given)
 
@@ -67,7 +71,9 @@ def test_nested_options_merge_and_nothing_given_is_changed():
 
 
 def test_model_options_lie_under_those_of_the_call_and_unknown_keys_reach_the_provider(call):
-    model = Speaking(answers=["hi"], model_options={"top_p": 0.1, "extra": {"a": 1, "b": 1}, "stop": "X"})
+    model = Speaking(
+        answers=["hi"], model_options={"top_p": 0.1, "extra": {"a": 1, "b": 1}, "stop": "X"}
+    )
 
     call.invoke(model, "x", top_p=0.9, extra={"b": 2}, brand_new=True)
 

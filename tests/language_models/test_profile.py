@@ -25,7 +25,11 @@ def acme(monkeypatch):
 
 
 def test_a_vendor_is_rows_in_a_table_the_longer_name_over_the_shorter(acme):
-    assert Acme().profile == {"tool_calling": True, "max_input_tokens": 1000, "structured_output": True}
+    assert Acme().profile == {
+        "tool_calling": True,
+        "max_input_tokens": 1000,
+        "structured_output": True,
+    }
     assert Acme(model="other").profile == {"tool_calling": True}
     assert find_profile("nobody", "x") is None
     assert set(known_profiles("acme")) == {"", "anvil", "anvil-1"}
@@ -39,7 +43,9 @@ def test_a_profile_that_is_given_wins(acme):
 def test_a_request_longer_than_the_window_raises_before_anything_is_sent(call, acme):
     model = Acme(answers=["hi"])
 
-    with pytest.raises(ContextOverflowError, match=r"acme:anvil-1: the request is about \d+ tokens") as caught:
+    with pytest.raises(
+        ContextOverflowError, match=r"acme:anvil-1: the request is about \d+ tokens"
+    ) as caught:
         call.invoke(model, "word " * 2000)
 
     assert model.seen == []
@@ -48,7 +54,12 @@ def test_a_request_longer_than_the_window_raises_before_anything_is_sent(call, a
 
 def test_the_oldest_messages_are_left_out_where_asked_for(call):
     model = Speaking(answers=["hi"], max_input_tokens=60, on_overflow="trim")
-    history = [SystemMessage("be brief"), HumanMessage("word " * 100), AIMessage("well"), HumanMessage("and?")]
+    history = [
+        SystemMessage("be brief"),
+        HumanMessage("word " * 100),
+        AIMessage("well"),
+        HumanMessage("and?"),
+    ]
 
     answer = call.invoke(model, history)
 
@@ -66,9 +77,9 @@ def test_a_last_message_that_is_too_long_is_not_left_out(call):
 
 def test_counting_says_whether_it_is_exact():
     guessed = Speaking(answers=["hi"]).count_tokens([HumanMessage("12345678")])
-    counted = Speaking(answers=["hi"], custom_get_token_ids=lambda text: [0] * len(text)).count_tokens(
-        [HumanMessage("12345678")]
-    )
+    counted = Speaking(
+        answers=["hi"], custom_get_token_ids=lambda text: [0] * len(text)
+    ).count_tokens([HumanMessage("12345678")])
 
     assert guessed == TokenCount(guessed.n, False)
     assert counted.exact

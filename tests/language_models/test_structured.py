@@ -63,7 +63,9 @@ def said(method, text):
 def test_the_answer_is_an_object_of_the_schema(call, method, kind):
     model = kind(answers=[said(method, GOOD)])
 
-    assert call.invoke(model.with_structured_output(Pet, method=method), "x") == Pet(name="Rex", age=3)
+    assert call.invoke(model.with_structured_output(Pet, method=method), "x") == Pet(
+        name="Rex", age=3
+    )
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
@@ -74,7 +76,11 @@ def test_every_kind_of_schema_is_read_and_checked(call, schema):
     answer = call.invoke(structured, "x")
 
     expected = {Pet: Pet(name="Rex", age=3), PetData: PetData("Rex", 3)}
-    assert answer == (expected.get(schema) if isinstance(schema, type) and schema in expected else {"name": "Rex", "age": 3})
+    assert answer == (
+        expected.get(schema)
+        if isinstance(schema, type) and schema in expected
+        else {"name": "Rex", "age": 3}
+    )
     assert "checks" not in model.seen[0].options
 
 
@@ -107,7 +113,9 @@ def test_it_is_given_up_with_the_raw_answer_the_issues_and_the_usage_of_all_atte
 def test_transport_failures_and_wrong_answers_share_the_attempts_of_one_call(call):
     model = Speaking(answers=[ModelRateLimitError("slow"), BAD, GOOD])
 
-    raw = call.invoke(model.with_structured_output(Pet, method="json_schema", include_raw=True), "x")
+    raw = call.invoke(
+        model.with_structured_output(Pet, method="json_schema", include_raw=True), "x"
+    )
 
     assert raw["parsed"] == Pet(name="Rex", age=3)
     assert raw["raw"].response_metadata["retries"] == 2
@@ -117,7 +125,8 @@ def test_include_raw_gives_what_could_not_be_read(call):
     model = Speaking(answers=["no"])
 
     raw = call.invoke(
-        model.with_structured_output(Pet, method="json_schema", include_raw=True, max_retries=1), "x"
+        model.with_structured_output(Pet, method="json_schema", include_raw=True, max_retries=1),
+        "x",
     )
 
     assert raw["parsed"] is None
@@ -140,7 +149,9 @@ def test_include_raw_gives_what_could_not_be_read(call):
 def test_repairs_are_recorded_and_never_silent(call, text, repair):
     model = Speaking(answers=[text])
 
-    raw = call.invoke(model.with_structured_output(Pet, method="json_schema", include_raw=True), "x")
+    raw = call.invoke(
+        model.with_structured_output(Pet, method="json_schema", include_raw=True), "x"
+    )
 
     assert raw["parsed"] == Pet(name="Rex", age=3)
     assert any(repair in one for one in raw["raw"].response_metadata["repairs"])
@@ -187,7 +198,9 @@ def test_with_strict_a_null_stands_for_what_was_left_out(call):
 
     model = Speaking(answers=['{"name": "a", "size": null}'])
 
-    assert call.invoke(model.with_structured_output(Lax, method="json_schema", strict=True), "x") == Lax(name="a")
+    assert call.invoke(
+        model.with_structured_output(Lax, method="json_schema", strict=True), "x"
+    ) == Lax(name="a")
 
 
 def test_as_a_tool_the_schema_is_the_only_choice(call):
@@ -211,7 +224,10 @@ def test_an_answer_in_the_text_instead_of_the_tool_is_taken_and_told(call):
 
 def test_F_U01_a_tool_answer_cut_by_length_is_never_repaired(call):
     cut = AIMessage(
-        "", invalid_tool_calls=[{"id": "1", "name": "Pet", "args": '{"name": "Rex", "age": 3', "error": "cut"}],
+        "",
+        invalid_tool_calls=[
+            {"id": "1", "name": "Pet", "args": '{"name": "Rex", "age": 3', "error": "cut"}
+        ],
         finish_reason="length",
     )
     model = Speaking(answers=[cut])
@@ -261,7 +277,9 @@ def test_what_cannot_be_asked_for_says_so_at_once(schema, options, said):
 
 
 def test_beside_tools_the_model_may_call_one_or_answer(call):
-    model = Speaking(answers=[calls(("Owner", {"name": "A"})), calls(("Pet", {"name": "Rex", "age": 3}))])
+    model = Speaking(
+        answers=[calls(("Owner", {"name": "A"})), calls(("Pet", {"name": "Rex", "age": 3}))]
+    )
     structured = model.with_structured_output(Pet, tools=[Owner], include_raw=True)
 
     first, second = call.invoke(structured, "x"), call.invoke(structured, "x")
@@ -295,7 +313,9 @@ def test_a_stream_gives_partial_objects_and_the_checked_one_last(call):
 
 
 def test_nested_models_are_partial_too(call):
-    model = Speaking(answers=['{"name": "A", "pets": [{"name": "R", "age": 1}, {"name": "S", "age": 2}]}'])
+    model = Speaking(
+        answers=['{"name": "A", "pets": [{"name": "R", "age": 1}, {"name": "S", "age": 2}]}']
+    )
 
     owners = call.stream(model.with_structured_output(Owner, method="json_schema"), "x")
 
@@ -324,7 +344,9 @@ def test_a_stream_that_does_not_fit_begins_again_and_ends_right(call):
 def test_include_raw_streams_the_raw_pieces_and_ends_with_the_object(call):
     model = Speaking(answers=[GOOD])
 
-    pieces = call.stream(model.with_structured_output(Pet, method="json_schema", include_raw=True), "x")
+    pieces = call.stream(
+        model.with_structured_output(Pet, method="json_schema", include_raw=True), "x"
+    )
 
     whole = pieces[0]
     for piece in pieces[1:]:
@@ -354,13 +376,17 @@ def test_traces_show_the_model_and_the_parser_in_a_sequence(call):
     recorder = Recorder()
     model = Speaking(answers=[GOOD])
 
-    call.invoke(model.with_structured_output(Pet, method="json_schema"), "x", {"callbacks": [recorder]})
+    call.invoke(
+        model.with_structured_output(Pet, method="json_schema"), "x", {"callbacks": [recorder]}
+    )
 
     assert recorder.names() == ["RunnableSequence", "StructuredParser"]
 
 
 def test_a_batch_reads_each_answer_by_itself(call):
-    model = Speaking(answers=[lambda request: f'{{"name": "{request.messages[0].text}", "age": 1}}'])
+    model = Speaking(
+        answers=[lambda request: f'{{"name": "{request.messages[0].text}", "age": 1}}']
+    )
 
     pets = call.batch(model.with_structured_output(Pet, method="json_schema"), ["a", "b", "c"])
 

@@ -41,7 +41,11 @@ class Duck:
     args_schema: type[BaseModel] = Weather
 
 
-ANTHROPIC = {"name": "clock", "description": "d", "input_schema": {"type": "object", "properties": {}}}
+ANTHROPIC = {
+    "name": "clock",
+    "description": "d",
+    "input_schema": {"type": "object", "properties": {}},
+}
 OPENAI = {"type": "function", "function": {"name": "plain", "parameters": {"type": "object"}}}
 SCHEMA = {"title": "Json", "type": "object", "properties": {"a": {"type": "integer"}}}
 SERVER = {"type": "web_search_20250305", "name": "web_search"}
@@ -160,9 +164,7 @@ def test_a_call_that_does_not_fit_is_asked_for_again_with_what_was_wrong(call, k
 def test_required_with_no_call_is_asked_for_again(call, kind):
     model = kind(answers=["I would rather not.", calls(("search", {"query": "a"}))])
 
-    answer = call.invoke(
-        model.bind_tools([search], tool_choice="required", validate="retry"), "go"
-    )
+    answer = call.invoke(model.bind_tools([search], tool_choice="required", validate="retry"), "go")
 
     assert answer.tool_calls
     assert "must call a tool" in model.seen[1].messages[-1].text

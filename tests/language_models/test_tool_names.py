@@ -47,7 +47,10 @@ def test_tools_choice_history_and_answers_are_encoded_and_decoded(call):
     answer = call.invoke(bound, history)
 
     sent = model.seen[0]
-    assert [one["function"]["name"] for one in sent.options["tools"]] == ["files_read_2", "files_read"]
+    assert [one["function"]["name"] for one in sent.options["tools"]] == [
+        "files_read_2",
+        "files_read",
+    ]
     assert sent.options["tool_choice"]["function"]["name"] == "files_read_2"
     assert sent.messages[1].tool_calls[0]["name"] == "files_read_2"
     assert sent.messages[2].name == "files_read_2"

@@ -170,7 +170,8 @@ def test_scopes_reach_runnables_threads_and_tasks(call):
 def test_cost_is_counted_by_the_prices_of_the_profile(call):
     prices = {"input": 1_000_000.0, "output": 2_000_000.0, "cache_read": 100_000.0}
     model = Speaking(
-        answers=[AIMessage("hi", usage_metadata=usage(10, 1, cache_read=5))], profile={"prices": prices}
+        answers=[AIMessage("hi", usage_metadata=usage(10, 1, cache_read=5))],
+        profile={"prices": prices},
     )
 
     with usage_scope(Limits(cost=100)) as spent:

@@ -20,7 +20,15 @@ from weft.messages import AIMessage, BaseMessage
 if TYPE_CHECKING:
     from weft.language_models.files import FileResolver
 
-__all__ = ["OFF", "OutputFileType", "deliver_files", "media_type", "names_files", "origin", "resolve_messages"]
+__all__ = [
+    "OFF",
+    "OutputFileType",
+    "deliver_files",
+    "media_type",
+    "names_files",
+    "origin",
+    "resolve_messages",
+]
 
 OutputFileType = Literal["local", "file", "url"]
 MEDIA: Final = frozenset({"image", "audio", "video", "file", "text-plain"})
@@ -60,7 +68,9 @@ def names_files(messages: Sequence[BaseMessage]) -> bool:
     for message in messages:
         if type(message.content) is list:
             for block in message.content:
-                if type(block) is dict and ("path" in block or str(block.get("url", "")).startswith("file:")):
+                if type(block) is dict and (
+                    "path" in block or str(block.get("url", "")).startswith("file:")
+                ):
                     return True
     return False
 

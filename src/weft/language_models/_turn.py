@@ -240,7 +240,9 @@ class Turn:
             self.builder.feed(event)
             yield event
 
-    async def _attempts(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+    async def _attempts(  # noqa: C901  one body, because each generator layer costs every delta
+        self, request: ChatRequest
+    ) -> AsyncGenerator[Event, None]:
         """Ask until an answer comes, or an error that may not be tried again; fold what passes."""
         care = self.care
         while True:
@@ -313,7 +315,9 @@ class Turn:
     def _goes_on(self, error: Exception, *, is_delivered: bool) -> bool:
         """Whether the attempt that failed is followed by another."""
         if self.care is None:
-            return not is_delivered and self.model._retry_policy.allows(error, self.attempts)
+            policy = self.model._retry_policy
+            may_begin = not is_delivered or policy.on_partial == "reset"
+            return may_begin and policy.allows(error, self.attempts)
         if is_delivered and not self.care.may_reset(error):
             return False
         return self.care.retries(error, self.attempts)

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, SkipValidation
 
 from weft._config import RunnableConfig
 from weft._drive import drive
@@ -64,7 +64,10 @@ class BaseChatModel(ManagedModel, ABC):
     """True: stream methods give the whole answer at once. "tool_calling": only when tools are given."""
     output_version: str | None = Field(default=None)
     """Shape of `content`: "v0" (text as a string where nothing is lost) or "v1" (always content blocks)."""
-    retry_on_error: RetryPolicy | bool | int | Params = Field(default=True, exclude=True)
+    # As it was given: validation would make a policy of any dict, and drop the keys it does not know.
+    retry_on_error: SkipValidation[RetryPolicy | bool | int | Params] = Field(
+        default=True, exclude=True
+    )
     """Whether and how a failed request is tried again before anything was delivered."""
 
     _kind: ClassVar[Any] = "llm"

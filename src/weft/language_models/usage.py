@@ -322,4 +322,4 @@ class Spending:
 
 
 def _shown(number: float) -> str:
-    return f"{number:g}" if isinstance(number, float) else str(number)
+    return f"{number:g}" if number % 1 else str(int(number))

@@ -1,0 +1,392 @@
+from __future__ import annotations
+
+import base64
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.language_models.scripted import Speaking
+from weft._drive import drive
+from weft._io import BLOCKING
+from weft.exceptions import LimitExceededError, SecurityError, UsageError
+from weft.language_models import FileResolver
+from weft.language_models._addresses import check_address
+from weft.messages import AIMessage, HumanMessage
+from weft.transports import Request
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
+
+
+def asking(**block):
+    return [HumanMessage([{"type": "text", "text": "what is it?"}, {"type": "image", **block}])]
+
+
+def sent_block(model):
+    return model.seen[0].messages[0].content[1]
+
+
+# -- paths
+
+
+@pytest.fixture
+def uploads(tmp_path):
+    folder = tmp_path / "uploads"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "cat.png").write_bytes(PNG)
+    (folder / "deep" / "dog.jpg").write_bytes(b"\xff\xd8\xff...")
+    (tmp_path / "secret.txt").write_text("secret")
+    return folder
+
+
+def test_a_file_under_an_allowed_folder_is_sent_as_bytes_with_its_media_type(call, uploads):
+    model = Speaking(answers=["a cat"], file_resolver=FileResolver(allow_dirs=[uploads]))
+    given = asking(path="cat.png")
+
+    call.invoke(model, given)
+
+    assert sent_block(model) == {
+        "type": "image",
+        "base64": base64.b64encode(PNG).decode(),
+        "mime_type": "image/png",
+    }
+    assert given[0].content[1] == {"type": "image", "path": "cat.png"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["deep/dog.jpg", "./deep/./dog.jpg", "{root}/deep/dog.jpg", "file://{root}/deep/dog.jpg"],
+)
+def test_paths_below_the_folder_are_found(call, uploads, name):
+    model = Speaking(answers=["a dog"], file_resolver=FileResolver(allow_dirs=[uploads]))
+    key = "url" if name.startswith("file:") else "path"
+
+    call.invoke(model, asking(**{key: name.format(root=uploads)}))
+
+    assert sent_block(model)["mime_type"] == "image/jpeg"
+
+
+def test_reading_a_path_is_off(call, uploads):
+    model = Speaking(answers=["x"])
+
+    for block in ({"path": str(uploads / "cat.png")}, {"url": f"file://{uploads}/cat.png"}):
+        with pytest.raises(SecurityError, match="file_resolver=FileResolver"):
+            call.invoke(model, asking(**block))
+
+    assert model.seen == []
+
+
+HOSTILE = [
+    "../secret.txt", "deep/../../secret.txt", "/etc/passwd", "{root}/../secret.txt", "..", "a/..", "\0",
+    "cat.png\0.jpg", "~/x", "//etc/passwd", "..\\secret.txt", "C:\\x", "link", "linked/secret.txt", "pipe", "", "deep", "/dev/zero",
+    "{root}2/x", "deep/dog.jpg/x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_F_P03_nothing_outside_the_folder_is_opened(uploads, name):
+    (uploads / "link").symlink_to(uploads.parent / "secret.txt")
+    (uploads / "linked").symlink_to(uploads.parent)
+    os.mkfifo(uploads / "pipe")
+    resolver = FileResolver(allow_dirs=[uploads])
+    opened = []
+    watch = [True]
+
+    def hook(event, arguments):
+        if watch and event == "open" and isinstance(arguments[0], str) and "secret" in arguments[0]:
+            opened.append(arguments[0])
+
+    sys.addaudithook(hook)
+    with pytest.raises(SecurityError):
+        drive(resolver.read(name.format(root=uploads), BLOCKING))
+    watch.clear()
+
+    assert opened == []
+
+
+def test_a_file_that_is_not_there_is_no_security_matter(uploads):
+    with pytest.raises(UsageError, match="no file"):
+        drive(FileResolver(allow_dirs=[uploads]).read("none.png", BLOCKING))
+
+
+def test_a_large_file_is_refused(uploads):
+    with pytest.raises(LimitExceededError, match="larger than the 10 bytes"):
+        drive(FileResolver(allow_dirs=[uploads], max_bytes=10).read("cat.png", BLOCKING))
+
+
+# -- URLs
+
+
+class Web:
+    """A transport that answers by URL, and remembers to which address it was asked to connect."""
+
+    def __init__(self, pages):
+        self.pages = pages
+        self.asked: list[Request] = []
+
+    def open(self, request, *, blocking):
+        self.asked.append(request)
+        return Page(*self.pages[request.url])
+
+    def close(self): ...
+
+
+class Page:
+    def __init__(self, status, headers, body=b""):
+        self.status, self.headers, self._body = status, headers, body
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        return None
+
+    async def read(self, limit=None):
+        return self._body
+
+
+PUBLIC = "93.184.216.34"
+
+
+def resolver(pages=None, addresses=(PUBLIC,), **options):
+    web = Web(pages or {})
+    looked = []
+
+    def look_up(host, port):
+        looked.append(host)
+        return addresses(host) if callable(addresses) else list(addresses)
+
+    made = FileResolver(
+        **{"allow_hosts": ["*.shop.test", "*"], "look_up": look_up, "transport": web, **options}
+    )
+    return made, web, looked
+
+
+def test_a_url_is_left_to_the_provider_unless_asked_for(call):
+    model = Speaking(answers=["x"])
+
+    call.invoke(model, asking(url="https://img.shop.test/cat.png"))
+
+    assert sent_block(model)["url"] == "https://img.shop.test/cat.png"
+
+
+def test_fetching_is_off_for_a_model_that_takes_no_urls(call):
+    model = Speaking(answers=["x"], profile={"image_url_inputs": False})
+
+    with pytest.raises(SecurityError, match="allow_hosts"):
+        call.invoke(model, asking(url="https://img.shop.test/cat.png"))
+
+
+def test_an_allowed_url_is_fetched_from_the_address_that_was_checked(call):
+    url = "https://img.shop.test/cat"
+    made, web, _ = resolver({url: (200, {"content-type": "image/webp; q=1"}, PNG)})
+    model = Speaking(answers=["x"], profile={"image_url_inputs": False}, file_resolver=made)
+
+    call.invoke(model, asking(url=url))
+
+    assert sent_block(model) == {
+        "type": "image", "base64": base64.b64encode(PNG).decode(), "mime_type": "image/webp",
+    }  # fmt: skip
+    assert web.asked[0].address == PUBLIC
+    assert web.asked[0].url == url
+
+
+def test_a_media_type_that_was_given_is_kept(call):
+    url = "https://img.shop.test/cat"
+    made, _, _ = resolver({url: (200, {"content-type": "text/plain"}, PNG)}, inline_urls=True)
+    model = Speaking(answers=["x"], file_resolver=made)
+
+    call.invoke(model, asking(url=url, mime_type="image/png", detail="high"))
+
+    assert sent_block(model)["mime_type"] == "image/png"
+    assert sent_block(model)["detail"] == "high"
+
+
+def test_F_P04_every_redirect_is_checked_anew():
+    start, inside = "https://a.shop.test/x", "https://b.shop.test/y"
+    pages = {start: (302, {"location": inside}), inside: (200, {}, PNG)}
+    made, web, _ = resolver(pages, lambda host: [PUBLIC] if host.startswith("a.") else ["10.0.0.5"])
+
+    with pytest.raises(SecurityError, match=r"10\.0\.0\.5"):
+        drive(made.fetch(start, BLOCKING))
+
+    assert [one.url for one in web.asked] == [start]
+
+
+@pytest.mark.parametrize(
+    "target", ["http://a.shop.test/", "file:///etc/passwd", "gopher://x/", "//evil.test@10.0.0.1/"]
+)
+def test_F_P04_a_redirect_to_another_scheme_or_host_is_refused(target):
+    start = "https://a.shop.test/x"
+    made, web, _ = resolver({start: (301, {"location": target})}, allow_hosts=["*.shop.test"])
+
+    with pytest.raises(SecurityError):
+        drive(made.fetch(start, BLOCKING))
+
+    assert len(web.asked) == 1
+
+
+def test_endless_redirects_end():
+    start = "https://a.shop.test/x"
+    made, web, _ = resolver({start: (302, {"location": start})})
+
+    with pytest.raises(SecurityError, match="redirects more than"):
+        drive(made.fetch(start, BLOCKING))
+
+    assert len(web.asked) == 6
+
+
+def test_F_P04_a_name_with_one_private_address_among_public_ones_is_refused():
+    made, web, _ = resolver({}, [PUBLIC, "127.0.0.1"])
+
+    with pytest.raises(SecurityError):
+        drive(made.fetch("https://a.shop.test/", BLOCKING))
+
+    assert web.asked == []
+
+
+def test_F_P04_rebinding_does_not_help_because_the_name_is_looked_up_once():
+    url = "https://a.shop.test/x"
+    made, web, looked = resolver({url: (200, {}, PNG)})
+
+    drive(made.fetch(url, BLOCKING))
+
+    assert looked == ["a.shop.test"]
+    assert web.asked[0].address == PUBLIC
+
+
+HOSTS = [
+    "127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0", "0.0.0.0",
+    "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376",
+    "100.64.0.1", "192.0.0.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "localhost", "LOCALHOST",
+    "foo.localhost", "localhost.", "metadata.google.internal", "printer.local", "[::1]", "[::]", "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]", "[::127.0.0.1]", "[fe80::1]", "[fc00::1]", "[fd00::1]", "[ff02::1]", "[64:ff9b::7f00:1]",
+    "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", "[2002:a9fe:a9fe::]", "[2001:db8::1]", "[100::1]", "[fec0::1]",
+    "1.1.1.1.", "127.0.0.1.", "127.0.0.01", "0x7f.0x0.0x0.0x1", "00000177.0.0.1", "127.000.000.001", "93.184.216.34",
+    "%31%32%37.0.0.1", "a_b..c", "-", "①②⑦.⓪.⓪.①", "127。0。0。1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_F_P04_no_spelling_of_an_address_is_connected_to(host):
+    spoken = host.strip("[]").split("%")[0]
+    made, web, _ = resolver({}, ["127.0.0.1"] if ":" not in spoken else [spoken])
+
+    with pytest.raises(SecurityError):
+        drive(made.fetch(f"https://{host}/x", BLOCKING))
+
+    assert web.asked == []
+
+
+ADDRESSES = [
+    "127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.255.0.1", "172.16.0.1", "172.31.255.255", "192.168.0.1",
+    "169.254.169.254", "100.64.0.1", "100.127.255.255", "192.0.0.8", "192.0.2.1", "198.18.0.1", "198.51.100.7",
+    "203.0.113.9", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", "192.88.99.1",
+    "::1", "::", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "::10.0.0.1", "fe80::1", "fe80::1%eth0",
+    "fc00::1", "fdff::1", "ff02::1", "fec0::1", "64:ff9b::10.0.0.1", "64:ff9b:1::1", "2002:a00:1::1", "2002:c0a8:1::",
+    "2001:db8::1", "2001::1", "2001:0:7f00:1::", "100::1", "3fff::1", "5f00::1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_F_P04_an_address_that_is_not_public_is_refused_in_every_form(address):
+    with pytest.raises(SecurityError):
+        check_address(address, "x.test", allow_private=False)
+
+
+@pytest.mark.parametrize(
+    "address", [PUBLIC, "8.8.8.8", "2606:4700::1111", "64:ff9b::8.8.8.8", "2002:808:808::1"]
+)
+def test_public_addresses_pass(address):
+    check_address(address, "x.test", allow_private=False)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a.shop.test/", "ftp://a.shop.test/", "https://user:pw@a.shop.test/", "https://a.shop.test\\@evil.test/",
+        "https://a.shop.test /", "https://a.shop.test:99999/", "https:///x", "javascript:1", "https://evil.test/",
+        "https://shop.test/", "https://a.shop.test.evil.test/", "https://ashop.test/",
+    ],
+)  # fmt: skip
+def test_other_schemes_hosts_and_tricks_are_refused_before_anything_is_looked_up(url):
+    made, _, looked = resolver(allow_hosts=["*.shop.test"])
+
+    with pytest.raises(SecurityError):
+        drive(made.fetch(url, BLOCKING))
+
+    assert looked == []
+
+
+def test_a_private_host_can_be_opted_in():
+    url = "https://files.corp.test/x"
+    made, web, _ = resolver(
+        {url: (200, {}, PNG)}, ["10.0.0.5"], allow_hosts=["files.corp.test"], allow_private=True
+    )
+
+    assert drive(made.fetch(url, BLOCKING)) == (PNG, "image/png")
+    assert web.asked[0].address == "10.0.0.5"
+
+
+def test_a_host_that_is_not_known_and_an_answer_that_is_no_file_say_so():
+    def fails(host):
+        raise OSError("no such host")
+
+    with pytest.raises(UsageError, match="not known"):
+        drive(resolver(addresses=fails)[0].fetch("https://a.shop.test/", BLOCKING))
+    url = "https://a.shop.test/"
+    with pytest.raises(UsageError, match="answered 404"):
+        drive(resolver({url: (404, {})})[0].fetch(url, BLOCKING))
+
+
+# -- files of answers
+
+MADE = AIMessage(
+    [
+        {"type": "text", "text": "here"},
+        {"type": "image", "base64": base64.b64encode(PNG).decode(), "mime_type": "image/png"},
+    ]
+)
+
+
+def test_files_of_an_answer_are_written_under_the_given_folder(call, tmp_path):
+    model = Speaking(answers=[MADE], output_file_type="local", output_dir=tmp_path / "out")
+
+    block = call.invoke(model, "draw").content[1]
+
+    path = Path(block["path"])
+    assert path.read_bytes() == PNG
+    assert path.parent == (tmp_path / "out").resolve()
+    assert path.suffix == ".png"
+    assert block["mime_type"] == "image/png"
+    assert "base64" not in block
+
+
+def test_files_of_an_answer_are_given_as_base64_or_as_urls(call):
+    model = Speaking(answers=[MADE])
+
+    as_file = call.invoke(model, "draw", output_file_type="file").content[1]
+    as_url = call.invoke(model, "draw", output_file_type="url").content[1]
+
+    assert base64.b64decode(as_file["base64"]) == PNG
+    assert as_url["url"].startswith("data:image/png;base64,")
+
+
+def test_a_folder_must_be_given(call):
+    with pytest.raises(UsageError, match="output_dir"):
+        call.invoke(Speaking(answers=[MADE]), "draw", output_file_type="local")
+
+
+def test_a_file_at_a_url_is_fetched_only_where_allowed(call):
+    answer = AIMessage([{"type": "image", "url": "https://a.shop.test/p.png"}])
+    made, _, _ = resolver({"https://a.shop.test/p.png": (200, {"content-type": "image/png"}, PNG)})
+
+    with pytest.raises(SecurityError):
+        call.invoke(Speaking(answers=[answer]), "draw", output_file_type="file")
+    block = call.invoke(
+        Speaking(answers=[answer], file_resolver=made), "draw", output_file_type="file"
+    ).content[0]
+
+    assert base64.b64decode(block["base64"]) == PNG
+    assert block["mime_type"] == "image/png"

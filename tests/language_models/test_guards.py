@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.language_models.scripted import KINDS, Speaking, read
+from weft.caches import InMemoryCache
+from weft.exceptions import OutputRejectedError, UsageError
+from weft.messages import AIMessage
+
+
+def no_secrets(message):
+    return "it says the secret" if "secret" in message.text else None
+
+
+def censored(message):
+    return AIMessage(message.text.replace("secret", "***"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refused_answer_is_an_error_that_holds_it(call, kind):
+    model = kind(answers=["the secret word"], guards=[no_secrets])
+
+    with pytest.raises(
+        OutputRejectedError, match="no_secrets refused the answer: it says the secret"
+    ) as caught:
+        call.invoke(model, "x")
+
+    assert caught.value.guard == "no_secrets"
+    assert "secret" in caught.value.partial.text
+    assert len(model.seen) == 1
+
+
+def test_while_streaming_nothing_is_out_before_the_guards_have_passed(call):
+    model = Speaking(answers=["the secret word"], guards=[no_secrets])
+
+    told, error = read(model.stream_v2("x"))
+
+    assert isinstance(error, OutputRejectedError)
+    assert [event["event"] for event in told if event["event"].startswith("content")] == []
+
+
+def test_what_passes_streams_as_it_would_have(call):
+    model = Speaking(answers=["a fine word"], guards=[no_secrets])
+
+    assert [chunk.text for chunk in call.stream(model, "x") if chunk.text] == [
+        "a ",
+        "fine ",
+        "word ",
+    ]
+
+
+def test_with_post_the_text_is_out_and_the_stream_ends_in_the_error():
+    model = Speaking(answers=["the secret word"], guards=[no_secrets], guard_mode="post")
+
+    chunks, error = read(model.stream("x"))
+
+    assert isinstance(error, OutputRejectedError)
+    assert "".join(chunk.text for chunk in chunks) == "the secret word "
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_guard_may_give_another_answer(call, kind):
+    model = kind(answers=["the secret word"], guards=[censored, no_secrets])
+
+    assert call.invoke(model, "x").text.strip() == "the *** word"
+    assert "".join(chunk.text for chunk in call.stream(model, "x")).strip() == "the *** word"
+
+
+def test_an_async_guard_works_in_an_async_call():
+    import asyncio
+
+    async def guard(message):
+        return False
+
+    with pytest.raises(OutputRejectedError):
+        asyncio.run(Speaking(answers=["x"], guards=[guard]).ainvoke("x"))
+
+
+def test_an_answer_kept_without_guards_is_not_given_with_them(call):
+    cache = InMemoryCache()
+    call.invoke(Speaking(answers=["the secret word"], cache=cache), "x")
+    guarded = Speaking(answers=["the secret word"], cache=cache, guards=[no_secrets])
+
+    with pytest.raises(OutputRejectedError):
+        call.invoke(guarded, "x")
+
+
+def test_a_guard_that_gives_nonsense_is_told(call):
+    with pytest.raises(UsageError, match="the guard <lambda> gave 7"):
+        call.invoke(Speaking(answers=["x"], guards=[lambda message: 7]), "x")

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.language_models.scripted import KINDS, Speaking
+from weft.exceptions import ContextOverflowError, ModelError, ModelRateLimitError, UsageError
+from weft.language_models import ModelHooks
+from weft.messages import AIMessage, HumanMessage
+
+
+class Log:
+    def __init__(self):
+        self.before, self.after, self.errors = 0, 0, []
+
+    def hooks(self, **replaced):
+        def before(request):
+            self.before += 1
+            return replaced.get("request") and replaced["request"](request)
+
+        def after(request, message):
+            self.after += 1
+            return replaced.get("message")
+
+        def on_error(request, error):
+            self.errors.append(error)
+            return replaced.get("error")
+
+        return ModelHooks(before, after, on_error)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_hook_is_called_once_per_outcome(call, kind):
+    good, bad = Log(), Log()
+    fine = kind(answers=[ModelRateLimitError("slow"), "hi"], hooks=good.hooks())
+    broken = kind(answers=[ModelRateLimitError("slow")], hooks=bad.hooks())
+
+    call.invoke(fine, "x")
+    with pytest.raises(ModelRateLimitError):
+        call.invoke(broken, "x")
+
+    assert (good.before, good.after, good.errors) == (1, 1, [])
+    assert (bad.before, bad.after, len(bad.errors)) == (1, 0, 1)
+    assert len(broken.seen) == 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_request_result_and_error_may_be_replaced(call, kind):
+    def louder(request):
+        return request.replace(messages=[HumanMessage(request.messages[0].text.upper())])
+
+    log = Log()
+    hooks = log.hooks(request=louder, message=AIMessage("other"), error=ModelError("mine"))
+    model = kind(answers=["hi", ValueError("theirs")], hooks=hooks)
+
+    assert call.invoke(model, "x").text == "other"
+    assert model.seen[0].messages[0].text == "X"
+    with pytest.raises(ModelError, match="mine") as caught:
+        call.invoke(model, "x")
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_may_be_turned_into_an_answer(call, kind):
+    hooks = ModelHooks(on_error=lambda request, error: AIMessage("sorry"))
+    model = kind(answers=[ModelError("broken")], hooks=hooks)
+
+    assert call.invoke(model, "x").text == "sorry"
+    assert "".join(chunk.text for chunk in call.stream(model, "x")) == "sorry"
+
+
+def test_an_error_before_anything_was_sent_is_seen_too(call):
+    log = Log()
+    model = Speaking(answers=["x"], max_input_tokens=1, hooks=log.hooks())
+
+    with pytest.raises(ContextOverflowError):
+        call.invoke(model, "long " * 50)
+
+    assert len(log.errors) == 1
+
+
+def test_a_streams_output_is_what_the_hook_gave(call):
+    model = Speaking(
+        answers=["hi"], hooks=ModelHooks(after=lambda request, message: AIMessage("other"))
+    )
+
+    stream = model.stream_v2("x")
+
+    assert stream.output.text == "other"
+
+
+def test_a_hook_of_the_call_goes_over_the_models(call):
+    mine, theirs = Log(), Log()
+    model = Speaking(answers=["hi"], hooks=theirs.hooks())
+
+    call.invoke(model, "x", hooks=mine.hooks())
+
+    assert (mine.before, theirs.before) == (1, 0)
+    assert model.seen[0].options == {}
+
+
+def test_a_hook_that_gives_something_else_is_told(call):
+    model = Speaking(answers=["hi"], hooks=ModelHooks(before=lambda request: "nonsense"))
+
+    with pytest.raises(UsageError, match="ModelHooks"):
+        call.invoke(model, "x")
+
+
+def test_closing_a_stream_is_no_error_for_hooks():
+    log = Log()
+    model = Speaking(answers=["one two three"], hooks=log.hooks())
+
+    stream = model.stream("x")
+    next(stream)
+    stream.close()
+
+    assert log.errors == []
+    assert model.closed == 1

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from tests.language_models.scripted import KINDS, Speaking, calls, usage
+from weft.exceptions import MalformedStreamError, StructuredOutputError, UsageError
+from weft.language_models import ChatModel, ChatModelInput, ChatModelOutput
+from weft.messages import AIMessage, HumanMessage, ToolMessage
+
+CAMEL = {
+    "messages": [
+        {"role": "system", "content": "be kind"},
+        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {
+            "role": "agent",
+            "toolCalls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}
+            ],
+        },
+        {"role": "tool", "toolCallId": "c1", "content": "done"},
+        {"role": "assistant", "content": "well"},
+    ],
+    "toolChoice": "auto",
+    "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+    "modelOptions": {"temperature": 0.5},
+    "outputFileType": "file",
+}
+
+
+class Record(ChatModel):
+    def process(self, input, options):
+        return ChatModelOutput(
+            text="hello",
+            tool_calls=[
+                {"id": "c", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}
+            ],
+            usage={"inputTokens": 3, "outputTokens": 2, "cacheReadInputTokens": 1},
+            model="tiny",
+            thoughts="hm",
+        )
+
+
+class AsyncRecord(ChatModel):
+    async def process(self, input, options):
+        await asyncio.sleep(0)
+        return {"text": "hello", "model": "tiny"}
+
+
+class Deltas(ChatModel):
+    def process(self, input, options):
+        yield {"text": "hel"}
+        yield {"delta": {"text": {"text": "lo"}}}
+        yield {"usage": {"inputTokens": 3, "outputTokens": 2}}
+
+
+class AsyncDeltas(ChatModel):
+    async def process(self, input, options):
+        for piece in ("hel", "lo"):
+            await asyncio.sleep(0)
+            yield {"text": piece}
+
+
+class Returned(ChatModel):
+    def process(self, input, options):
+        return iter([{"text": "hel"}, {"text": "lo"}])
+
+
+@pytest.mark.parametrize("kind", [Record, AsyncRecord, Deltas, AsyncDeltas, Returned])
+def test_one_method_gives_every_api(call, kind):
+    model = kind()
+
+    assert call.invoke(model, "x").text == "hello"
+    assert "".join(chunk.text for chunk in call.stream(model, "x")) == "hello"
+    events = [event["event"] for event in call.stream_v2(model, "x")]
+    assert (events[0], events[-1]) == ("message-start", "message-finish")
+    assert call.run(model, "run", {"messages": "x"}).text == "hello"
+    assert [one.text for one in call.batch(model, ["x", "y"])] == ["hello", "hello"]
+
+
+def test_a_record_keeps_its_blocks_in_order_and_its_usage(call):
+    message = call.invoke(Record(), "x")
+
+    assert [block["type"] for block in message.content_blocks] == ["reasoning", "text", "tool_call"]
+    assert message.tool_calls[0]["args"] == {"a": 1}
+    assert message.usage_metadata["input_token_details"] == {"cache_read": 1}
+    assert message.response_metadata["model_name"] == "tiny"
+    assert message.finish_reason == "tool_use"
+
+
+def test_json_deltas_are_folded(call):
+    class Json(ChatModel):
+        def process(self, input, options):
+            yield {"json": {"a": 1}}
+            yield {"json": {"b": [2]}}
+
+    output = call.run(Json(), "run", {"messages": "x"})
+
+    assert output.json == {"a": 1, "b": [2]}
+    assert json.loads(output.message.text) == {"a": 1, "b": [2]}
+
+
+def test_process_gets_the_record_of_the_call(call):
+    seen = []
+
+    class Look(ChatModel):
+        def process(self, input, options):
+            seen.append((input, options))
+            return {"text": "ok"}
+
+    tool = CAMEL["tools"][0]
+    call.invoke(Look().bind_tools([tool], tool_choice="f"), "x", temperature=0, stop=["!"])
+
+    record, options = seen[0]
+    assert isinstance(record, ChatModelInput)
+    assert record.messages == [HumanMessage("x")]
+    assert record.tools[0]["function"]["name"] == "f"
+    assert record.tool_choice == {"type": "function", "function": {"name": "f"}}
+    assert record.model_options == {"temperature": 0, "stop": ["!"]}
+    assert options["stream"] is False
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_model_answers_a_record_in_camel_case(call, kind):
+    model = kind(answers=[calls(("f", {"x": 2}), text="on it", usage_metadata=usage(7, 3))])
+
+    output = call.run(model, "run", CAMEL)
+
+    assert output.text.strip() == "on it"
+    assert output.tool_calls == [
+        {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": {"x": 2}}}
+    ]
+    assert (output.usage.input_tokens, output.usage.output_tokens) == (7, 3)
+    sent = model.seen[0]
+    assert [message.type for message in sent.messages] == ["system", "human", "ai", "tool", "ai"]
+    assert sent.messages[2].tool_calls[0]["args"] == {"x": 1}
+    assert isinstance(sent.messages[3], ToolMessage)
+    assert sent.messages[3].tool_call_id == "c1"
+    assert sent.options["temperature"] == 0.5
+    assert "model_options" not in sent.options
+    assert "output_file_type" not in sent.options
+
+
+def test_records_are_written_in_camel_case_where_asked_for():
+    output = ChatModelOutput(text="a", tool_calls=[], usage={"input_tokens": 1, "output_tokens": 2})
+
+    assert output.model_dump(by_alias=True, exclude_none=True)["usage"]["inputTokens"] == 1
+
+
+def test_a_response_format_gives_checked_json(call):
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    wanted = {"type": "json_schema", "jsonSchema": {"name": "A", "schema": schema}}
+    model = Speaking(answers=['{"a": "x"}', '{"a": 1}'])
+
+    output = call.run(model, "run", {"messages": "x", "responseFormat": wanted})
+
+    assert output.json == {"a": 1}
+    assert len(model.seen) == 2
+    with pytest.raises(StructuredOutputError):
+        call.run(Speaking(answers=["no"]), "run", {"messages": "x", "responseFormat": wanted})
+
+
+def test_files_and_thoughts_of_an_answer_are_views_of_its_blocks(call):
+    answer = AIMessage(
+        [
+            {"type": "reasoning", "reasoning": "hm"},
+            {"type": "image", "base64": "aGk=", "mime_type": "image/png"},
+        ]
+    )
+
+    output = call.run(Speaking(answers=[answer]), "run", {"messages": "x"})
+
+    assert output.thoughts == "hm"
+    assert output.files[0]["mime_type"] == "image/png"
+    assert [block["type"] for block in output.message.content_blocks] == ["reasoning", "image"]
+
+
+def test_blocks_of_aigne_become_media_blocks():
+    record = ChatModelInput(
+        messages=[
+            {
+                "role": "user",
+                "content": [
+                    {"type": "url", "url": "https://x.test/a.png", "mimeType": "image/png"},
+                    {
+                        "type": "file",
+                        "data": "aGk=",
+                        "mimeType": "application/pdf",
+                        "filename": "a.pdf",
+                    },
+                    {"type": "local", "path": "a.mp3", "mimeType": "audio/mpeg"},
+                ],
+            }
+        ]
+    )
+
+    assert record.messages[0].content == [
+        {"type": "image", "url": "https://x.test/a.png", "mime_type": "image/png"},
+        {"type": "file", "base64": "aGk=", "mime_type": "application/pdf", "filename": "a.pdf"},
+        {"type": "audio", "path": "a.mp3", "mime_type": "audio/mpeg"},
+    ]
+
+
+def test_preprocess_and_postprocess_are_awaited(call):
+    class Both(ChatModel):
+        async def preprocess(self, input, options):
+            await asyncio.sleep(0)
+            return {"messages": [HumanMessage(input.messages[0].text.upper())]}
+
+        def process(self, input, options):
+            return {"text": input.messages[0].text}
+
+        async def postprocess(self, input, output, options):
+            await asyncio.sleep(0)
+            return {"text": output.text + "!"}
+
+    if call.colour == "async":
+        assert call.invoke(Both(), "x").text == "X!"
+    else:
+        with pytest.raises(Exception, match="ainvoke"):
+            call.invoke(Both(), "x")
+
+
+def test_blocking_preprocess_and_postprocess_work_in_both_colours(call):
+    class Both(ChatModel):
+        def preprocess(self, input, options):
+            input.model_options["seed"] = 1
+            return input
+
+        def process(self, input, options):
+            return {"text": str(input.model_options["seed"])}
+
+        def postprocess(self, input, output, options):
+            return ChatModelOutput(text=output.text + "!")
+
+    assert call.invoke(Both(), "x").text == "1!"
+
+
+def test_what_process_may_not_give_is_told(call):
+    class Odd(ChatModel):
+        given: object = 7
+
+        def process(self, input, options):
+            return self.given
+
+    with pytest.raises(UsageError, match="`process` gave int"):
+        call.invoke(Odd(), "x")
+    with pytest.raises(MalformedStreamError, match="'txt'"):
+        call.invoke(Odd(given={"txt": "x"}), "x")
+    with pytest.raises(UsageError, match="no 'temperature'"):
+        call.run(Odd(), "run", {"messages": "x", "temperature": 1})
+
+
+def test_a_model_without_process_says_so(call):
+    with pytest.raises(NotImplementedError, match="process"):
+        call.invoke(ChatModel(), "x")
