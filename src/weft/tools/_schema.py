@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import typing_extensions
@@ -159,21 +159,28 @@ def ready(annotation: Any) -> Any:
 
 @functools.lru_cache(256)
 def _typed_dict(kind: Any) -> Any:
-    required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
     keys = {}
-    for name, annotation in typing_extensions.get_type_hints(kind, include_extras=True).items():
-        inner = described(ready(_bare(annotation)), None)
-        keys[name] = inner if name in required else typing_extensions.NotRequired[inner]
+    for name, annotation, required in _keys(kind):
+        inner = described(ready(annotation), None)
+        keys[name] = inner if required else typing_extensions.NotRequired[inner]
     make: Any = typing_extensions.TypedDict
     made = make(kind.__name__, keys)
     made.__doc__ = own_doc(kind) or None
     return made
 
 
-def _bare(annotation: Any) -> Any:
-    while get_origin(annotation) in (typing_extensions.Required, typing_extensions.NotRequired):
-        annotation = get_args(annotation)[0]
-    return annotation
+def _keys(kind: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Give the keys of a TypedDict: name, type, and whether it must be there."""
+    required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
+    for name, annotation in typing_extensions.get_type_hints(kind, include_extras=True).items():
+        # Where annotations are text, the class itself could not see these words.
+        is_required, bare = name in required, annotation
+        origin: Any = get_origin(bare)
+        while origin in (typing_extensions.Required, typing_extensions.NotRequired):
+            is_required = origin is typing_extensions.Required
+            bare = get_args(bare)[0]
+            origin = get_origin(bare)
+        yield name, bare, is_required
 
 
 def model_of(schema: Any) -> type[BaseModel] | None:
@@ -181,15 +188,13 @@ def model_of(schema: Any) -> type[BaseModel] | None:
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return schema
     if is_typed_dict(schema):
-        required: frozenset[str] = getattr(schema, "__required_keys__", frozenset())
         said = parse_docstring(own_doc(schema))
-        hints = typing_extensions.get_type_hints(schema, include_extras=True)
         fields = {
             name: (
-                described(ready(_bare(kind)), said.arguments.get(name)),
-                ... if name in required else NOT_SAID,
+                described(ready(kind), said.arguments.get(name)),
+                ... if required else NOT_SAID,
             )
-            for name, kind in hints.items()
+            for name, kind, required in _keys(schema)
         }
         return make_model(schema.__name__, fields, said.description)
     if isinstance(schema, type) and dataclasses.is_dataclass(schema):

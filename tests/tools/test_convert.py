@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from weft.exceptions import BlockingCallError, UsageError
+from weft.messages import ToolMessage
+from weft.runnables import RunnableLambda
+from weft.tools import StructuredTool, Tool, convert_runnable_to_tool, tool
+
+
+def multiply(a: int, b: int = 2) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+
+class Pair(BaseModel):
+    """A pair of numbers."""
+
+    a: int = Field(description="the first")
+    b: int = 3
+
+
+class PairDict(TypedDict):
+    a: Annotated[int, "the first"]
+    b: int
+
+
+# -- forms of the decorator
+
+
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        (tool(multiply), "multiply"),
+        (tool()(multiply), "multiply"),
+        (tool("times")(multiply), "times"),
+        (tool("times", description="other")(multiply), "times"),
+        (tool(functools.partial(multiply)), "multiply"),
+    ],
+)
+def test_every_form_makes_a_tool(call, made, name):
+    assert made.name == name
+    assert made.description in ("Multiply two numbers.", "other")
+    assert call.invoke(made, {"a": 3}) == 6
+
+
+def test_options_are_fields_of_the_tool():
+    made = tool(
+        return_direct=True,
+        extras={"x": 1},
+        tags=["t"],
+        timeout=2.0,
+        eager=True,
+        max_output=5,
+        metadata={"m": 1},
+    )(multiply)
+
+    assert (made.return_direct, made.extras, made.tags, made.timeout) == (
+        True,
+        {"x": 1},
+        ["t"],
+        2.0,
+    )
+    assert (made.eager, made.max_output, made.metadata) == (True, 5, {"m": 1})
+
+
+def test_an_async_function_is_a_tool_of_async_calls(call):
+    @tool
+    async def double(a: int) -> int:
+        """Double."""
+        return 2 * a
+
+    assert double.func is None
+    if call.colour == "async":
+        assert call.invoke(double, {"a": 2}) == 4
+        return
+    with pytest.raises(BlockingCallError, match="double is async"):
+        call.invoke(double, {"a": 2})
+
+
+def test_a_method_is_bound_in_a_class_body_and_outside(call):
+    class Counter:
+        def __init__(self, start: int) -> None:
+            self.start = start
+
+        def plain(self, by: int) -> int:
+            """Count."""
+            return self.start + by
+
+        @tool
+        def count(self, by: int) -> int:
+            """Count."""
+            return self.start + by
+
+        @tool
+        async def acount(self, by: int) -> int:
+            """Count."""
+            return self.start + by
+
+    assert call.invoke(tool(Counter(5).plain), {"by": 2}) == 7
+    assert call.invoke(Counter(5).count, {"by": 2}) == 7
+    assert list(Counter.count.args) == ["by"]
+    if call.colour == "async":
+        assert call.invoke(Counter(1).acount, {"by": 2}) == 3
+
+
+def test_a_callable_object_is_a_tool(call):
+    class Adder:
+        """Add one."""
+
+        def __call__(self, a: int) -> int:
+            return a + 1
+
+    assert call.invoke(tool(Adder()), {"a": 1}) == 2
+    assert tool(Adder()).name == "Adder"
+
+
+def test_without_a_schema_it_takes_one_string(call):
+    @tool(infer_schema=False)
+    def shout(text: str) -> str:
+        """Shout."""
+        return text.upper()
+
+    assert isinstance(shout, Tool)
+    assert call.invoke(shout, "hi") == "HI"
+    assert call.invoke(
+        shout, {"type": "tool_call", "name": "shout", "args": {"__arg1": "hi"}, "id": "1"}
+    ) == ToolMessage("HI", name="shout", tool_call_id="1")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: tool(lambda x: x), "has no docstring"),
+        (lambda: tool(infer_schema=False)(lambda x: x), "has no docstring"),
+        (lambda: tool(5), "made of a function or a runnable"),
+        (lambda: tool("a", "b", "c"), "everything else by name"),
+        (lambda: tool(multiply, RunnableLambda(multiply)), "needs a name"),
+        (lambda: tool(tool(multiply)), "is a tool already"),
+        (lambda: tool("n", RunnableLambda(lambda x: x)), "takes named arguments"),
+        (lambda: StructuredTool.from_function(), "needs a function"),
+        (lambda: Tool.from_function(None, "n", "d"), "needs a function"),
+    ],
+)
+def test_what_makes_no_tool_says_why(make, says):
+    with pytest.raises(UsageError, match=says):
+        make()
+
+
+# -- descriptions and schemas
+
+
+def test_the_description_is_the_argument_the_docstring_or_the_schemas():
+    def bare(a: int, b: int = 1) -> int:
+        return a
+
+    assert tool(description="said")(multiply).description == "said"
+    assert tool(args_schema=Pair)(multiply).description == "Multiply two numbers."
+    assert tool(args_schema=Pair)(bare).description == "A pair of numbers."
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "description": "of the schema",
+    }
+    assert tool(args_schema=schema)(bare).description == "of the schema"
+
+
+@pytest.mark.parametrize("schema", [Pair, PairDict], ids=["model", "TypedDict"])
+def test_a_schema_may_be_a_model_or_a_typed_dict(call, schema):
+    made = tool(args_schema=schema)(multiply)
+
+    assert made.args["a"]["description"] == "the first"
+    assert call.invoke(made, {"a": "4", "b": 3}) == 12
+
+
+def test_parse_docstring_takes_descriptions_of_arguments():
+    @tool(parse_docstring=True)
+    def look(city: str, days: int = 1) -> str:
+        """Look at the weather.
+
+        Args:
+            city: Where to look,
+                in any language.
+            days (int): How far.
+
+        Returns:
+            A sentence.
+        """
+        return city
+
+    assert look.description == "Look at the weather."
+    assert look.args["city"]["description"] == "Where to look, in any language."
+    assert look.args["days"]["description"] == "How far."
+
+
+def test_a_docstring_that_does_not_fit_is_refused_or_passed_over():
+    def wrong(a: int) -> int:
+        """Wrong.
+
+        Args:
+            b: There is no b.
+        """
+        return a
+
+    def silent(a: int) -> int:
+        return a
+
+    with pytest.raises(UsageError, match="describes 'b', which it does not take"):
+        tool(parse_docstring=True)(wrong)
+    with pytest.raises(UsageError, match="has no docstring to parse"):
+        tool(parse_docstring=True)(silent)
+    assert (
+        tool(parse_docstring=True, error_on_invalid_docstring=False)(wrong).description == "Wrong."
+    )
+
+
+# -- runnables
+
+
+def test_a_runnable_becomes_a_tool(call):
+    double = RunnableLambda(lambda d: d["a"] * 2)
+
+    made = double.as_tool(arg_types={"a": int}, name="double", description="Double.")
+
+    assert made.args == {"a": {"title": "A", "type": "integer"}}
+    assert call.invoke(made, {"a": "3"}) == 6
+    assert (
+        call.invoke(
+            made, {"type": "tool_call", "name": "double", "args": {"a": 3}, "id": "1"}
+        ).content
+        == "6"
+    )
+
+
+def test_a_runnable_of_a_string_becomes_a_tool_of_one_string(call):
+    made = RunnableLambda(lambda text: text + "!").with_types(input_type=str).as_tool(name="shout")
+
+    assert isinstance(made, Tool)
+    assert call.invoke(made, "hi") == "hi!"
+
+
+@pytest.mark.parametrize("schema", [Pair, None], ids=["given", "read off"])
+def test_a_runnable_takes_its_schema_from_a_model_or_its_types(call, schema):
+    summed = RunnableLambda(lambda d: d["a"] + d["b"])
+    if schema is None:
+        summed = summed.with_types(input_type=PairDict)
+
+    made = convert_runnable_to_tool(summed, schema, name="sum")
+
+    assert made.description.startswith("Takes {")
+    assert call.invoke(made, {"a": 1, "b": 2}) == 3
+
+
+def test_a_runnable_of_any_dict_takes_any_arguments(call):
+    made = RunnableLambda(lambda d: sorted(d)).as_tool(name="keys")
+
+    assert call.invoke(made, {"x": 1, "y": 2}) == ["x", "y"]
+
+
+def test_a_runnable_of_a_list_says_what_to_do():
+    listed: Any = RunnableLambda(lambda x: x).with_types(input_type=list[int])
+
+    with pytest.raises(UsageError, match="arg_types="):
+        listed.as_tool()
+
+
+def test_tool_of_a_runnable_runs_it_as_its_child(call):
+    summed = RunnableLambda(lambda d: d["a"] + d["b"], name="summed").with_types(
+        input_type=PairDict
+    )
+
+    assert call.invoke(tool("sum", summed, description="Sum."), {"a": 1, "b": 2}) == 3
+    assert call.invoke(tool(summed, description="Sum."), {"a": 1, "b": 2}) == 3

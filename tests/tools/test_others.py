@@ -1,0 +1,130 @@
+"""The small makers: `Tool`, renderers, retriever tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from weft.callbacks import BaseCallbackHandler
+from weft.documents.base import Document
+from weft.exceptions import ToolException, UsageError
+from weft.runnables import RunnableLambda
+from weft.tools import (
+    Tool,
+    create_retriever_tool,
+    render_text_description,
+    render_text_description_and_args,
+    tool,
+)
+from weft.utils.function_calling import convert_to_openai_tool
+
+
+def shout(text: str) -> str:
+    """Shout."""
+    return text.upper()
+
+
+# -- Tool
+
+
+def test_a_tool_of_one_string_takes_a_string_or_one_value(call):
+    made = Tool("shout", shout, "Shout.")
+
+    assert call.invoke(made, "a") == call.invoke(made, {"anything": "a"}) == "A"
+    assert made.is_single_input
+    assert made.args == {"tool_input": {"type": "string"}}
+    parameters = convert_to_openai_tool(made)["function"]["parameters"]
+    assert list(parameters["properties"]) == parameters["required"] == ["__arg1"]
+
+
+@pytest.mark.parametrize("args", [{}, {"a": 1, "b": 2}], ids=str)
+def test_more_or_less_than_one_value_is_a_tool_exception(call, args):
+    made = Tool("shout", shout, "Shout.")
+
+    with pytest.raises(ToolException, match="shout takes one input"):
+        call.invoke(made, args)
+    assert "takes one input" in call.invoke(
+        made.model_copy(update={"handle_tool_error": True}), args
+    )
+
+
+def test_a_tool_of_one_string_may_have_a_schema(call):
+    class Query(BaseModel):
+        query: int
+
+    made = Tool.from_function(lambda query: query + 1, "plus", "d", args_schema=Query)
+
+    assert call.invoke(made, {"query": "3"}) == 4
+    assert list(made.args) == ["query"]
+
+
+# -- renderers
+
+
+def test_tools_are_said_in_lines():
+    made = tool(shout)
+
+    assert render_text_description([made, made]) == "\n".join(
+        ["shout(text: 'str') -> 'str' - Shout."] * 2
+    )
+    assert render_text_description_and_args([made]).endswith(
+        "Shout., args: {'text': {'title': 'Text', 'type': 'string'}}"
+    )
+
+
+# -- retrievers
+
+FOUND = [
+    Document(page_content="one", metadata={"page": 1}),
+    Document(page_content="two", metadata={"page": 2}),
+]
+
+
+class Prompt:
+    input_variables = ["page", "page_content"]  # noqa: RUF012
+
+    def format(self, **kwargs: Any) -> str:
+        return "p. {page}: {page_content}".format(**kwargs)
+
+
+class Heard(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.parents: list[Any] = []
+
+    def on_chain_start(self, *args: Any, parent_run_id: Any, **kwargs: Any) -> None:
+        self.parents.append(parent_run_id)
+
+
+def test_a_retriever_is_a_tool_that_gives_text(call):
+    retriever: Any = RunnableLambda(lambda query: FOUND)
+    heard = Heard()
+
+    made = create_retriever_tool(retriever, "search", "Search.", document_separator=" | ")
+
+    assert call.invoke(made, "q", {"callbacks": [heard]}) == "one | two"
+    assert heard.parents != [None]
+    assert made.args["query"]["description"] == "query to look up in retriever"
+
+
+def test_a_retriever_tool_keeps_its_documents_and_uses_a_prompt(call):
+    retriever: Any = RunnableLambda(lambda query: FOUND)
+    made = create_retriever_tool(
+        retriever, "search", "d", document_prompt=Prompt(), response_format="content_and_artifact"
+    )
+
+    message = call.invoke(
+        made, {"type": "tool_call", "name": "search", "args": {"query": "q"}, "id": "1"}
+    )
+
+    assert message.content == "p. 1: one\n\np. 2: two"
+    assert message.artifact == FOUND
+
+
+def test_a_prompt_that_wants_what_documents_lack_says_so(call):
+    retriever: Any = RunnableLambda(lambda query: [Document(page_content="x")])
+    made = create_retriever_tool(retriever, "search", "d", document_prompt=Prompt())
+
+    with pytest.raises(UsageError, match="wants 'page', and a document has only page_content"):
+        call.invoke(made, "q")
