@@ -22,6 +22,7 @@ from weft.exceptions import (
     ModelAuthenticationError,
     ModelError,
 )
+from weft.language_models._turn import Turn
 from weft.language_models.chat_models import BaseChatModel
 from weft.language_models.request import ChatRequest
 from weft.language_models.retry import RetryPolicy
@@ -101,8 +102,12 @@ class HttpChatModel(Endpoint, BaseChatModel):
                         if more and event["event"] == "message-finish":
                             event["metadata"] = {**event.get("metadata", {}), **more}
                         yield event
-            except ModelError as error:
-                error.request_id = error.request_id or request_id(response.headers)
+            except BaseException as error:
+                heard = getattr(decoder, "heard", None)
+                if heard is not None:
+                    request.note(**heard())
+                if isinstance(error, ModelError):
+                    error.request_id = error.request_id or request_id(response.headers)
                 raise
 
     def _is_streamed(self, request: ChatRequest, response: Response) -> bool:
@@ -172,8 +177,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     def explain(self, input: Any, *, stream: bool = False, **kwargs: Any) -> Explained:  # noqa: ANN401
         """Give the exact request without sending it; secrets are masked."""
-        request = self._request(input, Run.blocking(None, kwargs), stream=stream)
-        prepared = drive(self._preprocess(request, Run.blocking()))
+        quiet = self.model_copy(update={"callbacks": None, "verbose": False})
+        turn = Turn(quiet, input, Run.blocking(None, kwargs), stream=stream)
+        prepared = drive(turn._open())
         shown = self
         try:
             self._key()

@@ -63,7 +63,11 @@ def test_an_answer_of_chat_completions_comes_back_as_it_was(name: str) -> None:
         message.tool_calls[0]["id"] = "call_old"
     calls = [*message.tool_calls, *message.invalid_tool_calls]
     results = [ToolMessage("ok", tool_call_id=call["id"]) for call in calls]
-    sent = ChatOpenAI(api_key="sk-test").explain([HumanMessage("Hi"), message, *results]).body["messages"][1]
+    sent = (
+        ChatOpenAI(api_key="sk-test")
+        .explain([HumanMessage("Hi"), message, *results])
+        .body["messages"][1]
+    )
     said = recordings.whole("openai", name)["choices"][0]["message"]
 
     assert sent["role"] == "assistant"
@@ -72,9 +76,9 @@ def test_an_answer_of_chat_completions_comes_back_as_it_was(name: str) -> None:
     if said.get("audio"):
         assert sent["audio"] == {"id": said["audio"]["id"]}
     if said.get("tool_calls"):
-        assert [bare({**c, "function": bare(c.get("function") or {})}) for c in sent["tool_calls"]] == [
-            bare({**c, "function": bare(c.get("function") or {})}) for c in said["tool_calls"]
-        ]
+        assert [
+            bare({**c, "function": bare(c.get("function") or {})}) for c in sent["tool_calls"]
+        ] == [bare({**c, "function": bare(c.get("function") or {})}) for c in said["tool_calls"]]
 
 
 def test_a_stored_response_is_named_and_only_what_is_new_is_sent() -> None:

@@ -28,7 +28,9 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 def client(server: FaultServer, folder: str, name: str) -> openai.OpenAI:
     answer = Answer(
-        recordings.stream_bytes(folder, name), headers={"content-type": "text/event-stream"}, framing="chunked"
+        recordings.stream_bytes(folder, name),
+        headers={"content-type": "text/event-stream"},
+        framing="chunked",
     )
     server.script("/v1/chat/completions", answer)
     server.script("/v1/responses", answer)
@@ -70,10 +72,17 @@ def test_the_sdk_reads_responses_as_we_do(fault_server: FaultServer, name: str) 
     ours = recordings.message(recordings.stream_events(decoder(name), "openai", name))
 
     assert str(ours.text) == final.output_text
-    called = [(item.call_id, item.name) for item in final.output if item.type in ("function_call", "custom_tool_call")]
+    called = [
+        (item.call_id, item.name)
+        for item in final.output
+        if item.type in ("function_call", "custom_tool_call")
+    ]
     assert [(c["id"], c["name"]) for c in [*ours.tool_calls, *ours.invalid_tool_calls]] == called
     assert ours.usage_metadata["output_tokens"] == final.usage.output_tokens
-    assert ours.usage_metadata["input_token_details"]["cache_read"] == final.usage.input_tokens_details.cached_tokens
+    assert (
+        ours.usage_metadata["input_token_details"]["cache_read"]
+        == final.usage.input_tokens_details.cached_tokens
+    )
 
 
 class Weather(BaseModel):
@@ -94,11 +103,18 @@ CONVERSATION = [
             {"type": "text", "text": "What is this?"},
             {"type": "image", "base64": PIXEL, "mime_type": "image/png"},
             {"type": "image", "url": "https://example.com/a.png"},
-            {"type": "file", "base64": "JVBERi0=", "mime_type": "application/pdf", "filename": "a.pdf"},
+            {
+                "type": "file",
+                "base64": "JVBERi0=",
+                "mime_type": "application/pdf",
+                "filename": "a.pdf",
+            },
             {"type": "file", "file_id": "file-1"},
         ]
     ),
-    AIMessage("Let me add.", tool_calls=[{"name": "add", "args": {"a": 1, "b": 2}, "id": "call_1"}]),
+    AIMessage(
+        "Let me add.", tool_calls=[{"name": "add", "args": {"a": 1, "b": 2}, "id": "call_1"}]
+    ),
     ToolMessage("3", tool_call_id="call_1"),
     HumanMessage("Thanks."),
 ]
@@ -108,13 +124,21 @@ CALLS: dict[str, dict[str, Any]] = {
     "strict": {"tools": [add], "tool_choice": "any", "strict": True},
     "schema": {"response_format": Weather},
     "json": {"response_format": {"type": "json_object"}},
-    "options": {"temperature": 0.5, "top_p": 0.9, "max_tokens": 5, "user": "me", "service_tier": "auto"},
+    "options": {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_tokens": 5,
+        "user": "me",
+        "service_tier": "auto",
+    },
 }
 
 
 def accepts(kind: Any, body: dict[str, Any]) -> None:
     """Check a body by the types of the vendor's package: every value fits, and no key is made up."""
-    assert set(body) <= set(kind.__annotations__) | set(kind.__mro__[0].__annotations__) | allowed(kind)
+    assert set(body) <= set(kind.__annotations__) | set(kind.__mro__[0].__annotations__) | allowed(
+        kind
+    )
     TypeAdapter(kind).validate_python(body)
 
 
@@ -127,20 +151,28 @@ def allowed(kind: Any) -> set[str]:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("case", CALLS)
 def test_the_sdk_accepts_our_chat_bodies(case: str, stream: bool) -> None:
-    model = ChatOpenAI(model="gpt-5-mini", api_key="sk-test", use_responses_api=False, seed=1, n=1, store=False)
+    model = ChatOpenAI(
+        model="gpt-next", api_key="sk-test", use_responses_api=False, seed=1, n=1, store=False
+    )
     sent = model.explain(CONVERSATION, stream=stream, **CALLS[case])
 
-    accepts(CompletionCreateParamsStreaming if stream else CompletionCreateParamsNonStreaming, sent.body)
+    accepts(
+        CompletionCreateParamsStreaming if stream else CompletionCreateParamsNonStreaming, sent.body
+    )
     assert sent.url.endswith("/chat/completions")
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("case", CALLS)
 def test_the_sdk_accepts_our_responses_bodies(case: str, stream: bool) -> None:
-    model = ChatOpenAI(model="gpt-5-mini", api_key="sk-test", use_responses_api=True, verbosity="low", store=False)
+    model = ChatOpenAI(
+        model="gpt-next", api_key="sk-test", use_responses_api=True, verbosity="low", store=False
+    )
     sent = model.explain(CONVERSATION, stream=stream, reasoning_effort="low", **CALLS[case])
 
-    accepts(ResponseCreateParamsStreaming if stream else ResponseCreateParamsNonStreaming, sent.body)
+    accepts(
+        ResponseCreateParamsStreaming if stream else ResponseCreateParamsNonStreaming, sent.body
+    )
     assert sent.url.endswith("/responses")
     assert sent.body["include"] == ["reasoning.encrypted_content"]
 
@@ -148,7 +180,10 @@ def test_the_sdk_accepts_our_responses_bodies(case: str, stream: bool) -> None:
 @pytest.mark.parametrize("name", RESPONSES)
 def test_the_sdk_accepts_answers_sent_back(name: str) -> None:
     answer = recordings.message(recordings.stream_events(decoder(name), "openai", name))
-    results = [ToolMessage("ok", tool_call_id=call["id"]) for call in [*answer.tool_calls, *answer.invalid_tool_calls]]
+    results = [
+        ToolMessage("ok", tool_call_id=call["id"])
+        for call in [*answer.tool_calls, *answer.invalid_tool_calls]
+    ]
     sent = ChatOpenAI(api_key="sk-test").explain([HumanMessage("Hi"), answer, *results])
 
     accepts(ResponseCreateParamsNonStreaming, sent.body)
@@ -159,7 +194,10 @@ def test_the_sdk_accepts_chat_answers_sent_back(name: str) -> None:
     answer = recordings.message(recordings.stream_events(decoder(name), "openai", name))
     if name == "chat-legacy-function-call":
         answer.tool_calls[0]["id"] = "call_old"
-    results = [ToolMessage("ok", tool_call_id=call["id"]) for call in [*answer.tool_calls, *answer.invalid_tool_calls]]
+    results = [
+        ToolMessage("ok", tool_call_id=call["id"])
+        for call in [*answer.tool_calls, *answer.invalid_tool_calls]
+    ]
     sent = ChatOpenAI(api_key="sk-test").explain([HumanMessage("Hi"), answer, *results])
 
     accepts(CompletionCreateParamsNonStreaming, sent.body)

@@ -89,7 +89,10 @@ class ChoiceDecoder:
         return events + self.writer.finish(metadata=metadata)
 
     def _said(self, delta: Delta) -> list[Event]:
-        events = self._reasoning(delta) + self._content(delta)
+        events = self._reasoning(delta)
+        if not delta.keys() <= DELTA_FIELDS:
+            events += self._rest(delta)
+        events += self._content(delta)
         for call in delta.get("tool_calls") or ():
             events += self._tool_call(call)
         if called := delta.get("function_call"):
@@ -98,7 +101,7 @@ class ChoiceDecoder:
             )
         if audio := delta.get("audio"):
             events += self._audio(audio)
-        return events if delta.keys() <= DELTA_FIELDS else events + self._rest(delta)
+        return events
 
     def _content(self, delta: Delta) -> list[Event]:
         """Hear what is shown to the user: text, its sources, a refusal, pictures."""

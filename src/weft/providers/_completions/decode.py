@@ -89,6 +89,10 @@ class CompletionsDecoder:
             self._keep(events + choice.finish())
         return self._first.finish(self._metadata)
 
+    def heard(self) -> dict[str, Json]:
+        """Give what was said of usage and metadata so far: for the partial message of a stream that broke."""
+        return {"usage": self._first.writer.usage_so_far, "metadata": dict(self._metadata)}
+
     def _choice(self) -> ChoiceDecoder:
         return ChoiceDecoder(self._host, self._model, self._audio_format)
 

@@ -90,6 +90,7 @@ class CompletionsModel(HttpChatModel):
     """Parameters that are put into the body last, over all others."""
 
     sent_fields: ClassVar[tuple[str, ...]] = SENT
+    _tool_name_pattern: ClassVar[str | None] = "[A-Za-z0-9_-]"
 
     @model_validator(mode="before")
     @classmethod
@@ -147,7 +148,7 @@ class CompletionsModel(HttpChatModel):
         found = next((url for name in host.url_variables if (url := os.environ.get(name))), None)
         return found or host.base_url
 
-    def _settings(self) -> dict[str, Json]:
+    def _parameters(self) -> dict[str, Json]:
         """Give the parameters that this model's fields set."""
         fields = {name: getattr(self, name) for name in self.sent_fields}
         said = {name: value for name, value in fields.items() if value is not None}
@@ -174,7 +175,7 @@ class CompletionsModel(HttpChatModel):
         body = encode_completion(
             request,
             self._host,
-            settings=self._settings(),
+            settings=self._parameters(),
             providers=self._own_providers,
             policy=self.foreign_blocks,
         )
@@ -192,7 +193,7 @@ class CompletionsModel(HttpChatModel):
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        return {**self._settings(), "base_url": self.base_url, "provider": self._provider}
+        return {**self._parameters(), "base_url": self.base_url, "provider": self._provider}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:  # noqa: ANN401
         params = super()._get_ls_params(stop, **kwargs)

@@ -72,6 +72,7 @@ class ChatLlamaCpp(BaseChatModel):
     top_k: int | None = None
     min_p: float | None = None
     repeat_penalty: float | None = 1.1
+    """Keeps small models from going round in circles; where you do not set it, it is off for schemas and tools."""
     max_tokens: int | None = None
     seed: int | None = None
     stop: list[str] | None = None
@@ -128,6 +129,9 @@ class ChatLlamaCpp(BaseChatModel):
 
     def _encode(self, request: ChatRequest) -> dict[str, Json]:
         settings = {name: getattr(self, name) for name in SENT if getattr(self, name) is not None}
+        is_formal = request.options.get("response_format") or request.tools
+        if is_formal and "repeat_penalty" not in self.model_fields_set:
+            settings["repeat_penalty"] = 1.0  # JSON repeats what was asked, and itself
         if self.system and not any(isinstance(one, SystemMessage) for one in request.messages):
             request = request.replace(messages=[SystemMessage(self.system), *request.messages])
         body = encode_completion(

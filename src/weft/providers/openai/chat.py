@@ -125,7 +125,7 @@ class ChatOpenAI(CompletionsModel):
         model = str(request.options.get("model") or self.model)
         if model.startswith(RESPONSES_PREFIXES) or self.use_previous_response_id:
             return True
-        return needs_responses(request, self._settings())
+        return needs_responses(request, self._parameters())
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         if not self._uses_responses(request):
@@ -133,7 +133,7 @@ class ChatOpenAI(CompletionsModel):
         body = encode_response(
             request,
             self._host,
-            settings=self._settings(),
+            settings=self._parameters(),
             providers=self._own_providers,
             policy=self.foreign_blocks,
             use_previous=self.use_previous_response_id,

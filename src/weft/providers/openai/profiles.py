@@ -16,7 +16,14 @@ _SEES: Final = {
 }
 _CALLS: Final = {"tool_calling": True, "tool_choice": True, "structured_output": True}
 _CHATS: Final = {"text_inputs": True, "text_outputs": True, "temperature": True, **_CALLS}
-_THINKS: Final = {**_CHATS, **_SEES, "reasoning_output": True, "temperature": False}
+_THINKS: Final = {
+    **_CHATS,
+    **_SEES,
+    "reasoning_output": True,
+    "temperature": False,
+    "reasoning_effort_levels": ["low", "medium", "high"],
+}
+_LEVELS: Final = {"reasoning_effort_levels": ["none", "minimal", "low", "medium", "high", "xhigh"]}
 
 _ROWS: Final[dict[str, dict[str, Any]]] = {
     "gpt-3.5-turbo": {
@@ -52,8 +59,14 @@ _ROWS: Final[dict[str, dict[str, Any]]] = {
         "max_input_tokens": 128_000,
     },
     "gpt-4.1": {**_CHATS, **_SEES, "max_input_tokens": 1_047_576, "max_output_tokens": 32_768},
-    "gpt-5": {**_THINKS, "max_input_tokens": 272_000, "max_output_tokens": 128_000},
-    "gpt-5-chat": {**_CHATS, **_SEES, "max_input_tokens": 128_000, "max_output_tokens": 16_384},
+    "gpt-5": {**_THINKS, **_LEVELS, "max_input_tokens": 272_000, "max_output_tokens": 128_000},
+    "gpt-5-chat": {
+        **_CHATS,
+        **_SEES,
+        "reasoning_output": False,
+        "max_input_tokens": 128_000,
+        "max_output_tokens": 16_384,
+    },
     "gpt-oss": {
         **_CHATS,
         "reasoning_output": True,

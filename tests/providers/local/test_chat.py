@@ -1,0 +1,124 @@
+"""ChatLlamaCpp: a real model in this process, in both colours."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from weft.chat_models import init_chat_model
+from weft.exceptions import ContextOverflowError, ModelError, ModelNotFoundError
+from weft.messages import HumanMessage, SystemMessage, ToolMessage
+from weft.protocol.grammar import assert_valid_event_stream
+from weft.providers.local import model_path
+from weft.providers.local.chat import ChatLlamaCpp
+
+FRANCE = "What is the capital of France?"
+
+
+class Person(BaseModel):
+    """A person."""
+
+    name: str = Field(max_length=20)
+    age: int = Field(ge=0, le=120)
+
+
+def get_weather(city: str) -> str:
+    """Get the weather of a city."""
+    return f"sunny in {city}"
+
+
+@pytest.fixture
+def model() -> ChatLlamaCpp:
+    return ChatLlamaCpp(temperature=0, max_tokens=24)
+
+
+def test_it_answers_and_streams_the_same(call: Any, model: ChatLlamaCpp) -> None:
+    whole = call.invoke(model, FRANCE)
+    pieces = call.stream(model, FRANCE)
+
+    assert "Paris" in str(whole.text)
+    assert "".join(str(piece.text) for piece in pieces) == str(whole.text)
+    assert len(pieces) > 5
+    assert whole.usage_metadata["output_tokens"] <= 24
+    assert whole.response_metadata["model_provider"] == "local"
+
+
+def test_its_events_are_well_formed(call: Any, model: ChatLlamaCpp) -> None:
+    assert_valid_event_stream(call.stream_v2(model, FRANCE))
+
+
+def test_the_count_before_is_the_count_after(call: Any, model: ChatLlamaCpp) -> None:
+    talk = [SystemMessage("Be brief."), HumanMessage(FRANCE)]
+    assert (
+        model.get_num_tokens_from_messages(talk)
+        == call.invoke(model, talk).usage_metadata["input_tokens"]
+    )
+    assert model.get_num_tokens("hello world") == 2
+
+
+def test_a_schema_is_kept_to(call: Any, model: ChatLlamaCpp) -> None:
+    structured = model.with_structured_output(Person, method="json_schema")
+    assert call.invoke(structured, "Ann is 31 years old. Give her name and age as JSON.") == Person(
+        name="Ann", age=31
+    )
+
+
+def test_tools_are_called_and_results_go_back(call: Any, model: ChatLlamaCpp) -> None:
+    bound = model.bind_tools([get_weather], tool_choice="any")
+    said = call.invoke(bound, "What is the weather in Paris?")
+
+    assert (said.tool_calls[0]["name"], said.finish_reason) == ("get_weather", "tool_use")
+    assert said.tool_calls[0]["args"].keys() == {"city"}
+    result = ToolMessage("sunny", tool_call_id=said.tool_calls[0]["id"])
+    assert call.invoke(model, [HumanMessage("What is the weather in Paris?"), said, result]).text
+
+
+def test_a_stream_that_is_left_stops_the_model(model: ChatLlamaCpp) -> None:
+    long = ChatLlamaCpp(temperature=0, max_tokens=2000)
+    began = time.monotonic()
+    stream = long.stream("Count from 1 to 1000, one number per line.")
+    for _, _ in zip(range(3), stream, strict=False):
+        pass
+    stream.close()
+    model.invoke(FRANCE)  # the slot is free again
+    assert time.monotonic() - began < 20
+
+
+def test_a_cancelled_call_stops_the_model(model: ChatLlamaCpp) -> None:
+    async def body() -> None:
+        long = ChatLlamaCpp(temperature=0, max_tokens=2000)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(long.ainvoke("Count from 1 to 1000, one number per line."), 0.5)
+        assert "Paris" in str((await model.ainvoke(FRANCE)).text)
+
+    asyncio.run(body())
+
+
+def test_several_requests_at_once(call: Any) -> None:
+    short = ChatLlamaCpp(temperature=0, max_tokens=5)
+    answers = call.batch(short, [FRANCE, "Say hello.", FRANCE])
+    assert len(answers) == 3
+    assert all(answer.usage_metadata["output_tokens"] <= 5 for answer in answers)
+
+
+def test_by_name_and_by_path(call: Any) -> None:
+    by_name = init_chat_model("local:smollm2", temperature=0, max_tokens=3)
+    assert by_name.model == "smollm2-135m"
+    by_path = init_chat_model(f"local:{model_path()}", temperature=0, max_tokens=3)
+    assert call.invoke(by_path, FRANCE).usage_metadata["output_tokens"] == 3
+
+
+def test_errors_are_typed(call: Any, model: ChatLlamaCpp) -> None:
+    with pytest.raises(ContextOverflowError):
+        call.invoke(model, "word " * 20000)
+    with pytest.raises((ModelNotFoundError, ModelError)):
+        call.invoke(ChatLlamaCpp(model="/no/such/file.gguf"), "x")
+
+
+def test_foreign_names_of_fields() -> None:
+    model = ChatLlamaCpp(model_path="/a.gguf", n_ctx=512, n_threads=2, n_gpu_layers=-1)
+    assert (model.model, model.context, model.threads, model.gpu_layers) == ("/a.gguf", 512, 2, -1)

@@ -1,0 +1,82 @@
+"""OpenAIEmbeddings: batches, base64 and plain numbers, retries, errors, in both colours."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Any
+
+import pytest
+
+from tests.servers import Answer, FaultServer, json_answer
+from weft.embeddings import Embeddings
+from weft.exceptions import MalformedStreamError, ModelAuthenticationError
+from weft.providers.openai import OpenAIEmbeddings
+
+
+def rows(*vectors: list[float], packed: bool = True) -> dict[str, Any]:
+    def one(vector: list[float]) -> Any:
+        return (
+            base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+            if packed
+            else vector
+        )
+
+    data = [{"object": "embedding", "index": i, "embedding": one(v)} for i, v in enumerate(vectors)]
+    return {
+        "object": "list",
+        "data": data[::-1],
+        "model": "m",
+        "usage": {"prompt_tokens": 1, "total_tokens": 1},
+    }
+
+
+def model(server: FaultServer, **fields: Any) -> OpenAIEmbeddings:
+    return OpenAIEmbeddings(base_url=f"{server.url}/v1", api_key="sk-1", **fields)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_texts_become_vectors_in_order(call: Any, fault_server: FaultServer, packed: bool) -> None:
+    fault_server.script("/v1/embeddings", json_answer(rows([1.0, 0.5], [0.0, 2.0], packed=packed)))
+    embeddings = model(fault_server, dimensions=2)
+
+    assert isinstance(embeddings, Embeddings)
+    assert call.run(embeddings, "embed_documents", ["a", "b"]) == [[1.0, 0.5], [0.0, 2.0]]
+    assert fault_server.requests()[0].json() == {
+        "model": "text-embedding-3-small", "input": ["a", "b"], "encoding_format": "base64", "dimensions": 2,
+    }  # fmt: skip
+
+
+def test_many_texts_go_in_batches(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script("/v1/embeddings", json_answer(rows([1.0], [2.0])), json_answer(rows([3.0])))
+    assert call.run(model(fault_server, chunk_size=2), "embed_documents", ["a", "b", "c"]) == [
+        [1.0],
+        [2.0],
+        [3.0],
+    ]
+    assert call.run(model(fault_server), "embed_documents", []) == []
+
+
+def test_a_query_is_one_vector_and_failures_are_tried_again(
+    call: Any, fault_server: FaultServer
+) -> None:
+    fault_server.script(
+        "/v1/embeddings",
+        Answer(status=500, headers={"retry-after-ms": "1"}),
+        json_answer(rows([1.0])),
+    )
+    assert call.run(model(fault_server), "embed_query", "a") == [1.0]
+    assert fault_server.hits() == 2
+
+
+def test_errors_are_typed(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(
+        "/v1/embeddings",
+        json_answer({"error": {"code": "invalid_api_key", "message": "no"}}, status=401),
+    )
+    with pytest.raises(ModelAuthenticationError):
+        call.run(model(fault_server), "embed_query", "a")
+    for body in (rows([1.0], [2.0]), {"data": [{"index": 0}]}, []):
+        fault_server.script("/v1/embeddings", json_answer(body))
+        with pytest.raises(MalformedStreamError):
+            call.run(model(fault_server), "embed_query", "a")

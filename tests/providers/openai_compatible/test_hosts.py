@@ -1,0 +1,231 @@
+"""Hosts of the chat-completions wire: their rows, their habits on recordings, reasoning that is never dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.providers import recordings
+from tests.servers import FaultServer, json_answer, sse_answer
+from weft.exceptions import ModelAuthenticationError, StreamTruncatedError
+from weft.messages import AIMessage, HumanMessage, ToolMessage
+from weft.protocol.grammar import assert_valid_event_stream
+from weft.providers import openai_compatible
+from weft.providers._completions import CompletionsDecoder, Host
+from weft.providers.openai import ChatOpenAI
+from weft.providers.openai_compatible import HOSTS, ChatOpenAICompatible
+from weft.providers.openai_compatible.hosts import host_of
+
+CASES = recordings.names("openai_compatible")
+CLASSES = [
+    getattr(openai_compatible, name)
+    for name in openai_compatible.__all__
+    if name.startswith("Chat")
+]
+
+
+def decoder(name: str) -> CompletionsDecoder:
+    return CompletionsDecoder(HOSTS[name.split("-")[0]], recordings.fail)
+
+
+def answer(name: str) -> AIMessage:
+    return recordings.message(recordings.stream_events(decoder(name), "openai_compatible", name))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stream_and_whole_answer_are_one_message(name: str) -> None:
+    streamed, whole = recordings.both(lambda: decoder(name), "openai_compatible", name)
+    left, right = streamed.model_dump(), whole.model_dump()
+    if name == "moonshot-usage-in-choice":
+        assert left["usage_metadata"] == right["usage_metadata"]
+    assert left == right
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_events_are_well_formed(name: str) -> None:
+    assert_valid_event_stream(recordings.stream_events(decoder(name), "openai_compatible", name))
+
+
+@pytest.mark.parametrize(
+    ("name", "reasoning", "text"),
+    [
+        ("deepseek-reasoning", "Compare 9.80 and 9.11.", "9.8"),
+        ("groq-reasoning", "2+2", "Four."),
+        ("mistral-thinking", "Let me think.", "Done."),
+        ("openrouter-reasoning-details", "Hmm, yes", "Yes."),
+        ("ollama-reasoning", "The sky", "Blue."),
+    ],
+)
+def test_reasoning_is_a_block_wherever_the_host_puts_it(
+    name: str, reasoning: str, text: str
+) -> None:
+    message = answer(name)
+    thought, said = message.content_blocks
+    assert (thought["type"], thought["reasoning"], said["text"]) == ("reasoning", reasoning, text)
+
+
+def test_reasoning_is_kept_by_chat_openai_too(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(
+        "/v1/chat/completions",
+        json_answer(recordings.whole("openai_compatible", "deepseek-reasoning")),
+    )
+    said = call.invoke(ChatOpenAI(base_url=f"{fault_server.url}/v1", api_key="k"), "Hi")
+    assert said.content_blocks[0]["reasoning"] == "Compare 9.80 and 9.11."
+
+
+def test_counts_and_sources_of_hosts() -> None:
+    deepseek = answer("deepseek-reasoning").usage_metadata
+    assert deepseek["input_token_details"] == {"cache_read": 4}
+    assert deepseek["output_token_details"] == {"reasoning": 6}
+    assert answer("groq-usage-beside").usage_metadata["total_tokens"] == 3
+    assert answer("moonshot-usage-in-choice").usage_metadata["total_tokens"] == 16
+    assert answer("perplexity-sources").response_metadata["citations"] == [
+        "https://example.com/oslo"
+    ]
+    assert answer("openrouter-image").content_blocks[1]["type"] == "image"
+    assert [b["type"] for b in answer("groq-executed-tools").content_blocks] == [
+        "server_tool_call",
+        "server_tool_result",
+        "text",
+    ]
+
+
+def back(model: ChatOpenAICompatible, message: AIMessage, *, calls: bool = False) -> Any:
+    talk: list[Any] = [HumanMessage("x"), message]
+    if calls:
+        message.tool_calls = [
+            {"type": "tool_call", "name": "f", "args": {}, "id": "call_abcdefghij"}
+        ]
+        talk.append(ToolMessage("ok", tool_call_id="call_abcdefghij"))
+    return model.explain(talk)
+
+
+def test_reasoning_goes_back_as_each_host_wants_it() -> None:
+    def of(provider: str) -> ChatOpenAICompatible:
+        return ChatOpenAICompatible(provider=provider, model="m", api_key="k")
+
+    with_tools = back(of("deepseek"), answer("deepseek-reasoning"), calls=True)
+    assert with_tools.body["messages"][1]["reasoning_content"] == "Compare 9.80 and 9.11."
+    without = back(of("deepseek"), answer("deepseek-reasoning"))
+    assert "reasoning_content" not in without.body["messages"][1]
+    assert without.notes == ["reasoning was not sent back: deepseek has no place for it"]
+    assert back(of("groq"), answer("groq-reasoning")).body["messages"][1]["reasoning"] == "2+2"
+    details = back(of("openrouter"), answer("openrouter-reasoning-details")).body["messages"][1][
+        "reasoning_details"
+    ]
+    assert (
+        details
+        == recordings.whole("openai_compatible", "openrouter-reasoning-details")["choices"][0][
+            "message"
+        ]["reasoning_details"]
+    )
+    parts = back(of("mistral"), answer("mistral-thinking")).body["messages"][1]["content"]
+    assert (
+        parts
+        == recordings.whole("openai_compatible", "mistral-thinking")["choices"][0]["message"][
+            "content"
+        ]
+    )
+
+
+def test_reasoning_of_another_host_is_foreign() -> None:
+    told = back(
+        ChatOpenAICompatible(provider="groq", model="m", api_key="k"), answer("deepseek-reasoning")
+    )
+    assert told.body["messages"][1]["content"].startswith("<thinking>")
+    assert told.notes == ["reasoning by deepseek was told as text"]
+
+
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def test_quirks_are_data() -> None:
+    def body(provider: str, **options: Any) -> Any:
+        return ChatOpenAICompatible(
+            provider=provider, model="m", api_key="k", max_tokens=3, seed=1
+        ).explain("x", stream=True, tools=[add], **options)
+
+    mistral = body("mistral", tool_choice="any")
+    assert (
+        mistral.body["random_seed"],
+        mistral.body["tool_choice"],
+        mistral.body["max_tokens"],
+    ) == (1, "any", 3)
+    assert "stream_options" not in mistral.body
+    groq = body("groq", strict=True, parallel_tool_calls=False)
+    assert "strict" not in groq.body["tools"][0]["function"]
+    assert groq.body["max_completion_tokens"] == 3
+    assert groq.notes == ["groq does not take strict tools"]
+    deepseek = body(
+        "deepseek",
+        response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {}}},
+        parallel_tool_calls=True,
+    )
+    assert deepseek.body["response_format"] == {"type": "json_object"}
+    assert "parallel_tool_calls" not in deepseek.body
+    assert len(deepseek.notes) == 2
+
+
+def test_mistral_gets_ids_it_accepts() -> None:
+    told = back(
+        ChatOpenAICompatible(provider="mistral", model="m", api_key="k"), AIMessage("x"), calls=True
+    )
+    _, assistant, tool = told.body["messages"]
+    assert assistant["tool_calls"][0]["id"] == tool["tool_call_id"]
+    assert len(tool["tool_call_id"]) == 9
+    assert tool["tool_call_id"].isalnum()
+
+
+@pytest.mark.parametrize("name", sorted(HOSTS))
+def test_every_host_says_which_key_it_wants(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = HOSTS[name]
+    for variable in (*host.keys, *host.url_variables):
+        monkeypatch.delenv(variable, raising=False)
+    model = ChatOpenAICompatible(provider=name, model="m")
+    if host.needs_key:
+        with pytest.raises(ModelAuthenticationError, match=host.keys[0]):
+            model.invoke("x")
+    else:
+        assert "authorization" not in model.explain("x").headers
+    monkeypatch.setenv(host.keys[0], "k")
+    told = model.explain("x")
+    assert told.url == f"{host.base_url}/chat/completions"
+    assert told.headers["authorization"] == "***"
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_named_classes_are_rows(kind: type[ChatOpenAICompatible]) -> None:
+    extra = {"base_url": "http://localhost:1/v1"} if kind is ChatOpenAICompatible else {}
+    model = kind(model="m", api_key="k", **extra)
+    assert model.explain("x").body["model"] == "m"
+    assert model._provider in (*HOSTS, "openai_compatible")
+
+
+def test_langchains_names_for_keys() -> None:
+    model = openai_compatible.ChatGroq(
+        model="m", groq_api_key="k", groq_api_base="https://example.com/v1"
+    )
+    assert model.explain("x").url == "https://example.com/v1/chat/completions"
+
+
+def test_an_unknown_host_needs_an_address() -> None:
+    with pytest.raises(ValidationError, match="there is no host 'acme'"):
+        ChatOpenAICompatible(provider="acme", model="m")
+    assert host_of("acme", "https://example.com").keys == ("ACME_API_KEY",)
+    assert host_of("kimi", None).name == "moonshot"
+
+
+def test_E3_is_off_only_where_a_row_says_so(call: Any, fault_server: FaultServer) -> None:
+    chunk = {"id": "1", "choices": [{"index": 0, "delta": {"content": "Hi"}}]}
+    fault_server.script("/v1/chat/completions", sse_answer([chunk]))
+    model = openai_compatible.ChatVLLM(model="m", base_url=f"{fault_server.url}/v1")
+    with pytest.raises(StreamTruncatedError):
+        call.stream(model, "x")
+
+    reader = CompletionsDecoder(Host("odd", "", may_end_silently=True), recordings.fail)
+    events = reader.feed(chunk) + reader.end(marked=False)  # type: ignore[arg-type]
+    assert recordings.message(events).text == "Hi"

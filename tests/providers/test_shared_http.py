@@ -1,0 +1,541 @@
+"""What every provider over HTTP shares, shown on ChatOpenAI: keys, `explain`, errors, retries, broken streams."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from tests.providers import recordings
+from tests.servers import Answer, FaultServer, json_answer, sse_answer
+from weft.exceptions import (
+    ContextOverflowError,
+    LimitExceededError,
+    MalformedStreamError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelPermissionDeniedError,
+    ModelQuotaError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+    SecurityError,
+    StreamInterruptedError,
+    StreamTruncatedError,
+    UsageError,
+)
+from weft.language_models.retry import RetryPolicy
+from weft.messages import HumanMessage
+from weft.providers._wire import Failure, read_failure, retry_after
+from weft.providers.openai import ChatOpenAI
+from weft.transports import Limits, Timeouts
+
+CHAT = "/v1/chat/completions"
+RESPONSES = "/v1/responses"
+AT_ONCE = RetryPolicy(max_retries=2, initial=0.001, jitter=False)
+
+
+def model(server: FaultServer, **fields: Any) -> ChatOpenAI:
+    given = {
+        "base_url": f"{server.url}/v1",
+        "api_key": "sk-canary",
+        "model": "m",
+        "retry_on_error": AT_ONCE,
+    }
+    return ChatOpenAI(**{**given, **fields})
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m-1",
+        "choices": [choice],
+    }
+
+
+HELLO = [
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"content": "Hel"}),
+    chunk({"content": "lo"}),
+]
+STOP = chunk({}, "stop")
+WHOLE = {
+    "id": "chatcmpl-1",
+    "created": 1,
+    "model": "m-1",
+    "choices": [{"index": 0, "message": {"content": "Hello"}, "finish_reason": "stop"}],
+}
+
+
+def streamed(name: str) -> Answer:
+    return Answer(
+        recordings.stream_bytes("openai", name), headers={"content-type": "text/event-stream"}
+    )
+
+
+# -- a good answer
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "chat-text",
+        "chat-text-and-parallel-tool-calls",
+        "responses-web-search",
+        "responses-reasoning-summaries",
+    ],
+)
+def test_invoke_and_stream_give_one_message(
+    call: Any, fault_server: FaultServer, name: str
+) -> None:
+    path = CHAT if name.startswith("chat") else RESPONSES
+    fault_server.script(path, json_answer(recordings.whole("openai", name)), streamed(name))
+    chat = model(fault_server, use_responses_api=path == RESPONSES)
+
+    said = call.invoke(chat, "Hi")
+    chunks = call.stream(chat, "Hi")
+    total = chunks[0]
+    for piece in chunks[1:]:
+        total = total + piece
+
+    assert (str(total.text), total.tool_calls) == (str(said.text), said.tool_calls)
+    assert [{**block, "index": 0} for block in total.content_blocks] == [
+        {**block, "index": 0} for block in said.content_blocks
+    ]
+    assert (total.usage_metadata, total.finish_reason) == (said.usage_metadata, said.finish_reason)
+    assert total.response_metadata == said.response_metadata
+    assert [seen.json().get("stream", False) for seen in fault_server.requests()] == [False, True]
+
+
+def test_streaming_asks_for_a_stream_under_invoke(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, STOP], done="[DONE]"))
+    assert call.invoke(model(fault_server, streaming=True), "Hi").text == "Hello"
+    assert fault_server.requests()[0].json()["stream"] is True
+
+
+def test_n_gives_separate_generations_and_is_not_streamed(
+    call: Any, fault_server: FaultServer
+) -> None:
+    fault_server.script(CHAT, json_answer(recordings.whole("openai", "chat-two-choices")))
+    chat = model(fault_server, n=2)
+
+    result = call.generate(chat, [[HumanMessage("Flip")]])
+    assert [one.text for one in result.generations[0]] == ["Heads.", "Tails."]
+    assert call.invoke(chat, "Flip").text == "Heads."
+    with pytest.raises(UsageError, match="cannot be streamed"):
+        call.stream(chat, "Flip")
+
+
+def test_headers_of_the_response_on_request(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, json_answer(WHOLE, headers={"x-request-id": "req_7"}))
+    said = call.invoke(model(fault_server, include_response_headers=True), "Hi")
+    assert said.response_metadata["headers"]["x-request-id"] == "req_7"
+
+
+def test_F_S11_what_comes_after_the_end_is_not_heard(call: Any, fault_server: FaultServer) -> None:
+    events = [*HELLO, STOP, b"data: [DONE]\n\n", chunk({"content": "more"}), b"data: not json\n\n"]
+    fault_server.script(CHAT, sse_answer(events))
+    chat = model(fault_server, streaming=True)
+
+    assert call.invoke(chat, "Hi").text == "Hello"
+
+
+def test_F_T02_finish_without_done_is_complete(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, STOP]))
+    assert call.invoke(model(fault_server, streaming=True), "Hi").status == "complete"
+
+
+def test_done_without_finish_is_complete(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, sse_answer(HELLO, done="[DONE]"))
+    assert call.invoke(model(fault_server, streaming=True), "Hi").text == "Hello"
+
+
+def test_F_T10_a_whole_answer_where_a_stream_was_asked_for_is_accepted(
+    call: Any, fault_server: FaultServer
+) -> None:
+    fault_server.script(CHAT, json_answer(WHOLE))
+    assert "".join(str(c.text) for c in call.stream(model(fault_server), "Hi")) == "Hello"
+
+
+# -- broken answers
+
+
+def failure(call: Any, chat: ChatOpenAI, kind: type[Exception]) -> Any:
+    with pytest.raises(kind) as caught:
+        call.stream(chat, "Hi")
+    return caught.value
+
+
+def test_F_T10_html_and_empty_answers_are_malformed(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, Answer(b"<html>", headers={"content-type": "text/html"}))
+    assert not failure(call, model(fault_server), MalformedStreamError).is_retryable
+    assert fault_server.hits(CHAT) == 1
+
+    fault_server.reset()
+    fault_server.script(
+        CHAT, Answer(b"", headers={"content-type": "text/event-stream"}), sse_answer([*HELLO, STOP])
+    )
+    assert len(call.stream(model(fault_server), "Hi")) > 2
+    assert fault_server.hits(CHAT) == 2
+
+
+def test_F_T01_a_clean_end_without_a_marker_is_truncated(
+    call: Any, fault_server: FaultServer
+) -> None:
+    fault_server.script(CHAT, sse_answer(HELLO))
+    error = failure(call, model(fault_server), StreamTruncatedError)
+
+    assert (str(error.partial.text), error.partial.status) == ("Hello", "incomplete")
+    assert fault_server.hits(CHAT) == 1  # content was delivered: never again
+
+
+def test_F_T01_is_tried_again_where_nothing_was_delivered(
+    call: Any, fault_server: FaultServer
+) -> None:
+    fault_server.script(CHAT, sse_answer(HELLO[:1]), sse_answer([*HELLO, STOP]))
+    assert "".join(str(c.text) for c in call.stream(model(fault_server), "Hi")) == "Hello"
+    assert fault_server.hits(CHAT) == 2
+
+
+def test_a_cut_connection_keeps_the_prefix(call: Any, fault_server: FaultServer) -> None:
+    whole = sse_answer([*HELLO, STOP], done="[DONE]")
+    size = sum(len(step[1]) for step in whole.steps())
+    for at in range(size // 2, size - 20, 97):
+        fault_server.reset()
+        fault_server.script(CHAT, whole.cut(at, "fin"))
+        error = failure(call, model(fault_server, retry_on_error=False), StreamInterruptedError)
+        assert "Hello".startswith(str(error.partial.text))
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        ({"error": {"message": "busy", "type": "server_error", "code": None}}, ModelAPIError),
+        ({"error": {"message": "full", "code": "engine_overloaded"}}, ModelOverloadedError),
+        ({"error": {"message": "slow", "code": 429}}, ModelRateLimitError),
+        ({"error": "it broke"}, ModelAPIError),
+        (("error", {"message": "odd", "code": "insufficient_quota"}), ModelQuotaError),
+        (
+            ("error", {"error": {"message": "odd", "code": "invalid_api_key"}}),
+            ModelAuthenticationError,
+        ),
+    ],
+)
+def test_F_T04_an_error_in_mid_stream_is_typed_and_keeps_the_partial(
+    call: Any, fault_server: FaultServer, event: Any, kind: type[Exception]
+) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, event], headers={"x-request-id": "req_1"}))
+    error = failure(call, model(fault_server), kind)
+
+    assert str(error.partial.text) == "Hello"
+    assert error.request_id == "req_1"
+    assert fault_server.hits(CHAT) == 1
+
+
+def test_F_T05_an_error_as_first_event_is_tried_again(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(
+        CHAT,
+        sse_answer([{"error": {"message": "busy", "type": "server_error"}}]),
+        sse_answer([*HELLO, STOP]),
+    )
+    assert "".join(str(c.text) for c in call.stream(model(fault_server), "Hi")) == "Hello"
+    assert fault_server.hits(CHAT) == 2
+
+
+def test_F_T06_a_failed_response_is_typed(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(RESPONSES, streamed("responses-failed"))
+    error = failure(call, model(fault_server, use_responses_api=True), ModelAPIError)
+    assert (error.code, str(error.partial.text)) == ("server_error", "In a")
+
+    fault_server.script(RESPONSES, streamed("responses-error"))
+    error = failure(call, model(fault_server, use_responses_api=True), ModelRateLimitError)
+    assert (error.message, str(error.partial.text)) == ("Slow down.", "In a")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"data: {not json}\n\n",
+        b"data: [1]\n\n",
+        b'data: {"choices": [{"delta": {"content": 3}}]}\n\n',
+        b'data: {"choices": 7}\n\n',
+        b"data: " + b"[" * 3000 + b"]" * 3000 + b"\n\n",
+    ],
+)
+def test_F_S10_what_is_not_the_wire_is_malformed(
+    call: Any, fault_server: FaultServer, bad: bytes
+) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, bad]))
+    error = failure(call, model(fault_server), MalformedStreamError)
+    assert str(error.partial.text) == "Hello"
+
+
+def test_F_S07_invalid_utf8_is_malformed(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, b'data: {"x": "\xff"}\n\n']))
+    assert str(failure(call, model(fault_server), MalformedStreamError).partial.text) == "Hello"
+
+
+def test_F_S09_a_line_without_end_is_stopped(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, b"data: " + b"x" * 5000]))
+    failure(call, model(fault_server, limits=Limits(sse_line=1000)), LimitExceededError)
+
+
+def test_F_T07_a_stall_runs_out_of_time(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, ("stall", None)]))
+    error = failure(call, model(fault_server, timeout=Timeouts(idle=0.2)), ModelTimeoutError)
+    assert (error.phase, str(error.partial.text)) == ("idle", "Hello")
+
+
+def test_F_T08_pings_do_not_keep_a_stall_alive(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, ("repeat", (100, 0.05, b": ping\n\n"))]))
+    assert (
+        failure(call, model(fault_server, timeout=Timeouts(idle=0.3)), ModelTimeoutError).phase
+        == "idle"
+    )
+
+
+# -- statuses
+
+
+def refused(code: str | None, kind: str | None = None, message: str = "no") -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "code": code, "param": None}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, refused(None, "invalid_request_error"), ModelInvalidRequestError),
+        (400, refused("context_length_exceeded"), ContextOverflowError),
+        (
+            400,
+            refused(None, None, "This model's maximum context length is 8192 tokens."),
+            ContextOverflowError,
+        ),
+        (401, refused("invalid_api_key"), ModelAuthenticationError),
+        (402, refused(None, None, "Insufficient Balance"), ModelQuotaError),
+        (403, refused("unsupported_country_region_territory"), ModelPermissionDeniedError),
+        (404, refused("model_not_found"), ModelNotFoundError),
+        (413, "too large", ModelInvalidRequestError),
+        (422, {"detail": [{"msg": "bad"}]}, ModelInvalidRequestError),
+        (429, refused("insufficient_quota"), ModelQuotaError),
+    ],
+)
+def test_F_H02_F_H04_are_asked_once(
+    call: Any, fault_server: FaultServer, status: int, body: Any, kind: type[Exception]
+) -> None:
+    fault_server.script(CHAT, json_answer(body, status=status, headers={"x-request-id": "req_9"}))
+    with pytest.raises(kind) as caught:
+        call.invoke(model(fault_server), "Hi")
+
+    error: Any = caught.value
+    assert type(error) is kind
+    assert (error.status, error.request_id, error.provider, error.model) == (
+        status,
+        "req_9",
+        "openai",
+        "m",
+    )
+    assert error.body
+    assert str(error).startswith("openai:m: ")
+    assert fault_server.hits(CHAT) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (429, ModelRateLimitError),
+        (500, ModelAPIError),
+        (502, ModelAPIError),
+        (503, ModelAPIError),
+        (504, ModelAPIError),
+        (529, ModelOverloadedError),
+    ],
+)
+def test_F_H03_are_tried_again_within_the_budget(
+    call: Any, fault_server: FaultServer, status: int, kind: type[Exception]
+) -> None:
+    fault_server.script(CHAT, Answer(b"<html>bad gateway</html>", status=status))
+    with pytest.raises(kind) as caught:
+        call.invoke(model(fault_server), "Hi")
+    assert fault_server.hits(CHAT) == 3
+    assert caught.value.attempts == 3  # type: ignore[attr-defined]
+
+    fault_server.reset()
+    fault_server.script(CHAT, Answer(status=status), json_answer(WHOLE))
+    said = call.invoke(model(fault_server), "Hi")
+    assert (said.text, said.response_metadata["retries"]) == ("Hello", 1)
+
+
+def test_max_retries_is_the_number_of_retries(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, Answer(status=500, headers={"retry-after-ms": "1"}))
+    with pytest.raises(ModelAPIError):
+        call.invoke(model(fault_server, max_retries=1), "Hi")
+    assert fault_server.hits(CHAT) == 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "Sun, 06 Nov 1994 08:49:37 GMT"}, 0.0),
+        ({}, None),
+        ({"retry-after": "nan"}, None),
+    ],
+)
+def test_F_H01_retry_after_is_read(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_F_H01_a_long_retry_after_is_raised_with_its_value(
+    call: Any, fault_server: FaultServer
+) -> None:
+    fault_server.script(CHAT, Answer(status=429, headers={"retry-after": "3600"}))
+    with pytest.raises(ModelRateLimitError) as caught:
+        call.invoke(model(fault_server), "Hi")
+    assert caught.value.retry_after == 3600
+    assert fault_server.hits(CHAT) == 1
+
+
+def test_F_H08_redirects_are_not_followed(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(
+        CHAT, Answer(status=307, headers={"location": f"{fault_server.other_url}/steal"})
+    )
+    with pytest.raises(SecurityError):
+        call.invoke(model(fault_server), "Hi")
+    assert fault_server.hits("/steal") == 0
+
+
+def test_F_H10_a_key_with_a_line_break_is_refused(call: Any, fault_server: FaultServer) -> None:
+    with pytest.raises(SecurityError, match="line break"):
+        call.invoke(model(fault_server, api_key="sk\nX-Evil: 1"), "Hi")
+    assert fault_server.hits() == 0
+
+
+# -- keys
+
+
+def test_the_environment_is_read_at_the_call(
+    call: Any, fault_server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    fault_server.script(CHAT, json_answer(WHOLE))
+    chat = model(fault_server, api_key=None)
+    with pytest.raises(ModelAuthenticationError, match="OPENAI_API_KEY"):
+        call.invoke(chat, "Hi")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-late")
+    call.invoke(chat, "Hi")
+    assert fault_server.requests()[0].headers["authorization"] == "Bearer sk-late"
+
+
+def test_a_function_gives_the_key_each_time(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, json_answer(WHOLE))
+    keys = iter(["one", "two"])
+    chat = model(fault_server, api_key=lambda: next(keys))
+    call.invoke(chat, "Hi")
+    call.invoke(chat, "Hi")
+    assert [seen.headers["authorization"] for seen in fault_server.requests()] == [
+        "Bearer one",
+        "Bearer two",
+    ]
+
+
+def test_an_async_function_gives_the_key(fault_server: FaultServer) -> None:
+    import asyncio
+
+    async def key() -> str:
+        return "three"
+
+    fault_server.script(CHAT, json_answer(WHOLE))
+    asyncio.run(model(fault_server, api_key=key).ainvoke("Hi"))
+    assert fault_server.requests()[0].headers["authorization"] == "Bearer three"
+
+
+def test_F_V08_the_key_is_nowhere_to_be_seen(call: Any, fault_server: FaultServer) -> None:
+    from weft.load import dumps
+
+    fault_server.script(CHAT, json_answer(refused("invalid_api_key"), status=401))
+    chat = model(fault_server, default_headers={"x-secret": "sk-canary"})
+    with pytest.raises(ModelAuthenticationError) as caught:
+        call.invoke(chat, "Hi")
+    shown = [
+        repr(chat),
+        str(chat),
+        dumps(chat),
+        str(chat.model_dump()),
+        str(caught.value),
+        repr(caught.value),
+    ]
+    shown.append(str(chat.explain("Hi")))
+    assert isinstance(chat.api_key, SecretStr)
+    assert not [text for text in shown if "sk-canary" in text]
+    assert b"sk-canary" not in pickle.dumps(caught.value)
+
+
+def test_explain_shows_what_would_be_sent_and_sends_nothing(
+    fault_server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    chat = model(
+        fault_server, api_key=None, temperature=0.5, default_query={"v": "1"}, organization="org"
+    )
+    sent = chat.explain("Hello there", max_tokens=5)
+
+    assert sent.url == f"{fault_server.url}{CHAT}?v=1"
+    assert sent.body == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hello there"}],
+        "temperature": 0.5,
+        "max_completion_tokens": 5,
+    }
+    assert sent.headers["openai-organization"] == "org"
+    assert sent.tokens > 2
+    assert fault_server.hits() == 0
+
+
+def test_what_cannot_be_json_is_a_usage_error(call: Any, fault_server: FaultServer) -> None:
+    for value in (float("nan"), object()):
+        with pytest.raises(UsageError, match="cannot be written as JSON"):
+            call.invoke(model(fault_server), "Hi", extra=value)
+
+
+def test_F_S08_a_lone_surrogate_is_sent_escaped(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, json_answer(WHOLE))
+    call.invoke(model(fault_server), "odd", user="\ud83d")
+    assert fault_server.requests()[0].json()["user"] == "\ud83d"
+
+
+@pytest.mark.parametrize(
+    ("body", "failure"),
+    [
+        ({"error": {"code": "c", "type": "t", "message": "m"}}, Failure("c", "t", "m")),
+        (
+            {"type": "error", "error": {"type": "overloaded_error", "message": "m"}},
+            Failure(None, "overloaded_error", "m"),
+        ),
+        (
+            [{"error": {"code": 503, "status": "UNAVAILABLE", "message": "m"}}],
+            Failure("503", "UNAVAILABLE", "m", 503),
+        ),
+        ({"error": "text"}, Failure(message="text")),
+        (
+            {"message": "m", "type": "invalid_request_error", "object": "error"},
+            Failure(None, "invalid_request_error", "m"),
+        ),
+        ({"detail": "not here"}, Failure(message="not here")),
+        ([], Failure()),
+        (3, Failure()),
+    ],
+)
+def test_errors_of_every_shape_are_read(body: Any, failure: Failure) -> None:
+    assert read_failure(body) == failure

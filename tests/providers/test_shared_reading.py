@@ -1,0 +1,145 @@
+"""Bytes of recorded streams, cut anywhere: the same events, or a typed error; and nonsense of every kind."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.providers import recordings
+from tests.providers.openai.test_decode import CHAT, RESPONSES, decoder
+from weft.exceptions import MalformedStreamError, ModelError, StreamTruncatedError, WeftError
+from weft.protocol.events import Event
+from weft.protocol.fold import MessageBuilder
+from weft.providers._reading import StreamReading
+from weft.transports import Limits
+
+STREAMS = [*CHAT, *RESPONSES]
+
+
+def reading(name: str) -> StreamReading:
+    def malformed(message: str, **facts: Any) -> MalformedStreamError:
+        return MalformedStreamError(message, **facts)
+
+    return StreamReading(
+        decoder(name), lambda data: data == "[DONE]", json.loads, malformed, Limits()
+    )
+
+
+def read(name: str, pieces: list[bytes]) -> list[Event]:
+    stream, events = reading(name), []
+    for piece in pieces:
+        events += stream.feed(piece)
+    return events + list(stream.end())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(STREAMS), st.lists(st.floats(0, 1), max_size=12))
+def test_F_S01_any_cutting_into_pieces_gives_the_same_events(
+    name: str, places: list[float]
+) -> None:
+    data = recordings.stream_bytes("openai", name)
+    edges = sorted({0, len(data), *(int(place * len(data)) for place in places)})
+    pieces = [data[start:stop] for start, stop in pairwise(edges)]
+
+    assert read(name, pieces) == read(name, [data])
+
+
+@pytest.mark.parametrize(
+    "name", ["chat-text-and-parallel-tool-calls", "responses-reasoning-hidden"]
+)
+def test_F_T03_a_stream_that_ends_at_any_byte_is_complete_or_truncated(name: str) -> None:
+    data = recordings.stream_bytes("openai", name)
+    full = recordings.message(read(name, [data]))
+    outcomes = {"complete": 0, "cut": 0}
+    for at in range(1, len(data)):
+        stream, builder = reading(name), MessageBuilder()
+        try:
+            for event in [*stream.feed(data[:at]), *stream.end()]:
+                builder.feed(event)
+        except StreamTruncatedError:
+            outcomes["cut"] += 1
+        except MalformedStreamError as error:  # not one event yet
+            assert error.is_retryable, at  # noqa: PT017
+            outcomes["cut"] += 1
+        else:
+            outcomes["complete"] += 1
+            said = builder.result()
+            assert [block["type"] for block in said.blocks] == [
+                b["type"] for b in full.content_blocks
+            ], at
+    assert outcomes["cut"] > outcomes["complete"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "id",
+                    "type",
+                    "index",
+                    "choices",
+                    "delta",
+                    "content",
+                    "tool_calls",
+                    "function",
+                    "arguments",
+                    "name",
+                    "usage",
+                    "error",
+                    "item",
+                    "response",
+                    "output",
+                    "item_id",
+                    "output_index",
+                    "summary",
+                    "annotations",
+                    "finish_reason",
+                    "message",
+                    "audio",
+                    "data",
+                    "text",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(["chat-", "responses-"]),
+    st.lists(JSON, min_size=1, max_size=4),
+    st.sampled_from(
+        [
+            "message",
+            "error",
+            "response.output_item.added",
+            "response.output_text.delta",
+            "response.completed",
+        ]
+    ),
+)
+def test_F_S12_nonsense_is_ignored_or_a_typed_error(
+    name: str, values: list[Any], kind: str
+) -> None:
+    stream = reading(name)
+    try:
+        for value in values:
+            if isinstance(value, dict) and kind != "message":
+                value = {"type": kind, **value}
+            for _ in stream.feed(f"event: {kind}\ndata: {json.dumps(value)}\n\n".encode()):
+                pass
+        list(stream.end())
+    except WeftError as error:
+        assert isinstance(error, ModelError)  # noqa: PT017

@@ -1,0 +1,129 @@
+"""`init_chat_model`: providers by name, guesses by a model's name, models that a config chooses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from weft import providers
+from weft.chat_models import ConfigurableChatModel, init_chat_model, split_name
+from weft.exceptions import MissingExtraError, UsageError
+from weft.providers import REGISTRY, find_provider, provider_names
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("openai:gpt-5", ("gpt-5", "openai")),
+        ("gpt-5", ("gpt-5", "openai")),
+        ("o3-mini", ("o3-mini", "openai")),
+        ("claude-sonnet-4-5", ("claude-sonnet-4-5", "anthropic")),
+        ("gemini-2.5-pro", ("gemini-2.5-pro", "google")),
+        ("google_genai:gemini-2.5-pro", ("gemini-2.5-pro", "google_genai")),
+        ("groq:openai/gpt-oss-20b", ("openai/gpt-oss-20b", "groq")),
+        ("ollama:qwen3:4b", ("qwen3:4b", "ollama")),
+        ("mistral-large", ("mistral-large", "mistral")),
+        ("deepseek-chat", ("deepseek-chat", "deepseek")),
+        ("grok-4", ("grok-4", "xai")),
+        ("local:/models/a.gguf", ("/models/a.gguf", "local")),
+        ("azure-openai:mine", ("mine", "azure-openai")),
+    ],
+)
+def test_names_are_split_or_guessed(name: str, expected: tuple[str, str]) -> None:
+    assert split_name(name) == expected
+
+
+def test_a_provider_can_be_given_apart() -> None:
+    model = init_chat_model("some/model", model_provider="openrouter", temperature=0)
+    assert (type(model).__name__, model.model, model.temperature) == (
+        "ChatOpenRouter",
+        "some/model",
+        0,
+    )
+
+
+def test_what_is_not_known_is_listed() -> None:
+    with pytest.raises(UsageError, match=r"whose model is 'acme:anvil'.*anthropic.*xai"):
+        init_chat_model("acme:anvil")
+    with pytest.raises(UsageError, match="there is no provider 'acme': choose one of anthropic"):
+        init_chat_model("anvil", model_provider="acme")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n, target in REGISTRY.items() if "anthropic" not in target and "google" not in target],
+)
+def test_every_name_of_the_registry_is_a_class(name: str) -> None:
+    assert find_provider(name).__name__ == REGISTRY[name].partition(":")[2]
+
+
+def test_packages_announce_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = EntryPoint("acme", "weft.language_models:FakeListChatModel", providers.GROUP)
+    monkeypatch.setattr(
+        providers, "entry_points", lambda group: [mine] if group == providers.GROUP else []
+    )
+    assert "acme" in provider_names()
+    assert init_chat_model("acme:anvil", responses=["hi"]).invoke("x").text == "hi"
+
+
+def test_a_missing_package_says_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(REGISTRY, "acme", "weft_acme_that_is_not_there:ChatAcme")
+    with pytest.raises(MissingExtraError, match="pip install"):
+        init_chat_model("acme:anvil")
+
+
+def test_importing_the_front_door_imports_no_provider() -> None:
+    code = "import weft.chat_models, sys; print([m for m in sys.modules if m.startswith('weft.providers.')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def chosen(model: ConfigurableChatModel, /, **values: Any) -> Any:
+    return model.prepare({"configurable": values})[0]
+
+
+def test_a_model_without_a_name_is_chosen_by_config() -> None:
+    model = init_chat_model(temperature=0)
+    assert chosen(model, model="groq:m").model == "m"
+    picked = chosen(model, model="m", model_provider="deepseek")
+    assert (type(picked).__name__, picked.temperature) == ("ChatDeepSeek", 0)
+    with pytest.raises(UsageError, match="no model is chosen"):
+        model.invoke("x")
+
+
+def test_a_default_and_named_fields() -> None:
+    model = init_chat_model(
+        "openai:gpt-4.1", configurable_fields=["temperature"], config_prefix="first", api_key="k"
+    )
+    assert chosen(model).model == "gpt-4.1"
+    assert chosen(model, first_temperature=0.5).temperature == 0.5
+    assert chosen(model, first_model="x", temperature=0.5).temperature is None
+    assert [spec.id for spec in model.config_specs] == ["first_temperature"]
+
+
+def test_any_field() -> None:
+    model = init_chat_model("openai:gpt-4.1", configurable_fields="any", api_key="k")
+    assert chosen(model, base_url="https://example.com/v1").base_url == "https://example.com/v1"
+
+
+def test_tools_and_schemas_wait_for_the_model(call: Any) -> None:
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    bound = init_chat_model().bind_tools([add], tool_choice="add")
+    picked = bound.prepare({"configurable": {"model": "openai:gpt-4.1"}})[0]
+    assert picked.kwargs["tools"][0]["function"]["name"] == "add"
+    structured = init_chat_model().with_structured_output(
+        {"title": "x", "type": "object", "properties": {}}
+    )
+    assert structured.prepare({"configurable": {"model": "openai:gpt-4.1"}})[0] is not None
+
+
+def test_a_prefix_alone_is_an_error() -> None:
+    with pytest.raises(UsageError, match="configurable_fields"):
+        init_chat_model("openai:gpt-5", config_prefix="x")
