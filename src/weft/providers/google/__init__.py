@@ -1,0 +1,6 @@
+"""Gemini: `generateContent` of the Gemini API and of Vertex, and embeddings."""
+
+from weft.providers.google.chat import ChatGoogle, ChatGoogleGenerativeAI
+from weft.providers.google.embeddings import GoogleGenerativeAIEmbeddings
+
+__all__ = ["ChatGoogle", "ChatGoogleGenerativeAI", "GoogleGenerativeAIEmbeddings"]

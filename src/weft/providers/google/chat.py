@@ -1,0 +1,285 @@
+"""`ChatGoogle`: Gemini over `generateContent`. Only this file waits, and only for the count of tokens."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from weft._drive import drive
+from weft._io import ASYNC, BLOCKING, IO
+from weft._run import Run
+from weft.exceptions import ModelError, UsageError
+from weft.language_models.profile import ModelProfile, find_profile
+from weft.language_models.request import ChatRequest
+from weft.providers._http import HttpChatModel
+from weft.providers._wire import ErrorTable, Failure, WireDecoder
+from weft.providers.google.decode import GoogleDecoder
+from weft.providers.google.encode import encode_content, encode_model
+from weft.providers.google.errors import ERRORS, read_delay, read_error
+from weft.providers.google.profiles import PROVIDER
+from weft.transports import Response
+from weft.utils.json import JsonError, parse_wire
+
+__all__ = ["ALIASES", "ChatGoogle", "ChatGoogleGenerativeAI", "auth_headers", "root_url"]
+
+Json = Any
+
+ALIASES: dict[str, str] = {
+    "model_name": "model",
+    "google_api_key": "api_key",
+    "max_output_tokens": "max_tokens",
+    "request_timeout": "timeout",
+    "stop_sequences": "stop",
+    "candidate_count": "n",
+    "modalities": "response_modalities",
+    "additional_headers": "default_headers",
+}
+"""Other names that LangChain's constructor accepts."""
+SENT = (
+    "model",
+    "temperature",
+    "top_p",
+    "top_k",
+    "max_tokens",
+    "n",
+    "seed",
+    "stop",
+    "presence_penalty",
+    "frequency_penalty",
+    "response_modalities",
+    "response_mime_type",
+    "response_schema",
+    "thinking_budget",
+    "thinking_level",
+    "include_thoughts",
+    "reasoning_effort",
+    "media_resolution",
+    "speech_config",
+    "image_config",
+    "safety_settings",
+    "cached_content",
+    "labels",
+)
+"""Fields that are sent where they are set."""
+OWN = frozenset({PROVIDER, "google", "google_vertexai", "gemini"})
+"""The names under which messages of Gemini are signed."""
+HOST = "https://generativelanguage.googleapis.com/v1beta"
+
+
+class ChatGoogle(HttpChatModel):
+    """Gemini models, of the Gemini API or of Vertex.
+
+    ```python
+    from weft.providers.google import ChatGoogle
+
+    model = ChatGoogle(model="gemini-3-flash", api_key="...", temperature=0.2)
+    print(model.explain("Hello").body["contents"])
+    #> [{'role': 'user', 'parts': [{'text': 'Hello'}]}]
+    ```
+    """
+
+    model: str = "gemini-2.5-flash"
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tokens: int | None = None
+    n: int | None = None
+    """How many answers; all are in the result of `generate`."""
+    seed: int | None = None
+    stop: list[str] | str | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    response_modalities: list[str] | None = None
+    """What the answer may be made of: "TEXT", "IMAGE", "AUDIO"."""
+    response_mime_type: str | None = None
+    response_schema: dict[str, Any] | None = None
+    """A schema in OpenAPI's form; a JSON Schema or class goes into `response_format`."""
+    thinking_budget: int | None = None
+    """Tokens to think with, for Gemini 2.5: 0 for none, -1 for as many as it wants."""
+    thinking_level: str | None = None
+    """How much to think, for Gemini 3: "minimal", "low", "medium" or "high"."""
+    include_thoughts: bool | None = None
+    """Whether summaries of the thoughts are told."""
+    reasoning_effort: str | int | None = None
+    """How much to think, a word or a number of tokens, in the form that this model takes."""
+    media_resolution: str | None = None
+    speech_config: dict[str, Any] | None = None
+    image_config: dict[str, Any] | None = None
+    safety_settings: dict[Any, Any] | list[dict[str, Any]] | None = None
+    """What is blocked: `{"HARM_CATEGORY_HARASSMENT": "BLOCK_ONLY_HIGH"}`."""
+    cached_content: str | None = None
+    labels: dict[str, str] | None = None
+    project: str | None = None
+    """A project of Google Cloud: asks Vertex, not the Gemini API; `api_key` is then a function that gives a token."""
+    location: str = "global"
+    retry_malformed_calls: bool = False
+    """Ask again when the model stopped at a call that does not parse (MALFORMED_FUNCTION_CALL)."""
+    streaming: bool = False
+    """Ask for a stream also under `invoke`."""
+    model_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Further parameters of `generationConfig`."""
+
+    provider_name: ClassVar[str] = PROVIDER
+    key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+    error_table: ClassVar[ErrorTable] = ERRORS
+
+    _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_.:-]"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_names(cls, values: Json) -> Json:
+        if not isinstance(values, dict):
+            return values
+        read: dict[str, Json] = {}
+        for name, value in values.items():
+            field = str(ALIASES.get(name, name))
+            if field in read and read[field] != value and None not in (value, read[field]):
+                raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one of them")
+            if field not in read or value is not None:
+                read[field] = value
+        return _with_unknown(cls, read)
+
+    @property
+    def model_name(self) -> str:
+        """The model's id, under LangChain's older name."""
+        return self.model
+
+    def _root_url(self) -> str:
+        return root_url(self.base_url, self.project, self.location)
+
+    def _auth_headers(self, key: str) -> dict[str, str]:
+        return auth_headers(key, self._root_url())
+
+    def _parameters(self) -> dict[str, Json]:
+        fields = {name: getattr(self, name) for name in SENT}
+        return {**{name: value for name, value in fields.items() if value is not None}, **self.model_kwargs}
+
+    def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
+        request = super()._request(value, run, stream=stream)
+        for alias, name in ALIASES.items():
+            if alias in request.options:
+                request.options[name] = request.options.pop(alias)
+        if request.options.get("stop") and not request.stop:
+            request = request.replace(stop=request.options.pop("stop"))
+        if self.streaming and not self._streaming_disabled(request.options):
+            request = request.replace(stream=True)
+        return request
+
+    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
+        model = request.options.get("model") or self.model
+        body = encode_content(
+            request,
+            settings=self._parameters(),
+            providers=OWN,
+            policy=self.foreign_blocks,
+            profile=self._known(model),
+        )
+        if request.stream and ((body.get("generationConfig") or {}).get("candidateCount") or 1) > 1:
+            raise UsageError("several candidates cannot be streamed, for a stream is one message: use generate")
+        method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+        return f"{encode_model(model)}:{method}", body
+
+    def _known(self, model: str) -> ModelProfile | None:
+        if model == self.model and self.profile is not None:
+            return self.profile
+        return find_profile(PROVIDER, model.rpartition("/")[2])
+
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        return find_profile(PROVIDER, self.model.rpartition("/")[2])
+
+    def _decoder(self, request: ChatRequest) -> WireDecoder:
+        return GoogleDecoder(
+            self._stream_error,
+            model=request.options.get("model") or self.model,
+            provider=self._provider,
+            others=request.others,
+            retries_malformed_calls=self.retry_malformed_calls,
+        )
+
+    # -- errors
+
+    def _read_error(self, body: Json) -> Failure:
+        return read_error(body)
+
+    def _status_error(self, response: Response, body: bytes) -> ModelError:
+        error = super()._status_error(response, body)
+        if error.retry_after is None:
+            try:
+                error.retry_after = read_delay(parse_wire(body))
+            except JsonError:
+                return error
+        return error
+
+    # -- counting tokens, exactly
+
+    def count_tokens_exactly(self, input: Json, **kwargs: Any) -> int:
+        """Let Google count the input tokens of a call: messages, tools, media. Opens a connection."""
+        return drive(self._counted(input, BLOCKING, kwargs))
+
+    async def acount_tokens_exactly(self, input: Json, **kwargs: Any) -> int:
+        """Let Google count the input tokens of a call: messages, tools, media. Opens a connection."""
+        return await self._counted(input, ASYNC, kwargs)
+
+    async def _counted(self, input: Json, io: IO, kwargs: dict[str, Any]) -> int:
+        request = self._request(input, Run.root(io, None, kwargs), stream=False)
+        sent = await self._http_request(request, io)
+        path = encode_model(request.options.get("model") or self.model)
+        asked = {"generateContentRequest": {"model": path, **json.loads(sent.body)}}
+        sent = replace(sent, url=self._url(f"{path}:countTokens"), body=json.dumps(asked).encode())
+        async with self._transport().open(sent, blocking=io.blocking) as response:
+            if response.status >= 400:
+                raise self._status_error(response, await response.read_error())
+            data = self._parse(await response.read())
+        if not isinstance(data, dict) or not isinstance(data.get("totalTokens"), int):
+            raise self._malformed("the answer has no totalTokens")
+        return int(data["totalTokens"])
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        where = {"base_url": self.base_url, "project": self.project, "provider": self._provider}
+        return {**self._parameters(), **where}
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Models can be written and read again; keys are left out."""
+        return True
+
+
+def root_url(base_url: str | None, project: str | None, location: str) -> str:
+    """Say where the API lives: at the given address, in a project of Vertex, or at the Gemini API."""
+    given = base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL")
+    if given:
+        return given
+    if not project:
+        return HOST
+    host = "aiplatform" if location == "global" else f"{location}-aiplatform"
+    return f"https://{host}.googleapis.com/v1/projects/{project}/locations/{location}/publishers/google"
+
+
+def auth_headers(key: str, url: str) -> dict[str, str]:
+    """Send a key as a key, and a token of Google Cloud as a token."""
+    is_token = key.startswith("ya29.") or ("aiplatform" in url and not key.startswith("AIza"))
+    return {"authorization": f"Bearer {key}"} if is_token else {"x-goog-api-key": key}
+
+
+def _with_unknown(cls: type[ChatGoogle], read: dict[str, Json]) -> dict[str, Json]:
+    """Send what the constructor does not know as it is, and say so."""
+    unknown = {name: read.pop(name) for name in list(read) if name not in cls.model_fields}
+    if not unknown:
+        return read
+    warnings.warn(
+        f"{cls.__name__} does not know {', '.join(sorted(unknown))}: sent as they are, in model_kwargs",
+        UserWarning,
+        stacklevel=5,
+    )
+    return {**read, "model_kwargs": {**unknown, **(read.get("model_kwargs") or {})}}
+
+
+ChatGoogleGenerativeAI = ChatGoogle
+"""LangChain's name."""

@@ -1,0 +1,275 @@
+"""`generateContent` -> events. A decoder is fed chunks and gives events; it does no I/O.
+
+An answer that came whole is one chunk. The first candidate is the answer, others are folded apart. What the prompt or
+the answer was blocked for is a reason to stop, and an empty message: never an ordinary end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+from uuid import uuid4
+
+from weft.exceptions import MalformedStreamError, StreamTruncatedError
+from weft.messages import AIMessage
+from weft.messages.block_translators.google_genai import translate_grounding_metadata_to_citations
+from weft.protocol.events import Event
+from weft.protocol.fold import fold
+from weft.protocol.writer import EventWriter
+from weft.providers._wire import Fail
+from weft.providers.google.parts import PartsDecoder
+from weft.providers.google.wire import (
+    CANDIDATE_FIELDS,
+    CHUNK_FIELDS,
+    Candidate,
+    Chunk,
+    UsageMetadata,
+)
+
+__all__ = ["GoogleDecoder", "decode_usage"]
+
+Json = Any
+
+FINISH_REASONS: Final = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "pause",
+    **dict.fromkeys(
+        (
+            "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY",
+            "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR", "JAILBREAK",
+        ),
+        "content_filter",
+    ),
+    **dict.fromkeys(
+        ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"), "error"
+    ),
+    "OTHER": "unknown",
+    "NO_IMAGE": "unknown",
+    "IMAGE_OTHER": "unknown",
+    "FINISH_REASON_UNSPECIFIED": "unknown",
+}  # fmt: skip
+SNAKE: Final = {
+    "avgLogprobs": "avg_logprobs",
+    "citationMetadata": "citation_metadata",
+    "createTime": "create_time",
+    "finishMessage": "finish_message",
+    "groundingMetadata": "grounding_metadata",
+    "logprobsResult": "logprobs",
+    "modelStatus": "model_status",
+    "promptFeedback": "prompt_feedback",
+    "safetyRatings": "safety_ratings",
+    "tokenCount": "token_count",
+    "urlContextMetadata": "url_context_metadata",
+}
+"""Names in response metadata; what is in them stays in Gemini's spelling."""
+
+
+class CandidateDecoder:
+    """Turns one candidate, chunk by chunk, into events."""
+
+    __slots__ = ("_metadata", "is_finished", "parts", "reason", "writer")
+
+    def __init__(self, metadata: dict[str, Json]) -> None:
+        self.writer = EventWriter(metadata=metadata, usage_mode="last")
+        self.parts = PartsDecoder(self.writer)
+        self.is_finished = False
+        """Whether Gemini said why it stopped."""
+        self.reason: str | None = None
+        self._metadata: dict[str, Json] = {}
+
+    def feed(self, candidate: Candidate) -> list[Event]:
+        """Take what the candidate says now."""
+        content = candidate.get("content") or {}
+        events = [event for part in content.get("parts") or () for event in self.parts.feed(part)]
+        self._note(candidate)
+        if reason := candidate.get("finishReason"):
+            self.stop(reason)
+        return events
+
+    def stop(self, reason: str) -> None:
+        """Hear why it is over."""
+        self.is_finished, self.reason = True, reason
+        self.writer.metadata({"finish_reason": reason})
+        self.writer.reason(FINISH_REASONS.get(reason, reason))
+
+    def finish(self, metadata: dict[str, Json]) -> list[Event]:
+        """End the message, with the sources of its text."""
+        events = self.parts.finish()
+        if self.parts.has_open_text() and (notes := self._citations("".join(self.parts.said))):
+            events += self.writer.text("", annotations=notes)
+        return events + self.writer.finish(metadata={**metadata, **self._metadata})
+
+    def _note(self, candidate: Candidate) -> None:
+        for name, value in candidate.items():
+            if name in CANDIDATE_FIELDS or value is None:
+                continue
+            old = self._metadata.get(SNAKE.get(name, name))
+            merged = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+            self._metadata[SNAKE.get(name, name)] = merged
+        for name, value in (candidate.get("logprobsResult") or {}).items():
+            kept = self._metadata.setdefault("logprobs", {})
+            kept[name] = [*kept.get(name, ()), *value] if isinstance(value, list) else value
+
+    def _citations(self, text: str) -> list[Json]:
+        grounding = self._metadata.get("grounding_metadata") or {}
+        notes = cast("list[dict[str, Json]]", translate_grounding_metadata_to_citations(grounding))
+        cited = self._metadata.get("citation_metadata") or {}
+        for source in cited.get("citationSources") or cited.get("citations") or ():
+            notes.append(_citation(source))
+        return [_in_characters(note, text) for note in notes]
+
+
+class GoogleDecoder:
+    """Turns the chunks of one answer into events."""
+
+    def __init__(
+        self,
+        fail: Fail,
+        *,
+        model: str | None = None,
+        provider: str = "google_genai",
+        others: list[AIMessage] | None = None,
+        retries_malformed_calls: bool = False,
+    ) -> None:
+        self._fail = fail
+        self._head = {"provider": provider, **({"model": model} if model else {})}
+        self._first = CandidateDecoder(self._head)
+        self._apart: dict[int, tuple[CandidateDecoder, list[Event]]] = {}
+        self._others = others
+        self._retries_malformed_calls = retries_malformed_calls
+        self._id: str | None = None
+        self._metadata: dict[str, Json] = {}
+        self._is_over = False
+
+    def feed(self, data: Chunk, event: str = "message") -> list[Event]:
+        """Take one chunk."""
+        if type(data) is not dict:
+            raise MalformedStreamError(f"a chunk is a JSON object, not {type(data).__name__}")
+        if self._is_over:
+            return []
+        if event == "error" or data.get("error"):
+            raise self._fail(data)
+        events = self._start(data)
+        for candidate in data.get("candidates") or ():
+            index = candidate.get("index") or 0
+            if index == 0:
+                events += self._first.feed(candidate)
+                self._check_call(candidate)
+            else:
+                self._feed_apart(index, candidate)
+        if usage := data.get("usageMetadata"):
+            self._first.writer.usage(decode_usage(usage))
+            self._metadata["usage_metadata"] = {**self._metadata.get("usage_metadata", {}), **usage}
+        return events
+
+    def whole(self, data: Chunk | list[Chunk]) -> list[Event]:
+        """Take an answer that came in one piece, or a stream that came as a list."""
+        chunks = data if isinstance(data, list) else [data]
+        events = [event for chunk in chunks for event in self.feed(chunk)]
+        if not any("candidates" in chunk or "promptFeedback" in chunk for chunk in chunks):
+            raise MalformedStreamError("the answer has no candidates: is this a generateContent endpoint?")
+        return events + self._finish()
+
+    def end(self, *, marked: bool) -> list[Event]:
+        """Finish the message, if Gemini said that it is complete."""
+        if self._is_over:
+            return []
+        if not self._first.is_finished:
+            raise StreamTruncatedError("the stream ended without finishReason")
+        return self._finish()
+
+    def heard(self) -> dict[str, Json]:
+        """Give what was heard beside the content, for the partial message of a stream that broke."""
+        return {"usage": self._first.writer.usage_so_far, "metadata": dict(self._metadata)}
+
+    def _start(self, data: Chunk) -> list[Event]:
+        self._metadata |= {
+            SNAKE.get(name, name): value
+            for name, value in data.items()
+            if name not in CHUNK_FIELDS and value is not None
+        }
+        blocked = (data.get("promptFeedback") or {}).get("blockReason")
+        if blocked and not data.get("candidates"):
+            self._first.stop(blocked)
+            self._first.writer.reason("content_filter")
+        if self._id is not None:
+            return []
+        self._id = data.get("responseId") or uuid4().hex
+        self._first.parts.name(self._id)
+        if data.get("responseId"):
+            self._metadata["response_id"] = self._id
+        version = data.get("modelVersion")
+        return self._first.writer.start(data.get("responseId"), {"model": version} if version else None)
+
+    def _check_call(self, candidate: Candidate) -> None:
+        if self._retries_malformed_calls and candidate.get("finishReason") == "MALFORMED_FUNCTION_CALL":
+            said = candidate.get("finishMessage") or "the model wrote a call that does not parse"
+            raise MalformedStreamError(f"MALFORMED_FUNCTION_CALL: {said}", is_retryable=True)
+
+    def _feed_apart(self, index: int, candidate: Candidate) -> None:
+        if index not in self._apart:
+            decoder = CandidateDecoder(self._head)
+            decoder.parts.name(f"{self._id}-{index}")
+            self._apart[index] = (decoder, [])
+        decoder, events = self._apart[index]
+        events += decoder.feed(candidate)
+
+    def _finish(self) -> list[Event]:
+        self._is_over = True
+        for index in sorted(self._apart):
+            decoder, events = self._apart[index]
+            told = events + decoder.finish({})
+            if self._others is not None:
+                self._others.append(AIMessage.from_fold(fold(told), "v0"))
+        return self._first.finish(self._metadata)
+
+
+def _citation(source: dict[str, Json]) -> dict[str, Json]:
+    fields = {
+        "url": source.get("uri"),
+        "title": source.get("title"),
+        "start_index": source.get("startIndex"),
+        "end_index": source.get("endIndex"),
+    }
+    note = {"type": "citation", **{name: value for name, value in fields.items() if value}}
+    return {**note, "extras": {"license": source["license"]}} if source.get("license") else note
+
+
+def _in_characters(note: dict[str, Json], text: str) -> dict[str, Json]:
+    """Count where a citation begins and ends in characters; Gemini counts bytes."""
+    raw = text.encode("utf-8", "surrogatepass")
+    if len(raw) == len(text):
+        return note
+    found = {name: note[name] for name in ("start_index", "end_index") if isinstance(note.get(name), int)}
+    return {**note, **{name: len(raw[:at].decode("utf-8", "ignore")) for name, at in found.items()}}
+
+
+def decode_usage(usage: UsageMetadata) -> dict[str, Json]:
+    """Give the counts under our names: thoughts count as output, prompts of Gemini's own tools as input."""
+    told: dict[str, Json] = {}
+    given = [usage.get("promptTokenCount"), usage.get("toolUsePromptTokenCount")]
+    made = [usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")]
+    for name, counts in (("input_tokens", given), ("output_tokens", made)):
+        if any(count is not None for count in counts):
+            told[name] = sum(count or 0 for count in counts)
+    total = usage.get("totalTokenCount")
+    if total is None and len(told) == 2:
+        total = told["input_tokens"] + told["output_tokens"]
+    if total is not None:
+        told["total_tokens"] = total
+    details = _details(usage.get("promptTokensDetails"))
+    if usage.get("cachedContentTokenCount") is not None:
+        details["cache_read"] = usage["cachedContentTokenCount"]
+    if details:
+        told["input_token_details"] = details
+    details = _details(usage.get("candidatesTokensDetails"))
+    if usage.get("thoughtsTokenCount") is not None:
+        details["reasoning"] = usage["thoughtsTokenCount"]
+    if details:
+        told["output_token_details"] = details
+    return told
+
+
+def _details(given: list[dict[str, Json]] | None) -> dict[str, Json]:
+    kinds = ((str(one.get("modality") or "").lower(), one.get("tokenCount")) for one in given or ())
+    return {kind: count for kind, count in kinds if kind and kind != "text" and isinstance(count, int)}
