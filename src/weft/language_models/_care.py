@@ -24,10 +24,9 @@ from weft.language_models._closing import close_message
 from weft.language_models._message_files import (
     OutputFileType,
     deliver_files,
-    names_files,
     resolve_messages,
 )
-from weft.language_models.checks import CHECKS, OutputCheck, Verdict, asked_again
+from weft.language_models.checks import OutputCheck, Verdict, asked_again
 from weft.language_models.count import Overflow, fit_window
 from weft.language_models.guards import Guard, GuardMode, run_guards
 from weft.language_models.hooks import ModelHooks
@@ -39,7 +38,7 @@ from weft.language_models.request import ChatRequest
 from weft.language_models.retry import RetryPolicy
 from weft.language_models.tool_binding import invalid_block
 from weft.language_models.tool_names import CLASS, LENGTH, NameCodec, names_of_call
-from weft.language_models.usage import Spending, current_usage, time_left
+from weft.language_models.usage import SCOPE, Spending, current_usage, time_left
 from weft.messages import AIMessage, BaseMessage, SystemMessage
 from weft.outputs import ChatResult
 from weft.protocol.events import Event
@@ -76,15 +75,21 @@ class Plan:
 
 CARE_OPTIONS = frozenset(Plan.__slots__)
 """Call options that are weft's own: they never reach a provider."""
-MODEL_FIELDS = CARE_OPTIONS - {CHECKS, "instructions", "retry_on_error"}
+NO_SETTINGS: dict[str, Any] = {}
+"""What a model gives whose managed settings are all unset."""
 
 
 def care_of(turn: Turn, request: ChatRequest) -> Care | None:
     """Give the care a call needs, its options taken out of the request; None for a plain call."""
     model, options, given = turn.model, request.options, turn.run.given
-    scope, settings, profile = current_usage(), model._settings, model.profile
-    is_known = profile is not None or model._tool_name_pattern is not None
-    is_plain = scope is None and not settings and not is_known and not names_files(request.messages)
+    settings = model._settings
+    is_plain = (
+        settings is NO_SETTINGS
+        and SCOPE.get() is None
+        and not any(type(message.content) is list for message in request.messages)
+        and model._tool_name_pattern is None
+        and model.profile is None
+    )
     if is_plain and not options and not given:
         return None
     late = given.get("configurable") or {}
@@ -94,6 +99,7 @@ def care_of(turn: Turn, request: ChatRequest) -> Care | None:
     taken = {key: options.pop(key) for key in CARE_OPTIONS & options.keys()}
     if is_plain and not taken and "reasoning_effort" not in options:
         return None
+    profile = model.profile
     plan = {key: value for key, value in {**settings, **taken}.items() if key in CARE_OPTIONS}
     return Care(turn, Plan(**plan), profile)
 
@@ -149,12 +155,14 @@ class Care:
             request = await plan.hooks.run_before(request, io)
         if plan.instructions:
             request = request.replace(messages=_instructed(request.messages, plan.instructions))
-        request = request.replace(options=self._options(request.options))
-        takes_urls = self.profile.get("image_url_inputs") is not False
-        messages = await resolve_messages(
-            request.messages, plan.file_resolver, io, takes_urls=takes_urls
-        )
-        request = request.replace(messages=messages)
+        if request.options:
+            request = request.replace(options=self._options(request.options))
+        if any(isinstance(message.content, list) for message in request.messages):
+            takes_urls = self.profile.get("image_url_inputs") is not False
+            messages = await resolve_messages(
+                request.messages, plan.file_resolver, io, takes_urls=takes_urls
+            )
+            request = request.replace(messages=messages)
         limit = plan.max_input_tokens or self.profile.get("max_input_tokens")
         if limit is not None:
             request = fit_window(model, request, limit, plan.on_overflow)
@@ -184,6 +192,8 @@ class Care:
         for option, key in (("tools", "tool_calling"), ("temperature", "temperature")):
             if options.get(option) not in (None, []) and self.profile.get(key) is False:
                 refused.add(option)
+        if refused.isdisjoint(options):
+            return options
         return supported_options(
             options, frozenset(refused), self._where(), self.plan.on_unsupported
         )

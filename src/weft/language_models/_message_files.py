@@ -25,7 +25,6 @@ __all__ = [
     "OutputFileType",
     "deliver_files",
     "media_type",
-    "names_files",
     "origin",
     "resolve_messages",
 ]
@@ -61,18 +60,6 @@ async def resolve_messages(
             message = message.model_copy(update={"content": blocks})
         resolved.append(message)
     return resolved
-
-
-def names_files(messages: Sequence[BaseMessage]) -> bool:
-    """Whether a message names a file by its path: that is refused where nobody may read it."""
-    for message in messages:
-        if type(message.content) is list:
-            for block in message.content:
-                if type(block) is dict and (
-                    "path" in block or str(block.get("url", "")).startswith("file:")
-                ):
-                    return True
-    return False
 
 
 def _names_a_file(block: Any) -> bool:

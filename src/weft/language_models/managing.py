@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from weft._config import RunnableConfig
 from weft._drive import drive
 from weft._run import Run
+from weft.language_models._care import NO_SETTINGS
 from weft.language_models._structured_parser import StructuredParser
 from weft.language_models.base import BaseLanguageModel, Params
 from weft.language_models.count import TokenCount, count_tokens
@@ -25,7 +26,6 @@ from weft.runnables.base import Runnable
 
 __all__ = ["ManagedModel"]
 
-NO_SETTINGS: Params = {}
 SETTINGS = (
     "model_options", "hooks", "guards", "file_resolver", "output_file_type", "max_input_tokens", "prompt_cache",
     "guard_mode", "output_dir", "on_overflow", "on_unsupported",

@@ -79,7 +79,7 @@ class Reservation:
 
 COUNTED = ("input_tokens", "output_tokens", "total_tokens", "cost")
 _lock = mutex()
-_current: ContextVar[UsageScope | None] = ContextVar("weft_usage_scope", default=None)
+SCOPE: ContextVar[UsageScope | None] = ContextVar("weft_usage_scope", default=None)
 _holding: ContextVar[tuple[Reservation, ...]] = ContextVar("weft_reservations", default=())
 """The calls that this code runs inside of: a model that asks another model does not wait for itself."""
 
@@ -150,12 +150,12 @@ class UsageScope:
 
 def current_usage() -> UsageScope | None:
     """Give the scope this code runs in, if any."""
-    return _current.get()
+    return SCOPE.get()
 
 
 def time_left() -> float | None:
     """Give the seconds until the first deadline of the scopes around this code; None where none has one."""
-    scope = _current.get()
+    scope = SCOPE.get()
     if scope is None:
         return None
     left = [
@@ -169,12 +169,12 @@ def usage_scope(limits: Limits | None = None, **kwargs: Any) -> Generator[UsageS
     """Count and bound what the model calls inside the block spend; `usage_scope(model_calls=3)` works too."""
     if limits is not None and kwargs:
         raise UsageError("usage_scope takes Limits(...) or keyword arguments, not both")
-    scope = UsageScope(limits or Limits(**kwargs), _current.get())
-    token = _current.set(scope)
+    scope = UsageScope(limits or Limits(**kwargs), SCOPE.get())
+    token = SCOPE.set(scope)
     try:
         yield scope
     finally:
-        _current.reset(token)
+        SCOPE.reset(token)
 
 
 def cost_of(usage: Mapping[str, Any] | None, prices: Prices | None) -> float | None:
