@@ -262,7 +262,7 @@ def _variables(parts: Sequence[MessageLike], given: Mapping[str, Any]) -> dict[s
 
 def _begun_with(left: Json, right: Json) -> ChatPromptTemplate:
     begun = ChatPromptTemplate([left])
-    return begun + right
+    return begun.__add__(right)
 
 
 HOOKS["as_prompt"] = _begun_with

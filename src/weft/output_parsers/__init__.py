@@ -1,0 +1,53 @@
+"""Output parsers: from what a model said to what the program wants."""
+
+from weft.exceptions import OutputParserException
+from weft.output_parsers.base import (
+    BaseGenerationOutputParser,
+    BaseLLMOutputParser,
+    BaseOutputParser,
+)
+from weft.output_parsers.fix import OutputFixingParser
+from weft.output_parsers.json import JsonOutputParser, SimpleJsonOutputParser
+from weft.output_parsers.list import (
+    CommaSeparatedListOutputParser,
+    ListOutputParser,
+    MarkdownListOutputParser,
+    NumberedListOutputParser,
+)
+from weft.output_parsers.openai_tools import (
+    JsonOutputKeyToolsParser,
+    JsonOutputToolsParser,
+    PydanticToolsParser,
+)
+from weft.output_parsers.pydantic import PydanticOutputParser
+from weft.output_parsers.retry import RetryOutputParser, RetryWithErrorOutputParser
+from weft.output_parsers.string import StrOutputParser
+from weft.output_parsers.transform import (
+    BaseCumulativeTransformOutputParser,
+    BaseTransformOutputParser,
+)
+from weft.output_parsers.xml import XMLOutputParser
+
+__all__ = [
+    "BaseCumulativeTransformOutputParser",
+    "BaseGenerationOutputParser",
+    "BaseLLMOutputParser",
+    "BaseOutputParser",
+    "BaseTransformOutputParser",
+    "CommaSeparatedListOutputParser",
+    "JsonOutputKeyToolsParser",
+    "JsonOutputParser",
+    "JsonOutputToolsParser",
+    "ListOutputParser",
+    "MarkdownListOutputParser",
+    "NumberedListOutputParser",
+    "OutputFixingParser",
+    "OutputParserException",
+    "PydanticOutputParser",
+    "PydanticToolsParser",
+    "RetryOutputParser",
+    "RetryWithErrorOutputParser",
+    "SimpleJsonOutputParser",
+    "StrOutputParser",
+    "XMLOutputParser",
+]
