@@ -1,12 +1,13 @@
 """Text to vectors in this process: MiniLM-L6 (384 numbers, normalised), or any GGUF encoder.
 
-`LocalEmbeddings` has the methods of `weft.embeddings.Embeddings`, written as one body per behaviour.
+One body per behaviour, in both colours.
 """
 
 from __future__ import annotations
 
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
+from weft.embeddings.base import Embeddings
 from weft.providers.local.runtime import Runtime, Settings
 from weft.providers.local.session import load
 
@@ -15,7 +16,7 @@ BATCH = 64
 """Texts handed over at once; between two batches the call can be interrupted."""
 
 
-class LocalEmbeddings:
+class LocalEmbeddings(Embeddings):
     """Embeddings computed in this process.
 
     ```python
