@@ -86,7 +86,7 @@ class Serializable(BaseModel):
     ```
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

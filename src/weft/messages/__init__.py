@@ -1,5 +1,10 @@
 """Messages: the values that models and people exchange."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
 from weft.messages.ai import (
     LC_AUTO_PREFIX,
     LC_ID_PREFIX,
@@ -52,11 +57,6 @@ from weft.messages.human import (
 from weft.messages.modifier import (
     RemoveMessage,
 )
-from weft.messages.notification import (
-    NotificationMetadata,
-    add_notification_metadata,
-    get_notification_metadata,
-)
 from weft.messages.system import (
     SystemMessage,
     SystemMessageChunk,
@@ -67,22 +67,29 @@ from weft.messages.tool import (
     ToolMessage,
     ToolMessageChunk,
 )
-from weft.messages.utils import (
-    AnyMessage,
-    MessageLikeRepresentation,
-    _message_from_dict,
-    convert_to_messages,
-    convert_to_openai_data_block,
-    convert_to_openai_image_block,
-    convert_to_openai_messages,
-    count_tokens_approximately,
-    filter_messages,
-    get_buffer_string,
-    merge_message_runs,
-    message_chunk_to_message,
-    messages_from_dict,
-    trim_messages,
-)
+
+if TYPE_CHECKING:
+    from weft.messages.notification import (
+        NotificationMetadata,
+        add_notification_metadata,
+        get_notification_metadata,
+    )
+    from weft.messages.utils import (
+        AnyMessage,
+        MessageLikeRepresentation,
+        _message_from_dict,
+        convert_to_messages,
+        convert_to_openai_data_block,
+        convert_to_openai_image_block,
+        convert_to_openai_messages,
+        count_tokens_approximately,
+        filter_messages,
+        get_buffer_string,
+        merge_message_runs,
+        message_chunk_to_message,
+        messages_from_dict,
+        trim_messages,
+    )
 
 __all__ = [
     "LC_AUTO_PREFIX",
@@ -147,3 +154,32 @@ __all__ = [
     "messages_to_dict",
     "trim_messages",
 ]
+
+HOMES = {
+    **dict.fromkeys(
+        ("NotificationMetadata", "add_notification_metadata", "get_notification_metadata"),
+        "weft.messages.notification",
+    ),
+    **dict.fromkeys(
+        (
+            "AnyMessage",
+            "MessageLikeRepresentation",
+            "_message_from_dict",
+            "convert_to_messages",
+            "convert_to_openai_data_block",
+            "convert_to_openai_image_block",
+            "convert_to_openai_messages",
+            "count_tokens_approximately",
+            "filter_messages",
+            "get_buffer_string",
+            "merge_message_runs",
+            "message_chunk_to_message",
+            "messages_from_dict",
+            "trim_messages",
+        ),
+        "weft.messages.utils",
+    ),
+}
+"""Where each name lives."""
+
+__getattr__ = lazily(__name__, HOMES)

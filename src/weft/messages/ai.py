@@ -17,7 +17,6 @@ from weft.messages._fold import fields_of_fold
 from weft.messages._lazy import LazyFields, default_of, real_extra, real_fields, set_real_fields
 from weft.messages._sum import ChunkLog, Held, Part, snapshot
 from weft.messages.base import BaseMessage, BaseMessageChunk, Content
-from weft.messages.block_translators import REGISTERED, standard_blocks
 from weft.messages.tool import default_tool_chunk_parser, default_tool_parser
 from weft.messages.usage import (
     InputTokenDetails,
@@ -143,6 +142,8 @@ class AIMessage(BaseMessage):
     @property
     def content_blocks(self) -> list[ContentBlock]:
         """The content, reasoning and tool calls as standard blocks, whatever provider wrote them."""
+        from weft.messages.block_translators import REGISTERED, standard_blocks  # noqa: PLC0415  as in base
+
         provider = self.response_metadata.get("model_provider")
         if provider in REGISTERED:
             is_chunk = isinstance(self, BaseMessageChunk)

@@ -15,7 +15,6 @@ from weft.exceptions import UsageError
 from weft.load.serializable import Serializable
 from weft.messages._growth import grow_id, merge_content, merge_kwargs, merge_metadata
 from weft.messages._hooks import hook
-from weft.messages.block_translators import standard_blocks
 from weft.protocol.blocks import ContentBlock, Json
 from weft.utils.json import has_surrogates, mend_surrogates
 
@@ -70,7 +69,8 @@ class BaseMessage(Serializable):
     id: Annotated[str | None, Field(coerce_numbers_to_str=True)] = None
     """A unique name of this message, the provider's where there is one."""
 
-    model_config = ConfigDict(extra="allow")
+    # Pydantic builds a class when it is first used, not when it is imported: most programs use three of fifteen.
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
     def __init__(
         self,
@@ -118,6 +118,8 @@ class BaseMessage(Serializable):
     @property
     def content_blocks(self) -> list[ContentBlock]:
         """The content as standard blocks, whatever provider wrote it; nothing is lost."""
+        from weft.messages.block_translators import standard_blocks  # noqa: PLC0415  most messages never ask
+
         return standard_blocks(self.content, None)
 
     def __add__(self, other: Json) -> Json:

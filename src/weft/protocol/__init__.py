@@ -4,78 +4,85 @@
 `MessageBuilder` folds them; `message_to_events` says a message again; `assert_valid_event_stream` checks the grammar.
 """
 
-from weft.protocol.blocks import (
-    BLOCK_TYPES,
-    HEAVY_FIELDS,
-    MEDIA_TYPES,
-    Annotation,
-    AudioContentBlock,
-    BlockIndex,
-    Citation,
-    ContentBlock,
-    DataContentBlock,
-    FileContentBlock,
-    FinalizedContentBlock,
-    ImageContentBlock,
-    InputTokenDetails,
-    InvalidToolCall,
-    Json,
-    NonStandardAnnotation,
-    NonStandardContentBlock,
-    OutputTokenDetails,
-    PlainTextContentBlock,
-    ReasoningContentBlock,
-    ServerToolCall,
-    ServerToolCallChunk,
-    ServerToolResult,
-    TextContentBlock,
-    ToolCall,
-    ToolCallChunk,
-    ToolContentBlock,
-    UsageInfo,
-    VideoContentBlock,
-)
-from weft.protocol.events import (
-    DELTA_FIELDS,
-    FINISH_REASONS,
-    ROLES,
-    BlockDelta,
-    ContentBlockDelta,
-    ContentBlockDeltaEvent,
-    ContentBlockFinish,
-    ContentBlockStart,
-    DataDelta,
-    Event,
-    FinishReason,
-    MessageFinish,
-    MessageStart,
-    MetadataScalar,
-    ReasoningDelta,
-    Role,
-    StreamError,
-    TextDelta,
-    ToolCallDelta,
-)
-from weft.protocol.fold import MessageBuilder, fold
-from weft.protocol.folded import FoldedMessage, FoldLimits
-from weft.protocol.grammar import GrammarChecker, Violation, assert_valid_event_stream, check
-from weft.protocol.identity import Key
-from weft.protocol.merge import (
-    RULES,
-    Rule,
-    add_usage,
-    copy_json,
-    grow_name,
-    merge_block,
-    merge_dicts,
-    merge_lists,
-    merge_metadata,
-    replace_usage,
-)
-from weft.protocol.promote import is_growing_call, is_server_call, parse_tool_args, promote
-from weft.protocol.reasons import normalize_finish_reason
-from weft.protocol.replay import MessageLike, describe, message_to_events, replay
-from weft.protocol.writer import EventWriter
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.protocol.blocks import (
+        BLOCK_TYPES,
+        HEAVY_FIELDS,
+        MEDIA_TYPES,
+        Annotation,
+        AudioContentBlock,
+        BlockIndex,
+        Citation,
+        ContentBlock,
+        DataContentBlock,
+        FileContentBlock,
+        FinalizedContentBlock,
+        ImageContentBlock,
+        InputTokenDetails,
+        InvalidToolCall,
+        Json,
+        NonStandardAnnotation,
+        NonStandardContentBlock,
+        OutputTokenDetails,
+        PlainTextContentBlock,
+        ReasoningContentBlock,
+        ServerToolCall,
+        ServerToolCallChunk,
+        ServerToolResult,
+        TextContentBlock,
+        ToolCall,
+        ToolCallChunk,
+        ToolContentBlock,
+        UsageInfo,
+        VideoContentBlock,
+    )
+    from weft.protocol.events import (
+        DELTA_FIELDS,
+        FINISH_REASONS,
+        ROLES,
+        BlockDelta,
+        ContentBlockDelta,
+        ContentBlockDeltaEvent,
+        ContentBlockFinish,
+        ContentBlockStart,
+        DataDelta,
+        Event,
+        FinishReason,
+        MessageFinish,
+        MessageStart,
+        MetadataScalar,
+        ReasoningDelta,
+        Role,
+        StreamError,
+        TextDelta,
+        ToolCallDelta,
+    )
+    from weft.protocol.fold import MessageBuilder, fold
+    from weft.protocol.folded import FoldedMessage, FoldLimits
+    from weft.protocol.grammar import GrammarChecker, Violation, assert_valid_event_stream, check
+    from weft.protocol.identity import Key
+    from weft.protocol.merge import (
+        RULES,
+        Rule,
+        add_usage,
+        copy_json,
+        grow_name,
+        merge_block,
+        merge_dicts,
+        merge_lists,
+        merge_metadata,
+        replace_usage,
+    )
+    from weft.protocol.promote import is_growing_call, is_server_call, parse_tool_args, promote
+    from weft.protocol.reasons import normalize_finish_reason
+    from weft.protocol.replay import MessageLike, describe, message_to_events, replay
+    from weft.protocol.writer import EventWriter
 
 __all__ = [
     "BLOCK_TYPES",
@@ -156,3 +163,105 @@ __all__ = [
     "replace_usage",
     "replay",
 ]
+
+HOMES = {
+    **dict.fromkeys(
+        (
+            "BLOCK_TYPES",
+            "HEAVY_FIELDS",
+            "MEDIA_TYPES",
+            "Annotation",
+            "AudioContentBlock",
+            "BlockIndex",
+            "Citation",
+            "ContentBlock",
+            "DataContentBlock",
+            "FileContentBlock",
+            "FinalizedContentBlock",
+            "ImageContentBlock",
+            "InputTokenDetails",
+            "InvalidToolCall",
+            "Json",
+            "NonStandardAnnotation",
+            "NonStandardContentBlock",
+            "OutputTokenDetails",
+            "PlainTextContentBlock",
+            "ReasoningContentBlock",
+            "ServerToolCall",
+            "ServerToolCallChunk",
+            "ServerToolResult",
+            "TextContentBlock",
+            "ToolCall",
+            "ToolCallChunk",
+            "ToolContentBlock",
+            "UsageInfo",
+            "VideoContentBlock",
+        ),
+        "weft.protocol.blocks",
+    ),
+    **dict.fromkeys(
+        (
+            "DELTA_FIELDS",
+            "FINISH_REASONS",
+            "ROLES",
+            "BlockDelta",
+            "ContentBlockDelta",
+            "ContentBlockDeltaEvent",
+            "ContentBlockFinish",
+            "ContentBlockStart",
+            "DataDelta",
+            "Event",
+            "FinishReason",
+            "MessageFinish",
+            "MessageStart",
+            "MetadataScalar",
+            "ReasoningDelta",
+            "Role",
+            "StreamError",
+            "TextDelta",
+            "ToolCallDelta",
+        ),
+        "weft.protocol.events",
+    ),
+    **dict.fromkeys(
+        ("MessageBuilder", "fold"),
+        "weft.protocol.fold",
+    ),
+    **dict.fromkeys(
+        ("FoldedMessage", "FoldLimits"),
+        "weft.protocol.folded",
+    ),
+    **dict.fromkeys(
+        ("GrammarChecker", "Violation", "assert_valid_event_stream", "check"),
+        "weft.protocol.grammar",
+    ),
+    "Key": "weft.protocol.identity",
+    **dict.fromkeys(
+        (
+            "RULES",
+            "Rule",
+            "add_usage",
+            "copy_json",
+            "grow_name",
+            "merge_block",
+            "merge_dicts",
+            "merge_lists",
+            "merge_metadata",
+            "replace_usage",
+        ),
+        "weft.protocol.merge",
+    ),
+    **dict.fromkeys(
+        ("is_growing_call", "is_server_call", "parse_tool_args", "promote"),
+        "weft.protocol.promote",
+    ),
+    "normalize_finish_reason": "weft.protocol.reasons",
+    **dict.fromkeys(
+        ("MessageLike", "describe", "message_to_events", "replay"),
+        "weft.protocol.replay",
+    ),
+    "EventWriter": "weft.protocol.writer",
+}
+"""Where each name lives."""
+
+__getattr__ = lazily(__name__, HOMES)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from weft.utils.aiter import abatch_iterate
-from weft.utils.env import from_env, get_from_dict_or_env, get_from_env, secret_from_env
-from weft.utils.formatting import StrictFormatter, formatter
-from weft.utils.input import get_bolded_text, get_color_mapping, get_colored_text, print_text
-from weft.utils.iter import batch_iterate
-from weft.utils.pydantic import pre_init
-from weft.utils.strings import comma_list, sanitize_for_postgres, stringify_dict, stringify_value
-from weft.utils.utils import (
-    build_extra_kwargs,
-    check_package_version,
-    convert_to_secret_str,
-    get_pydantic_field_names,
-    guard_import,
-    raise_for_status_with_text,
-    xor_args,
-)
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.utils.aiter import abatch_iterate
+    from weft.utils.env import from_env, get_from_dict_or_env, get_from_env, secret_from_env
+    from weft.utils.formatting import StrictFormatter, formatter
+    from weft.utils.input import get_bolded_text, get_color_mapping, get_colored_text, print_text
+    from weft.utils.iter import batch_iterate
+    from weft.utils.pydantic import pre_init
+    from weft.utils.strings import (
+        comma_list,
+        sanitize_for_postgres,
+        stringify_dict,
+        stringify_value,
+    )
+    from weft.utils.utils import (
+        build_extra_kwargs,
+        check_package_version,
+        convert_to_secret_str,
+        get_pydantic_field_names,
+        guard_import,
+        raise_for_status_with_text,
+        xor_args,
+    )
 
 __all__ = [
     "StrictFormatter",
@@ -45,3 +55,40 @@ __all__ = [
     "stringify_value",
     "xor_args",
 ]
+
+HOMES = {
+    "abatch_iterate": "weft.utils.aiter",
+    **dict.fromkeys(
+        ("from_env", "get_from_dict_or_env", "get_from_env", "secret_from_env"),
+        "weft.utils.env",
+    ),
+    **dict.fromkeys(
+        ("StrictFormatter", "formatter"),
+        "weft.utils.formatting",
+    ),
+    **dict.fromkeys(
+        ("get_bolded_text", "get_color_mapping", "get_colored_text", "print_text"),
+        "weft.utils.input",
+    ),
+    "batch_iterate": "weft.utils.iter",
+    "pre_init": "weft.utils.pydantic",
+    **dict.fromkeys(
+        ("comma_list", "sanitize_for_postgres", "stringify_dict", "stringify_value"),
+        "weft.utils.strings",
+    ),
+    **dict.fromkeys(
+        (
+            "build_extra_kwargs",
+            "check_package_version",
+            "convert_to_secret_str",
+            "get_pydantic_field_names",
+            "guard_import",
+            "raise_for_status_with_text",
+            "xor_args",
+        ),
+        "weft.utils.utils",
+    ),
+}
+"""Where each name lives."""
+
+__getattr__ = lazily(__name__, HOMES)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from weft.utils._json_markdown import (
-    find_json,
-    parse_and_check_json_markdown,
-    parse_json_markdown,
-    parse_partial_json,
-)
-from weft.utils._json_partial import PartialJson
-from weft.utils._json_repair import repair_json
-from weft.utils._json_strict import (
-    MAX_DEPTH,
-    Json,
-    JsonError,
-    nesting_depth,
-    parse_strict,
-    parse_wire,
-)
-from weft.utils._json_write import dumps_canonical, to_jsonable
-from weft.utils._surrogates import SurrogateJoiner, has_surrogates, mend_surrogates, mend_value
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.utils._json_markdown import (
+        find_json,
+        parse_and_check_json_markdown,
+        parse_json_markdown,
+        parse_partial_json,
+    )
+    from weft.utils._json_partial import PartialJson
+    from weft.utils._json_repair import repair_json
+    from weft.utils._json_strict import (
+        MAX_DEPTH,
+        Json,
+        JsonError,
+        nesting_depth,
+        parse_strict,
+        parse_wire,
+    )
+    from weft.utils._json_write import dumps_canonical, to_jsonable
+    from weft.utils._surrogates import SurrogateJoiner, has_surrogates, mend_surrogates, mend_value
 
 __all__ = [
     "MAX_DEPTH",
@@ -41,3 +46,27 @@ __all__ = [
     "repair_json",
     "to_jsonable",
 ]
+
+HOMES = {
+    **dict.fromkeys(
+        ("find_json", "parse_and_check_json_markdown", "parse_json_markdown", "parse_partial_json"),
+        "weft.utils._json_markdown",
+    ),
+    "PartialJson": "weft.utils._json_partial",
+    "repair_json": "weft.utils._json_repair",
+    **dict.fromkeys(
+        ("MAX_DEPTH", "Json", "JsonError", "nesting_depth", "parse_strict", "parse_wire"),
+        "weft.utils._json_strict",
+    ),
+    **dict.fromkeys(
+        ("dumps_canonical", "to_jsonable"),
+        "weft.utils._json_write",
+    ),
+    **dict.fromkeys(
+        ("SurrogateJoiner", "has_surrogates", "mend_surrogates", "mend_value"),
+        "weft.utils._surrogates",
+    ),
+}
+"""Where each name lives."""
+
+__getattr__ = lazily(__name__, HOMES)
