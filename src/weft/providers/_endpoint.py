@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from weft.exceptions import MalformedStreamError, ModelAPIError, ModelError, UsageError
+from weft.language_models.usage import time_left
 from weft.providers._keys import Key, SecretKey, key_from_env, missing_key
 from weft.providers._wire import (
     ErrorTable,
@@ -91,9 +93,13 @@ class Endpoint(BaseModel):
         return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
 
     def _timeouts(self) -> Timeouts:
-        if isinstance(self.timeout, Timeouts):
-            return self.timeout
-        return Timeouts() if self.timeout is None else Timeouts(total=float(self.timeout))
+        given = self.timeout
+        if not isinstance(given, Timeouts):
+            given = Timeouts() if given is None else Timeouts(total=float(given))
+        left = time_left()  # of a usage_scope: what cancels a blocking call
+        if left is None or (given.total is not None and given.total <= left):
+            return given
+        return replace(given, total=max(left, 0.001))
 
     def _transport(self) -> Transport:
         if self.transport is not None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from weft.exceptions import UsageError
 from weft.messages import AIMessage, BaseMessage, ToolMessage
 
-__all__ = ["ForeignBlocks", "blocks_for", "check_tool_results", "is_own"]
+__all__ = ["ForeignBlocks", "add_note", "blocks_for", "check_tool_results", "is_own"]
 
 ForeignBlocks: TypeAlias = Literal["convert", "drop", "refuse"]
 Block: TypeAlias = dict[str, Any]
@@ -62,9 +62,9 @@ def _adapted(block: Block, writer: str, policy: ForeignBlocks, notes: list[str])
         return _neutral(block, writer, notes)
     text = _told(block) if policy == "convert" else None
     if text is None:
-        _note(notes, f"{kind} by {writer} was left out")
+        add_note(notes, f"{kind} by {writer} was left out")
         return None
-    _note(notes, f"{kind} by {writer} was told as text")
+    add_note(notes, f"{kind} by {writer} was told as text")
     return {"type": "text", "text": text}
 
 
@@ -73,14 +73,14 @@ def _neutral(block: Block, writer: str, notes: list[str]) -> Block:
     is_call = block["type"] in ("tool_call", "invalid_tool_call")
     private = [name for name in OWN_FIELDS if name in block and not (is_call and name == "id")]
     if block.get("extras"):
-        _note(
+        add_note(
             notes,
             f"{'signatures or ' if is_call else ''}extras of {block['type']} by {writer} were left out",
         )
     if block.get("annotations"):
-        _note(notes, f"citations by {writer} were left out")
+        add_note(notes, f"citations by {writer} were left out")
     if block.get("file_id"):
-        _note(notes, f"a {block['type']} by {writer} is known only by its file_id there")
+        add_note(notes, f"a {block['type']} by {writer} is known only by its file_id there")
     return {name: value for name, value in block.items() if name not in (*private, "annotations")}
 
 
@@ -109,7 +109,8 @@ def _json(value: Any) -> str:  # noqa: ANN401
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _note(notes: list[str], note: str) -> None:
+def add_note(notes: list[str], note: str) -> None:
+    """Say what was lost, once."""
     if note not in notes:
         notes.append(note)
 

@@ -148,8 +148,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         return more
 
     async def _http_request(self, request: ChatRequest, io: IO) -> Request:
-        request.notes.clear()  # an attempt before this one may have told some
-        request.others.clear()
+        request.others.clear()  # an attempt before this one may have heard some
         path, body = self._encode(request)
         headers = {
             "content-type": "application/json",

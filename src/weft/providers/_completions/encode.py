@@ -15,7 +15,7 @@ from weft.language_models.options import read_tool_choice
 from weft.language_models.request import ChatRequest
 from weft.providers._completions.host import Host
 from weft.providers._completions.messages import MessageEncoder
-from weft.providers._foreign import ForeignBlocks, check_tool_results
+from weft.providers._foreign import ForeignBlocks, add_note, check_tool_results
 from weft.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
 
 __all__ = [
@@ -91,7 +91,7 @@ def _options(said: Body, host: Host, request: ChatRequest) -> Body:
             host.schema_as == "json_object"
             and given == {"type": "json_object"} != said["response_format"]
         ):
-            request.notes.append(f"{host.name} takes no schema: any JSON was asked for")
+            add_note(request.notes, f"{host.name} takes no schema: any JSON was asked for")
     return body
 
 
@@ -108,7 +108,7 @@ def _tool_options(said: Body, host: Host, request: ChatRequest) -> Body:
         if host.takes_parallel_tool_calls:
             body["parallel_tool_calls"] = parallel
         else:
-            request.notes.append(f"{host.name} does not take parallel_tool_calls")
+            add_note(request.notes, f"{host.name} does not take parallel_tool_calls")
     return body
 
 
@@ -132,7 +132,7 @@ def encode_tools(
             described = {"type": "custom", "custom": rest}
         encoded.append(described)
     if strict and not host.takes_strict and tools:
-        notes.append(f"{host.name} does not take strict tools")
+        add_note(notes, f"{host.name} does not take strict tools")
     return encoded
 
 

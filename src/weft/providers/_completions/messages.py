@@ -17,7 +17,7 @@ from weft.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from weft.messages.openai import convert_to_openai_data_block, openai_role
 from weft.protocol.blocks import MEDIA_TYPES
 from weft.providers._completions.host import Host
-from weft.providers._foreign import ForeignBlocks, blocks_for, is_own
+from weft.providers._foreign import ForeignBlocks, add_note, blocks_for, is_own
 
 __all__ = ["MessageEncoder"]
 
@@ -90,7 +90,7 @@ class MessageEncoder:
             part = self._part(dict(block))
             (texts if part["type"] == "text" else shown).append(part)
         if len(texts) != len(message.content_blocks):
-            self._note("what a tool showed was sent as a user's message")
+            add_note(self._notes, "what a tool showed was sent as a user's message")
             texts = texts or [{"type": "text", "text": "See the next message."}]
         return {**head, "content": texts}
 
@@ -155,7 +155,7 @@ class MessageEncoder:
         if not said:
             return
         if not wanted or (host.reasoning_field is None and not host.reasoning_parts):
-            self._note(f"reasoning was not sent back: {host.name} has no place for it")
+            add_note(self._notes, f"reasoning was not sent back: {host.name} has no place for it")
             return
         texts = [block["reasoning"] for block in said if block.get("reasoning")]
         details = [
@@ -185,17 +185,16 @@ class MessageEncoder:
         elif block["type"] == "audio" and block.get("id"):
             body["audio"] = {"id": block["id"]}
         else:
-            self._note(f"{block['type']} has no place in an assistant message of chat completions")
+            add_note(
+                self._notes,
+                f"{block['type']} has no place in an assistant message of chat completions",
+            )
 
     def _beside(self, message: AIMessage, body: Body) -> None:
         """Send back what this host said beside the content."""
         said = message.additional_kwargs
         if said.get("refusal") and "refusal" not in body and is_own(message, self._providers):
             body["refusal"] = said["refusal"]
-
-    def _note(self, note: str) -> None:
-        if note not in self._notes:
-            self._notes.append(note)
 
 
 def _flush(encoded: list[Body], shown: list[Body]) -> list[Body]:

@@ -150,8 +150,8 @@ class CompletionsModel(HttpChatModel):
 
     def _parameters(self) -> dict[str, Json]:
         """Give the parameters that this model's fields set."""
-        fields = {name: getattr(self, name) for name in self.sent_fields}
-        said = {name: value for name, value in fields.items() if value is not None}
+        own = self.__dict__
+        said = {name: value for name in self.sent_fields if (value := own[name]) is not None}
         if isinstance(said.get("stop"), str):
             said["stop"] = [said["stop"]]
         if not self.stream_usage:

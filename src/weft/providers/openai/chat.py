@@ -42,6 +42,17 @@ RESPONSES_PREFIXES = (
 """Models that chat completions do not serve."""
 
 
+RESPONSES_FIELDS = (
+    "background",
+    "include",
+    "max_tool_calls",
+    "previous_response_id",
+    "reasoning",
+    "truncation",
+)
+"""Fields of the model that only Responses has."""
+
+
 class ChatOpenAI(CompletionsModel):
     """Chat models of OpenAI, and of every server that speaks its wire.
 
@@ -125,7 +136,11 @@ class ChatOpenAI(CompletionsModel):
         model = str(request.options.get("model") or self.model)
         if model.startswith(RESPONSES_PREFIXES) or self.use_previous_response_id:
             return True
-        return needs_responses(request, self._parameters())
+        own = self.__dict__
+        fields = {name: own[name] for name in RESPONSES_FIELDS if own[name] is not None}
+        return needs_responses(
+            request, {**fields, **self.model_kwargs} if fields or self.model_kwargs else {}
+        )
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         if not self._uses_responses(request):

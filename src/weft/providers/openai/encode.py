@@ -10,7 +10,7 @@ from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage, BaseMessage
 from weft.providers._completions.encode import encode_tool_choice, encode_tools, schema_format
 from weft.providers._completions.host import Host
-from weft.providers._foreign import ForeignBlocks, check_tool_results, is_own
+from weft.providers._foreign import ForeignBlocks, add_note, check_tool_results, is_own
 from weft.providers.openai.input_items import ItemEncoder
 from weft.providers.openai.wire import SERVER_TOOL_TYPES
 
@@ -77,7 +77,7 @@ ENCRYPTED: Final = "reasoning.encrypted_content"
 def needs_responses(request: ChatRequest, settings: Mapping[str, Json]) -> bool:
     """Say whether something is asked for that chat completions cannot do."""
     said = {**settings, **request.options}
-    if any(said.get(name) is not None for name in RESPONSES_ONLY):
+    if any(said[name] is not None for name in said.keys() & RESPONSES_ONLY):
         return True
     tools = [tool for tool in said.get("tools") or () if isinstance(tool, Mapping)]
     if any(tool.get("type") in SERVER_TOOL_TYPES for tool in tools):
@@ -137,7 +137,7 @@ def _refuse(said: Body, request: ChatRequest) -> None:
     }
     unheard = sorted(name for name, value in given.items() if value and name != "n")
     if unheard:
-        request.notes.append(f"Responses does not take {', '.join(unheard)}")
+        add_note(request.notes, f"Responses does not take {', '.join(unheard)}")
 
 
 def _since_last_response(

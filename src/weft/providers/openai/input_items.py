@@ -12,7 +12,7 @@ from typing import Any, Final
 from weft.messages import AIMessage, BaseMessage, ToolMessage
 from weft.messages.openai import convert_to_openai_data_block, openai_role
 from weft.protocol.blocks import MEDIA_TYPES
-from weft.providers._foreign import ForeignBlocks, blocks_for
+from weft.providers._foreign import ForeignBlocks, add_note, blocks_for
 from weft.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, SERVER_TOOLS, SPREAD
 
 __all__ = ["ItemEncoder"]
@@ -75,7 +75,7 @@ class ItemEncoder:
             )
         if kind == "non_standard":
             return dict(block["value"])
-        self._note(f"{kind} has no place in an input message of Responses")
+        add_note(self._notes, f"{kind} has no place in an input message of Responses")
         return {"type": "input_text", "text": ""}
 
     def _result(self, message: ToolMessage) -> Body:
@@ -130,13 +130,15 @@ class ItemEncoder:
             value = dict(block["value"])
             return _message(block, value) if value.get("type") == "refusal" else value
         if kind != "server_tool_result":
-            self._note(f"{kind} has no place in an answer that goes back to Responses")
+            add_note(self._notes, f"{kind} has no place in an answer that goes back to Responses")
         return None
 
     def _reasoning(self, block: Block) -> Body | None:
         extras = dict(block.get("extras") or {})
         if not block.get("id"):
-            self._note("reasoning without the id of its item is not sent back to Responses")
+            add_note(
+                self._notes, "reasoning without the id of its item is not sent back to Responses"
+            )
             return None
         is_content = extras.pop("part", None) == "content"
         extras.pop("status", None)
@@ -168,8 +170,9 @@ class ItemEncoder:
     def _server_call(self, block: Block, result: Block | None) -> Body | None:
         kind = ITEM_OF_TOOL.get(block["name"])
         if kind is None:
-            self._note(
-                f"the call of {block['name']} is not one of OpenAI's own tools and was left out"
+            add_note(
+                self._notes,
+                f"the call of {block['name']} is not one of OpenAI's own tools and was left out",
             )
             return None
         _, asked, answered = SERVER_TOOLS[kind]
@@ -195,14 +198,12 @@ class ItemEncoder:
     def _image(self, block: Block) -> Body | None:
         id = str(block.get("id") or "")
         if not id.startswith("ig_"):
-            self._note("a picture in an answer that OpenAI did not make is not sent back")
+            add_note(
+                self._notes, "a picture in an answer that OpenAI did not make is not sent back"
+            )
             return None
         extras = {"status": "completed", **(block.get("extras") or {})}
         return {"type": "image_generation_call", "id": id, "result": block.get("base64"), **extras}
-
-    def _note(self, note: str) -> None:
-        if note not in self._notes:
-            self._notes.append(note)
 
 
 def _message(block: Block, part: Body) -> Body:
