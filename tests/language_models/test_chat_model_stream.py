@@ -486,6 +486,21 @@ def test_T86_an_async_stream_with_a_pump():
     asyncio.run(body())
 
 
+def test_T86_closing_a_stream_whose_pump_waits_wakes_its_readers():
+    async def body() -> None:
+        stream = AsyncChatModelStream()
+        stream.bind_pump(asyncio.Event().wait)  # type: ignore[arg-type]
+        reader = asyncio.ensure_future(stream._finished())
+        other = asyncio.ensure_future(stream.text.get())
+        await asyncio.sleep(0)
+        await stream.aclose()
+        with pytest.raises(StreamClosedError):
+            await other
+        reader.cancel()
+
+    asyncio.run(body())
+
+
 def test_T86_outside_errors_fail_every_reader():
     stream = ChatModelStream()
     stream.dispatch(start())

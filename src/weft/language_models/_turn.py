@@ -340,7 +340,8 @@ class Turn:
     def _checked(self, event: Event) -> Iterator[Event]:
         """Fold an event; begin the message where the source did not."""
         builder = self.builder
-        kind = event.get("event") if isinstance(event, dict) else None
+        given: Any = event
+        kind = given.get("event") if isinstance(given, dict) else None
         if not builder.is_started and kind in KNOWN:
             opening = open_message(event, _sources.run_message_id(self.run))
             builder.feed(opening)

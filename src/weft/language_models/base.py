@@ -118,7 +118,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         """Give what identifies this model, as a dict."""
         return {**self._identifying_params, "_type": self._llm_type}
 
-    def dict(self, **kwargs: Any) -> Params:  # type: ignore[override]  # LangChain's older name
+    def dict(self, **kwargs: Any) -> Params:
         """Give what identifies this model, as a dict."""
         return self.asdict()
 

@@ -88,7 +88,7 @@ class ChatModelStream(StreamState):
         count = self._log.count
         with self._guard:
             # Another thread may have read on while this one waited: then there is more already.
-            if self._is_done or self._log.count != count:
+            if self.done or self._log.count != count:
                 return True
             has_more = self._pump() if self._pump is not None else self._pull()
             if self._is_closing:
@@ -317,12 +317,12 @@ class AsyncChatModelStream(StreamState):
             return
         if self._turn is not None:
             self._turn.is_closing = True
-        if not self._is_pulling:
+        if not self._is_pulling or self._turn is None:
             await self._shut()
             return
         self._step.interrupt()
         if not self._step.is_mine:
-            while self._is_pulling and not self._is_done:
+            while not self.done:
                 await self._wait()
 
     async def _shut(self) -> None:

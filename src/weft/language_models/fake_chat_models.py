@@ -49,18 +49,12 @@ class _InTurn(BaseChatModel):
         *,
         keep_errors: bool,
     ) -> list[Any]:
-        one_at_a_time = (
-            config if isinstance(config, list) else {**(config or {}), "max_concurrency": 1}
-        )
-        if isinstance(one_at_a_time, list):
-            one_at_a_time = [{**(one or {}), "max_concurrency": 1} for one in one_at_a_time]
-        return await super()._run_each(
-            inputs,
-            one_at_a_time,  # type: ignore[arg-type]
-            io,
-            kwargs,
-            keep_errors=keep_errors,
-        )
+        limit = {"max_concurrency": 1}
+        if config is None or isinstance(config, dict):
+            limited: Any = {**(config or {}), **limit}
+        else:
+            limited = [{**(one or {}), **limit} for one in config]
+        return await super()._run_each(inputs, limited, io, kwargs, keep_errors=keep_errors)
 
 
 class FakeListChatModel(_InTurn):

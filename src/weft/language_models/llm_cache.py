@@ -68,7 +68,7 @@ async def _put(
 ) -> dict[str, Any] | None:
     chosen = _chosen(cache)
     for place, generations in zip(missing, new.generations, strict=False):
-        existing[place] = cast("list[Generation]", generations)
+        existing[place] = generations
         if chosen is None:
             continue
         if io.blocking:

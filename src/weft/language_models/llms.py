@@ -304,7 +304,8 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     async def _generate_each(
         self, prompts: list[str], runs: list[Run], stop: list[str] | None, kwargs: Params, io: IO
     ) -> LLMResult:
-        if not isinstance(prompts, list) or not all(isinstance(one, str) for one in prompts):
+        given: Any = prompts
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
             raise UsageError(
                 "generate takes a list of texts: use invoke for one, generate_prompt for prompt values"
             )
@@ -419,7 +420,7 @@ def _stream_hook(cls: type[BaseLLM], *, blocking: bool) -> str | None:
 
 def _runs(
     io: IO,
-    prompts: list[str],
+    prompts: Any,
     callbacks: PerPrompt,
     tags: PerPrompt,
     metadata: PerPrompt,

@@ -9,14 +9,15 @@ Every test runs blocking and awaited. The model must answer a prompt alike each 
 
 from __future__ import annotations
 
-import asyncio  # noqa: TID251  the kit runs what it tests, in a loop of its own
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from itertools import islice
 from typing import Any, ClassVar, cast
 
 import pytest
 
+from weft._drive import drive
+from weft._io import ASYNC, BLOCKING
 from weft._run import Run
 from weft.callbacks import BaseCallbackHandler
 from weft.exceptions import StreamClosedError, StreamInterruptedError
@@ -26,8 +27,10 @@ from weft.language_models.chat_models import BaseChatModel
 from weft.language_models.llms import BaseLLM
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage, AIMessageChunk
-from weft.protocol import assert_valid_event_stream, fold, message_to_events
 from weft.protocol.events import Event
+from weft.protocol.fold import fold
+from weft.protocol.grammar import assert_valid_event_stream
+from weft.protocol.replay import message_to_events
 from weft.testing.rechunk import bridged, rechunked
 from weft.tracers._streaming import V2StreamingHandler
 
@@ -151,7 +154,7 @@ class Asker:
         async def waited() -> Any:
             return await body()
 
-        return asyncio.run(waited())
+        return drive(BLOCKING.settle(waited()))
 
 
 async def _listed(stream: Any) -> list[Any]:
@@ -308,13 +311,14 @@ class ChatModelConformance(_Kit):
             stream = await self.model().astream_v2(
                 self.prompt, {"callbacks": [told]}, **self.options
             )
-            reader = asyncio.ensure_future(stream._finished())
-            while not told.names:  # noqa: ASYNC110  a callback of another task is waited for
-                await asyncio.sleep(0)
+            reader = ASYNC.start(stream._finished())
+            while not told.names:
+                await ASYNC.sleep(0)
             reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)
+            with suppress(BaseException):  # the cancellation, which it is not our business to name
+                await reader.result()
 
-        asyncio.run(body())
+        Asker("async").wait(body)
         assert told.names in (["start", "error"], ["start", "end"])
 
     def test_a_stream_that_breaks_keeps_what_came(self, ask: Asker) -> None:

@@ -1,0 +1,157 @@
+"""Answers kept: every API reads and writes the cache, only complete answers stay (T97, F-K03, F-K06, F-K07)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.language_models.reading import Listener, Whole, answer, read
+from weft.caches import BaseCache, InMemoryCache
+from weft.exceptions import ModelError, UsageError
+from weft.globals import set_llm_cache
+from weft.messages import SystemMessage
+from weft.testing import Call, Fail, Finish, ScriptedChatModel
+
+USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+
+
+def scripted(*script: Any, **fields: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(script=list(script) or ["Hello there"], is_cyclic=True, **fields)
+
+
+@pytest.fixture
+def cached() -> Any:
+    return scripted(["Hel", "lo", Finish("stop", USED)], "second", cache=InMemoryCache())
+
+
+APIS = {
+    "invoke": lambda call, model: call.invoke(model, "q"),
+    "stream": lambda call, model: _sum(call.stream(model, "q")),
+    "v2": lambda call, model: answer(call, model, input="q"),
+}
+
+
+def _sum(chunks: list[Any]) -> Any:
+    whole = chunks[0]
+    for chunk in chunks[1:]:
+        whole = whole + chunk
+    return whole
+
+
+@pytest.mark.parametrize("second", list(APIS))
+@pytest.mark.parametrize("first", list(APIS))
+def test_T97_every_api_reads_and_writes_the_cache(call, cached, first, second):
+    written = APIS[first](call, cached)
+    kept = APIS[second](call, cached)
+
+    assert len(cached.requests) == 1
+    assert (kept.text, kept.id) == (written.text, written.id) == ("Hello", "msg_1")
+    assert kept.usage_metadata == {**USED, "total_cost": 0}
+    assert isinstance(kept.content, list) is (second == "v2")
+
+
+def test_T97_a_hit_replays_events_with_the_id_that_is_returned(call, cached):
+    listener = Listener()
+    call.invoke(cached, "q")
+
+    found = read(call, cached, "events", "output", input="q", config={"callbacks": [listener]})
+
+    assert found.values[0][0]["id"] == found.value.id == "msg_1"
+    assert listener.named("on_stream_event") == found.values[0]
+    assert listener.ends == ["on_llm_end"]
+
+
+def test_changing_a_kept_answer_changes_nobody_elses(call, cached):
+    call.invoke(cached, "q").content = "spoiled"
+    call.invoke(cached, "q").content = "spoiled"
+
+    assert call.invoke(cached, "q").text == "Hello"
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        ["cut", Finish("length")],
+        ["bad", Finish("content_filter")],
+        ["no", Finish("refusal")],
+        [Call("f", '{"a": ')],
+    ],
+    ids=["length", "filtered", "refused", "invalid call"],
+)
+@pytest.mark.parametrize("api", list(APIS))
+def test_F_K06_incomplete_answers_are_not_kept(call, turn, api):
+    model = scripted(turn, cache=InMemoryCache())
+
+    APIS[api](call, model)
+    APIS[api](call, model)
+
+    assert len(model.requests) == 2
+
+
+def test_F_K06_a_broken_stream_is_not_kept(call):
+    model = scripted(["a", Fail(ModelError("cut"))], "whole", cache=InMemoryCache())
+
+    read(call, model, "output")
+
+    assert call.invoke(model, "hi").text == "whole"
+
+
+def test_F_K07_what_differs_is_kept_apart(call):
+    cache = InMemoryCache()
+    models = [scripted(f"{number}", cache=cache, model=f"m{number}") for number in range(2)]
+
+    answers = [call.invoke(model, "q").text for model in models]
+    model = scripted("a", "b", "c", "d", "e", cache=cache)
+    varied = [
+        call.invoke(model, "q").text,
+        call.invoke(model, "q", temperature=1).text,
+        call.invoke(model, "q", tools=[{"name": "t"}]).text,
+        call.invoke(model, "q", stop=["x"]).text,
+        call.invoke(model, [SystemMessage("q")]).text,
+    ]
+
+    assert answers == ["0", "1"]
+    assert varied == ["a", "b", "c", "d", "e"]
+
+
+def test_fields_tell_models_apart_where_the_author_said_nothing(call):
+    class Named(Whole):
+        flavour: str = "sweet"
+
+    cache = InMemoryCache()
+    sweet, sour = Named(items=["1"], cache=cache), Named(items=["1"], cache=cache, flavour="sour")
+
+    call.invoke(sweet, "q")
+    call.invoke(sour, "q")
+
+    assert len(cache._kept) == 2
+
+
+class Failing(BaseCache):
+    def lookup(self, prompt: str, llm_string: str) -> Any:
+        raise OSError("no disk")
+
+    def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
+        raise OSError("no disk")
+
+    def clear(self, **kwargs: Any) -> None:
+        raise OSError("no disk")
+
+
+@pytest.mark.parametrize("api", list(APIS))
+def test_F_K03_a_failing_cache_is_a_miss_and_never_fails_the_call(call, api, caplog):
+    assert APIS[api](call, scripted(cache=Failing())).text == "Hello there"
+    assert "could not be read" in caplog.text
+
+
+def test_the_global_cache_serves_models_that_name_none(call):
+    set_llm_cache(InMemoryCache())
+    try:
+        kept, none = scripted("a", "b"), scripted("a", "b", cache=False, model="other")
+        assert [call.invoke(kept, "q").text for _ in range(2)] == ["a", "a"]
+        assert [call.invoke(none, "q").text for _ in range(2)] == ["a", "b"]
+    finally:
+        set_llm_cache(None)
+    with pytest.raises(UsageError, match="set_llm_cache"):
+        call.invoke(scripted(cache=True), "q")

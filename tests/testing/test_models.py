@@ -1,0 +1,95 @@
+"""The scripted model says what its script says, in both colours."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from tests.language_models.reading import answer, read, start, text_events
+from weft.exceptions import ModelRateLimitError, StreamInterruptedError, UsageError
+from weft.messages import AIMessage, AIMessageChunk
+from weft.testing import Call, Fail, FakeChatModel, Finish, Reason, ScriptedChatModel, Stall
+
+
+def test_texts_messages_and_steps(call):
+    model = ScriptedChatModel(
+        script=[
+            "Hello there!",
+            AIMessage("whole", id="m"),
+            [Reason("hm", {"signature": "s"}), "ok", Finish("length", metadata={"k": 1})],
+        ]
+    )
+
+    assert read(call, model, "texts").value == ["Hello", " there!"]
+    assert call.invoke(model, "x").id == "m"
+    message = answer(call, model)
+    assert message.content[0]["extras"] == {"signature": "s"}
+    assert (message.finish_reason, message.response_metadata["k"]) == ("length", 1)
+
+
+def test_calls_come_in_slices_and_end_with_tool_use(call):
+    model = ScriptedChatModel(script=[[Call("f", {"a": "long enough"}, slice_size=4), Call("g")]])
+
+    message = answer(call, model)
+
+    assert [one["name"] for one in message.tool_calls] == ["f", "g"]
+    assert len({one["id"] for one in message.tool_calls}) == 2
+    assert message.finish_reason == "tool_use"
+
+
+def test_raw_events_and_chunks_pass_as_they_are(call):
+    model = ScriptedChatModel(
+        script=[
+            [start(), *text_events("a"), {"event": "message-finish"}],
+            [AIMessageChunk(content="b"), "c"],
+        ]
+    )
+
+    assert answer(call, model).text == "a"
+    assert answer(call, model).text == "bc"
+
+
+def test_errors_come_at_once_in_the_middle_or_at_an_event(call):
+    slow = ModelRateLimitError("slow")
+    assert (
+        read(call, ScriptedChatModel(script=[slow], retry_on_error=False), "output").error is slow
+    )
+    found = read(call, ScriptedChatModel(script=[["a", Fail(slow)]]), "output")
+    assert found.error.partial.text == "a"
+    model = ScriptedChatModel(script=["one two three"], fail_at=4)
+    found = read(call, model, "output")
+    assert isinstance(found.error, StreamInterruptedError)
+    assert (found.error.partial.text, model.interrupted) == ("one two", 1)
+
+
+def test_a_stall_waits(call):
+    begin = time.monotonic()
+
+    assert call.invoke(ScriptedChatModel(script=[["a", Stall(0.05), "b"]]), "x").text == "ab"
+    assert time.monotonic() - begin >= 0.05
+
+
+def test_a_stall_can_be_cancelled():
+    async def body() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(ScriptedChatModel(script=[[Stall()]]).ainvoke("x"), 0.01)
+
+    asyncio.run(body())
+
+
+def test_a_script_may_be_a_function_of_the_request(call):
+    model = ScriptedChatModel(script=lambda request: request.messages[-1].text.upper())
+
+    assert call.invoke(model, "hi").text == "HI"
+    assert [one.messages[0].text for one in model.requests] == ["hi"]
+
+
+def test_a_script_that_is_over_says_so_or_begins_again(call):
+    over, cyclic = ScriptedChatModel(script=["a"]), FakeChatModel(script=["a"], is_cyclic=True)
+
+    call.invoke(over, "x")
+    with pytest.raises(UsageError, match="this is request 2"):
+        call.invoke(over, "x")
+    assert [call.invoke(cyclic, "x").text for _ in range(3)] == ["a"] * 3
