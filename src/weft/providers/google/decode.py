@@ -252,6 +252,8 @@ def decode_usage(usage: UsageMetadata) -> dict[str, Json]:
     for name, counts in (("input_tokens", given), ("output_tokens", made)):
         if any(count is not None for count in counts):
             told[name] = sum(count or 0 for count in counts)
+    if told:  # a prompt that was blocked has no output to count
+        told = {"input_tokens": 0, "output_tokens": 0, **told}
     total = usage.get("totalTokenCount")
     if total is None and len(told) == 2:
         total = told["input_tokens"] + told["output_tokens"]

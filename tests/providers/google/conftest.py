@@ -1,0 +1,5 @@
+"""Gemini: the fault server plays it."""
+
+from tests.servers.fixtures import fault_server, fault_server_process
+
+__all__ = ["fault_server", "fault_server_process"]

@@ -1,0 +1,134 @@
+"""`ChatGoogle` over HTTP, against a scripted server."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.providers.google.recordings import PAIRS, stream_of, whole_of
+from tests.servers.script import Answer, json_answer
+from weft.exceptions import ModelAuthenticationError, ModelOverloadedError, StreamTruncatedError
+from weft.load import dumps, loads
+from weft.messages import HumanMessage
+from weft.protocol.grammar import assert_valid_event_stream
+from weft.providers.google import ChatGoogle
+
+WHOLE = "/models/gemini-2.5-flash:generateContent"
+STREAM = "/models/gemini-2.5-flash:streamGenerateContent"
+SSE = {"content-type": "text/event-stream"}
+
+
+def streamed(name: str) -> Answer:
+    return Answer(stream_of(name), headers=SSE, framing="chunked")
+
+
+def model_of(server, *answers: Answer, whole: Answer | None = None, **fields) -> ChatGoogle:
+    if answers:
+        server.script(STREAM, *answers)
+    if whole is not None:
+        server.script(WHOLE, whole)
+    return ChatGoogle(**{"base_url": server.url, "api_key": "key", "max_retries": 0, **fields})
+
+
+def without_index(message) -> list[dict]:
+    return [{key: value for key, value in block.items() if key != "index"} for block in message.content_blocks]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_invoke_and_stream_give_one_message(fault_server, call, name):
+    model = model_of(fault_server, streamed(name), whole=json_answer(whole_of(name)))
+
+    whole = call.invoke(model, "Hi")
+    chunks = call.stream(model, "Hi")
+
+    total = chunks[0]
+    for chunk in chunks[1:]:
+        total = total + chunk
+    assert without_index(total) == without_index(whole)
+    assert total.usage_metadata == whole.usage_metadata
+    assert total.response_metadata["finish_reason"] == whole.response_metadata["finish_reason"]
+
+
+def test_a_stream_is_asked_for_as_events_and_carries_the_key(fault_server, call):
+    events = call.stream_v2(model_of(fault_server, streamed("code-execution")), "Hi")
+    (seen,) = fault_server.requests()
+
+    assert_valid_event_stream(events)
+    assert seen.target == f"{STREAM}?alt=sse"
+    assert seen.headers["x-goog-api-key"] == "key"
+
+
+def test_streaming_asks_for_a_stream_under_invoke_too(fault_server, call):
+    assert call.invoke(model_of(fault_server, streamed("text"), streaming=True), "Hi").text.startswith("Hello!")
+
+
+def test_F_T04_an_error_in_the_middle_keeps_what_was_said(fault_server, call):
+    with pytest.raises(ModelOverloadedError) as caught:
+        call.stream(model_of(fault_server, streamed("error-mid-stream")), "Hi")
+
+    partial = caught.value.partial
+    assert (partial.text, partial.status) == ("Half a", "incomplete")
+    assert partial.usage_metadata["input_tokens"] == 9
+
+
+def test_F_T05_an_error_as_first_chunk_is_tried_again(fault_server, call):
+    model = model_of(fault_server, streamed("error-first"), streamed("text"), max_retries=1)
+
+    assert call.stream(model, "Hi")
+    assert fault_server.hits() == 2
+
+
+def test_F_T17_a_malformed_call_is_tried_again_if_asked_to(fault_server, call):
+    answers = (streamed("malformed-function-call"), streamed("function-call"))
+    as_it_is = call.stream(model_of(fault_server, *answers), "Hi")
+    again = call.stream(model_of(fault_server, *answers, max_retries=1, retry_malformed_calls=True), "Hi")
+
+    assert as_it_is[-1].response_metadata["finish_reason"] == "MALFORMED_FUNCTION_CALL"
+    assert any(chunk.tool_calls for chunk in again)
+
+
+def test_F_T01_a_cut_stream_is_truncated_with_its_beginning(fault_server, call):
+    with pytest.raises(StreamTruncatedError) as caught:
+        call.stream(model_of(fault_server, streamed("truncated")), "Hi")
+
+    assert caught.value.partial.text == "Half a"
+
+
+def test_several_answers_come_as_generations(fault_server, call):
+    model = model_of(fault_server, whole=json_answer(whole_of("two-candidates")), n=2)
+    result = call.generate(model, [[HumanMessage("Hi")]])
+
+    assert [one.text for one in result.generations[0]] == ["One.", "Two."]
+
+
+def test_tokens_are_counted_exactly_only_when_asked(fault_server, call):
+    fault_server.script("/models/gemini-2.5-flash:countTokens", json_answer({"totalTokens": 31}))
+    model = model_of(fault_server)
+
+    assert model.get_num_tokens_from_messages([HumanMessage("Hello there")]) > 0
+    assert fault_server.hits() == 0
+    assert call.run(model, "count_tokens_exactly", [("system", "S"), ("human", "Hi")]) == 31
+    (seen,) = fault_server.requests()
+    assert seen.json()["generateContentRequest"]["model"] == "models/gemini-2.5-flash"
+
+
+def test_a_token_can_come_from_a_function(fault_server, call):
+    model = model_of(fault_server, whole=json_answer(whole_of("text")), api_key=lambda: "ya29.fresh")
+    call.invoke(model, "Hi")
+
+    assert fault_server.requests()[0].headers["authorization"] == "Bearer ya29.fresh"
+
+
+def test_a_missing_key_names_the_variable(call, monkeypatch):
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+
+    with pytest.raises(ModelAuthenticationError, match="GOOGLE_API_KEY"):
+        call.invoke(ChatGoogle(), "Hi")
+
+
+def test_a_model_is_stored_without_its_key():
+    text = dumps(ChatGoogle(model="gemini-3-flash", api_key="the-secret", max_tokens=9))
+    loaded = loads(text, valid_namespaces=["weft"], allowed_objects=[ChatGoogle])
+
+    assert "the-secret" not in text
+    assert (loaded.model, loaded.max_tokens) == ("gemini-3-flash", 9)
