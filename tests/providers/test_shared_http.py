@@ -539,3 +539,53 @@ def test_F_S08_a_lone_surrogate_is_sent_escaped(call: Any, fault_server: FaultSe
 )
 def test_errors_of_every_shape_are_read(body: Any, failure: Failure) -> None:
     assert read_failure(body) == failure
+
+
+# -- connections
+
+
+def test_F_C01_a_stream_that_is_left_frees_its_connection(
+    call: Any, fault_server: FaultServer, no_leaks: Any
+) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, ("stall", None)]))
+    chat = model(fault_server)
+    if call.colour == "blocking":
+        stream = chat.stream("Hi")
+        next(stream)
+        stream.close()
+    else:
+        import asyncio
+
+        async def body() -> None:
+            stream = chat.astream("Hi")
+            await anext(stream)
+            await stream.aclose()
+
+        asyncio.run(body())
+    assert fault_server.wait_for_open(0) == 0
+
+
+def test_a_connection_is_used_again_after_a_stream(fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, STOP], done="[DONE]"))
+    chat = model(fault_server)
+    for _ in range(3):
+        list(chat.stream("Hi"))
+    assert len({seen.connection for seen in fault_server.requests()}) == 1
+
+
+def test_what_was_recorded_is_answered_without_a_server(
+    call: Any, fault_server: FaultServer, tmp_path: Any
+) -> None:
+    from weft.testing.replay import RecordingTransport, ReplayTransport
+    from weft.transports import default_transport
+
+    fault_server.script(CHAT, sse_answer([*HELLO, STOP], done="[DONE]"))
+    path = tmp_path / "hello.jsonl"
+    first = call.stream(
+        model(fault_server, transport=RecordingTransport(default_transport(), path)), "Hi"
+    )
+    again = call.stream(model(fault_server, transport=ReplayTransport(path)), "Hi")
+
+    assert [str(c.text) for c in first] == [str(c.text) for c in again]
+    assert fault_server.hits(CHAT) == 1
+    assert "sk-canary" not in path.read_text()

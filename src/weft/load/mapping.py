@@ -43,8 +43,10 @@ LOADABLE: dict[Group, dict[str, str]] = {
         " OpenAI OpenAIEmbeddings",
         "weft.providers.anthropic": "ChatAnthropic",
         "weft.providers.google": "ChatGoogleGenerativeAI ChatVertexAI",
-        "weft.providers.mistral": "ChatMistralAI",
-        "weft.providers.ollama": "ChatOllama",
+        "weft.providers.local": "ChatLlamaCpp",
+        "weft.providers.openai_compatible": "ChatCerebras ChatDeepSeek ChatFireworks ChatGroq ChatLMStudio"
+        " ChatLlamaServer ChatMistral ChatMistralAI ChatMoonshot ChatOllama ChatOpenAICompatible"
+        " ChatOpenRouter ChatPerplexity ChatQwen ChatTogether ChatVLLM ChatXAI",
         "weft.providers.bedrock": "ChatBedrock ChatBedrockConverse",
     },
 }
@@ -59,11 +61,17 @@ LANGCHAIN_ROOTS = frozenset(
         "langchain_anthropic",
         "langchain_aws",
         "langchain_core",
+        "langchain_deepseek",
+        "langchain_fireworks",
         "langchain_google_genai",
         "langchain_google_vertexai",
+        "langchain_groq",
         "langchain_mistralai",
         "langchain_ollama",
         "langchain_openai",
+        "langchain_perplexity",
+        "langchain_together",
+        "langchain_xai",
     }
 )
 """First words of the ids in LangChain's own dumps; the last word is looked up in `LANGCHAIN_NAMES`."""

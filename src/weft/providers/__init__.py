@@ -21,7 +21,7 @@ REGISTRY: Final[dict[str, str]] = {
     "google": "weft.providers.google:ChatGoogle",
     "google_genai": "weft.providers.google:ChatGoogle",
     "google_vertexai": "weft.providers.google:ChatGoogle",
-    "local": "weft.providers.local.chat:ChatLlamaCpp",
+    "local": "weft.providers.local:ChatLlamaCpp",
     "openai_compatible": f"{COMPATIBLE}:ChatOpenAICompatible",
     "deepseek": f"{COMPATIBLE}:ChatDeepSeek",
     "groq": f"{COMPATIBLE}:ChatGroq",

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from tests.providers import recordings
 from tests.servers import FaultServer, json_answer, sse_answer
 from weft.exceptions import ModelAuthenticationError, StreamTruncatedError
+from weft.load import dumps, loads
 from weft.messages import AIMessage, HumanMessage, ToolMessage
 from weft.protocol.grammar import assert_valid_event_stream
 from weft.providers import openai_compatible
@@ -229,3 +230,16 @@ def test_E3_is_off_only_where_a_row_says_so(call: Any, fault_server: FaultServer
     reader = CompletionsDecoder(Host("odd", "", may_end_silently=True), recordings.fail)
     events = reader.feed(chunk) + reader.end(marked=False)  # type: ignore[arg-type]
     assert recordings.message(events).text == "Hi"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in CLASSES if kind is not ChatOpenAICompatible],
+    ids=lambda kind: kind.__name__,
+)
+def test_models_of_hosts_are_written_and_read(kind: type[ChatOpenAICompatible]) -> None:
+    model = kind(model="m", api_key="sk-canary", temperature=0.5)
+    written = dumps(model)
+    assert "sk-canary" not in written
+    read = loads(written, allowed_objects="all")
+    assert (type(read), read.model, read.temperature, read.api_key) == (kind, "m", 0.5, None)

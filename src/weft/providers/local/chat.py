@@ -57,7 +57,7 @@ class ChatLlamaCpp(BaseChatModel):
     The model is fetched and loaded when it is first asked; every instance with the same settings shares it.
 
     ```python
-    from weft.providers.local.chat import ChatLlamaCpp
+    from weft.providers.local import ChatLlamaCpp
 
     model = ChatLlamaCpp(model="smollm2", temperature=0, max_tokens=20)
     print("Paris" in model.invoke("What is the capital of France?").text)
@@ -156,6 +156,11 @@ class ChatLlamaCpp(BaseChatModel):
         """Count exactly: the prompt that the model's template makes of messages and tools; loads the model."""
         options = {"tools": list(tools)} if tools else {}
         return self.local.count_tokens(self._encode(ChatRequest(list(messages), options=options)))
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Models can be written and read again."""
+        return True
 
     @property
     def _provider(self) -> str:

@@ -20,6 +20,7 @@ __all__ = [
     "ChatLMStudio",
     "ChatLlamaServer",
     "ChatMistral",
+    "ChatMistralAI",
     "ChatMoonshot",
     "ChatOllama",
     "ChatOpenAICompatible",
@@ -103,6 +104,10 @@ class ChatMistral(ChatOpenAICompatible):
 
     provider: str = "mistral"
     model: str = "mistral-small-latest"
+
+
+ChatMistralAI = ChatMistral
+"""LangChain's name for it."""
 
 
 class ChatXAI(ChatOpenAICompatible):
