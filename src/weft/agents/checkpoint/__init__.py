@@ -1,0 +1,16 @@
+"""Where agents keep their threads, so that a run can stop for a person, or be killed, and go on later elsewhere."""
+
+from weft.agents.checkpoint.base import BaseCheckpointSaver, Entry, ThreadConflictError
+from weft.agents.checkpoint.memory import InMemorySaver, MemorySaver
+from weft.agents.checkpoint.postgres import PostgresSaver
+from weft.agents.checkpoint.sqlite import SqliteSaver
+
+__all__ = [
+    "BaseCheckpointSaver",
+    "Entry",
+    "InMemorySaver",
+    "MemorySaver",
+    "PostgresSaver",
+    "SqliteSaver",
+    "ThreadConflictError",
+]
