@@ -45,7 +45,7 @@ LOADABLE: dict[Group, dict[str, str]] = {
         "weft.providers.google": "ChatGoogleGenerativeAI ChatVertexAI",
         "weft.providers.local": "ChatLlamaCpp",
         "weft.providers.openai_compatible": "ChatCerebras ChatDeepSeek ChatFireworks ChatGroq ChatLMStudio"
-        " ChatLlamaServer ChatMistral ChatMistralAI ChatMoonshot ChatOllama ChatOpenAICompatible"
+        " ChatLlamaServer ChatMistral ChatMoonshot ChatOllama ChatOpenAICompatible"
         " ChatOpenRouter ChatPerplexity ChatQwen ChatTogether ChatVLLM ChatXAI",
         "weft.providers.bedrock": "ChatBedrock ChatBedrockConverse",
     },
@@ -78,6 +78,7 @@ LANGCHAIN_ROOTS = frozenset(
 
 RENAMED = {
     "BedrockChat": "ChatBedrock",
+    "ChatMistralAI": "ChatMistral",
     "_DictMessagePromptTemplate": "DictPromptTemplate",
 }
 

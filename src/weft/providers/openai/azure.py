@@ -9,9 +9,11 @@ from urllib.parse import quote
 from pydantic import Field, model_validator
 
 from weft.exceptions import UsageError
+from weft.language_models.profile import register_profiles
 from weft.providers._completions.host import Host
 from weft.providers._keys import Key, SecretKey
 from weft.providers.openai.chat import OPENAI, ChatOpenAI
+from weft.providers.openai.profiles import PROFILES
 
 __all__ = ["AzureChatOpenAI"]
 
@@ -92,3 +94,6 @@ class AzureChatOpenAI(ChatOpenAI):
             path = f"deployments/{quote(self.azure_deployment or self.model, safe='')}/{path}"
         url = super()._url(path)
         return f"{url}{'&' if '?' in url else '?'}api-version={quote(self.api_version, safe='')}"
+
+
+register_profiles("azure_openai", PROFILES)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import model_validator
 
+from weft.language_models.profile import register_profiles
 from weft.language_models.request import ChatRequest
 from weft.providers._completions.host import Host
 from weft.providers._completions.model import SENT, CompletionsModel
@@ -13,6 +14,7 @@ from weft.providers._wire import ErrorTable, WireDecoder
 from weft.providers.openai.decode import ResponsesDecoder
 from weft.providers.openai.encode import encode_response, needs_responses
 from weft.providers.openai.errors import ERRORS
+from weft.providers.openai.profiles import PROFILES
 from weft.transports import HttpOptions
 
 __all__ = ["OPENAI", "ChatOpenAI"]
@@ -160,3 +162,6 @@ class ChatOpenAI(CompletionsModel):
             return super()._decoder(request)
         model = request.options.get("model") or self.model
         return ResponsesDecoder(self._stream_error, provider=self._provider, model=model)
+
+
+register_profiles("openai", PROFILES)

@@ -1,6 +1,5 @@
 """Every host that speaks chat completions, as rows of a table (`HOSTS`) and names for them."""
 
-from weft.language_models.profile import register_profiles
 from weft.providers.openai_compatible.chat import (
     ChatCerebras,
     ChatDeepSeek,
@@ -21,7 +20,6 @@ from weft.providers.openai_compatible.chat import (
     ChatXAI,
 )
 from weft.providers.openai_compatible.hosts import HOSTS
-from weft.providers.openai_compatible.profiles import PROFILES
 
 __all__ = [
     "HOSTS",
@@ -43,6 +41,3 @@ __all__ = [
     "ChatVLLM",
     "ChatXAI",
 ]
-
-for _host, _profiles in PROFILES.items():
-    register_profiles(_host, _profiles)

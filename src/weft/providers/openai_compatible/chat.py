@@ -6,11 +6,13 @@ from typing import Any, ClassVar
 
 from pydantic import model_validator
 
+from weft.language_models.profile import register_profiles
 from weft.providers._completions.errors import ERRORS
 from weft.providers._completions.host import Host
 from weft.providers._completions.model import CompletionsModel
 from weft.providers._wire import ErrorTable
 from weft.providers.openai_compatible.hosts import host_of
+from weft.providers.openai_compatible.profiles import PROFILES
 
 __all__ = [
     "ChatCerebras",
@@ -181,3 +183,7 @@ class ChatLlamaServer(ChatOpenAICompatible):
     """Chat models that a llama.cpp server serves; `ChatLlamaCpp` needs no server."""
 
     provider: str = "llamacpp"
+
+
+for _host, _profiles in PROFILES.items():
+    register_profiles(_host, _profiles)
