@@ -166,6 +166,20 @@ def add_up_tools(count: int = 4000) -> float:
     return _add_up(tool_chunks(count), rounds=1)
 
 
+def accumulate_tools(count: int = 4000) -> float:
+    """Microseconds per chunk to add up slices of a tool call that are there already, and to read the call."""
+    made = [make() for make in tool_chunks(count)]
+
+    def run() -> int:
+        whole = made[0]
+        for chunk in made[1:]:
+            whole = whole + chunk
+        assert whole.tool_calls is not None
+        return len(made)
+
+    return best(run, 1)
+
+
 def _add_up(chunks: list[Any], rounds: int = 2) -> float:
     model = chunk_model(chunks)
 
@@ -224,6 +238,7 @@ ALL: dict[str, Callable[[], float]] = {
     "stream_chunks": stream_chunks,
     "add_up_text": add_up_text,
     "add_up_tools": add_up_tools,
+    "accumulate_tools": accumulate_tools,
     "events_1000": lambda: events(1000),
     "events_10000": events,
     "events_200000": lambda: events(200_000, 1),

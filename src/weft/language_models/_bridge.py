@@ -20,10 +20,12 @@ CLIENT_CALLS = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
 class ChunkBridge:
     """Fed `ChatGenerationChunk`s, gives back events."""
 
-    __slots__ = ("_id", "_writer", "is_empty")
+    __slots__ = ("_id", "_is_started", "_text", "_writer", "is_empty")
 
     def __init__(self, writer: EventWriter) -> None:
         self._writer = writer
+        self._text = writer.text
+        self._is_started = False
         self._id: str | None = None
         self.is_empty = True
         """Whether no chunk came at all."""
@@ -35,7 +37,7 @@ class ChunkBridge:
             # The hot path: a chunk made from plain text alone.
             fields = real_fields(message)
             if len(fields) == 1 and type(text := fields.get("content")) is str:
-                return self._said(text)
+                return self._text(text) if text and self._is_started else self._said(text)
         if not isinstance(message, BaseMessage):
             raise UsageError(
                 f"_stream must give ChatGenerationChunk(message=AIMessageChunk(...)), not {chunk!r:.80}"
@@ -70,7 +72,9 @@ class ChunkBridge:
         if not text:
             return []
         if not self._writer.is_started:
+            self._is_started = True
             return self._writer.start(self._id) + self._writer.text(text)
+        self._is_started = True
         return self._writer.text(text)
 
     def _note(self, message: BaseMessage, info: Mapping[str, Any] | None) -> None:

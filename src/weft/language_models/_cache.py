@@ -95,12 +95,15 @@ class TurnCache:
 
 def cache_in_force(model: BaseLanguageModel[Any]) -> BaseCache | None:
     """Find the cache that a model reads and writes: its own, the global one, or none."""
-    if isinstance(model.cache, BaseCache):
-        return model.cache
-    if model.cache is False:
+    own = model.cache
+    if own is None:
+        return get_llm_cache()
+    if isinstance(own, BaseCache):
+        return own
+    if own is False:
         return None
     cache = get_llm_cache()
-    if model.cache is True and cache is None:
+    if cache is None:
         raise UsageError(
             "cache=True needs a global cache: call weft.globals.set_llm_cache(InMemoryCache()) first"
         )

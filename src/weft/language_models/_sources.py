@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, closing
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from weft._run import Run
 from weft.exceptions import ModelError, StreamTruncatedError, UsageError
@@ -154,6 +154,7 @@ async def generate(model: BaseChatModel, request: ChatRequest, run: Run) -> Chat
     is_blocking = run.io.blocking
     hook = written_by(type(model)).whole[not is_blocking] or "_generate"
     manager, method = run.run_manager("llm"), getattr(model, hook)
+    result: Any
     if is_blocking:
         result = method(request.messages, stop=request.stop, run_manager=manager, **request.options)
         if hook == "_agenerate":
@@ -162,11 +163,13 @@ async def generate(model: BaseChatModel, request: ChatRequest, run: Run) -> Chat
         result = await run.io.call(
             method, request.messages, stop=request.stop, run_manager=manager, **request.options
         )
-    if not isinstance(result, ChatResult) or not result.generations:
+    if (
+        type(result) is not ChatResult and not isinstance(result, ChatResult)
+    ) or not result.generations:
         raise ModelError(f"{type(model).__name__}.{hook} gave no generation, but {result!r:.80}")
     for place, generation in enumerate(result.generations):
         _complete(generation, place, run)
-    return result
+    return cast("ChatResult", result)
 
 
 def _complete(generation: ChatGeneration, place: int, run: Run) -> None:

@@ -159,13 +159,13 @@ class StreamState:
 
     def _take(self, event: Event, tail: str = "") -> None:
         self._log.append(event)
-        kind = event["event"]
+        kind: str = event["event"]
         if not self._is_answer:
             return
-        if kind == RESET:
-            self._restart()
-        elif kind == "content-block-delta":
+        if kind == "content-block-delta":
             self._take_delta(event["index"], cast("dict[str, Any]", event["delta"]))  # type: ignore[typeddict-item]
+        elif kind == RESET:
+            self._restart()
         elif kind == "content-block-start":
             self._take_start(event["index"], cast("dict[str, Any]", event["content"]))  # type: ignore[typeddict-item]
         elif kind == "content-block-finish":
