@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import sys
@@ -8,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.language_models.scripted import Speaking
+from tests.servers.script import Answer
 from weft._drive import drive
-from weft._io import BLOCKING
-from weft.exceptions import LimitExceededError, SecurityError, UsageError
+from weft._io import ASYNC, BLOCKING
+from weft.exceptions import LimitExceededError, ModelError, SecurityError, UsageError
 from weft.language_models import FileResolver
 from weft.language_models._addresses import check_address
 from weft.messages import AIMessage, HumanMessage
-from weft.transports import Request
+from weft.transports import HttpOptions, NativeTransport, PyreqwestTransport, Request
+from weft.transports.httpx import HttpxTransport
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
@@ -78,9 +81,9 @@ def test_reading_a_path_is_off(call, uploads):
 
 
 HOSTILE = [
-    "../secret.txt", "deep/../../secret.txt", "/etc/passwd", "{root}/../secret.txt", "..", "a/..", "\0",
-    "cat.png\0.jpg", "~/x", "//etc/passwd", "..\\secret.txt", "C:\\x", "link", "linked/secret.txt", "pipe", "", "deep", "/dev/zero",
-    "{root}2/x", "deep/dog.jpg/x",
+    "../secret.txt", "deep/../../secret.txt", "/etc/passwd", "{root}/../secret.txt", "..", "a/..",
+    "\0", "cat.png\0.jpg", "~/x", "//etc/passwd", "..\\secret.txt", "C:\\x", "link",
+    "linked/secret.txt", "pipe", "", "deep", "/dev/zero", "{root}2/x", "deep/dog.jpg/x",
 ]  # fmt: skip
 
 
@@ -338,6 +341,66 @@ def test_a_host_that_is_not_known_and_an_answer_that_is_no_file_say_so():
     url = "https://a.shop.test/"
     with pytest.raises(UsageError, match="answered 404"):
         drive(resolver({url: (404, {})})[0].fetch(url, BLOCKING))
+
+
+# -- for real: the address that was checked is the one that is connected to
+
+
+def fetch(call, made, url):
+    if call.colour == "blocking":
+        return drive(made.fetch(url, BLOCKING))
+    return asyncio.run(made.fetch(url, ASYNC))
+
+
+def test_F_P04_the_connection_goes_to_the_pinned_address_under_the_hosts_own_name(
+    call, fault_server
+):
+    fault_server.script("/cat", Answer(body=PNG))
+    port = fault_server.ports["http"]
+    made = FileResolver(
+        allow_hosts=["nobody.test"],
+        schemes=["http"],
+        allow_private=True,
+        look_up=lambda host, port: ["127.0.0.1"],
+    )
+
+    assert fetch(call, made, f"http://nobody.test:{port}/cat") == (PNG, "image/png")
+    assert fault_server.requests("/cat")[-1].headers["host"] == f"nobody.test:{port}"
+
+
+def test_F_P04_a_pinned_connection_still_checks_the_certificate_of_the_name(call, fault_server):
+    fault_server.script("/cat", Answer(body=PNG))
+    port = fault_server.ports["https"]
+    made = FileResolver(
+        allow_hosts=["localhost", "nobody.test"],
+        allow_private=True,
+        look_up=lambda host, port: ["127.0.0.1"],
+        transport=NativeTransport(HttpOptions(ca=fault_server.ca_pem)),
+    )
+
+    assert fetch(call, made, f"https://localhost:{port}/cat")[0] == PNG
+    with pytest.raises(ModelError):
+        fetch(call, made, f"https://nobody.test:{port}/cat")
+
+
+def test_a_body_larger_than_allowed_is_not_read(call, fault_server):
+    fault_server.script("/big", Answer(body=b"x" * 5000))
+    made = FileResolver(
+        allow_hosts=["nobody.test"],
+        schemes=["http"],
+        allow_private=True,
+        max_bytes=100,
+        look_up=lambda host, port: ["127.0.0.1"],
+    )
+
+    with pytest.raises(LimitExceededError):
+        fetch(call, made, f"http://nobody.test:{fault_server.ports['http']}/big")
+
+
+@pytest.mark.parametrize("kind", [PyreqwestTransport, HttpxTransport])
+def test_transports_that_look_names_up_themselves_refuse_a_pinned_request(kind):
+    with pytest.raises(UsageError, match="NativeTransport"):
+        kind().open(Request(url="http://nobody.test/", address="127.0.0.1"), blocking=True)
 
 
 # -- files of answers

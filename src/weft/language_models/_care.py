@@ -75,23 +75,15 @@ class Plan:
 
 CARE_OPTIONS = frozenset(Plan.__slots__)
 """Call options that are weft's own: they never reach a provider."""
-NO_SETTINGS: dict[str, Any] = {}
-"""What a model gives whose managed settings are all unset."""
 
 
 def care_of(turn: Turn, request: ChatRequest) -> Care | None:
     """Give the care a call needs, its options taken out of the request; None for a plain call."""
     model, options, given = turn.model, request.options, turn.run.given
-    settings = model._settings
-    is_plain = (
-        settings is NO_SETTINGS
-        and SCOPE.get() is None
-        and not any(type(message.content) is list for message in request.messages)
-        and model._tool_name_pattern is None
-        and model.profile is None
-    )
+    is_plain = SCOPE.get() is None and model._is_unset and not _has_blocks(request)
     if is_plain and not options and not given:
         return None
+    settings = model._settings
     late = given.get("configurable") or {}
     if settings.get("model_options") or "model_options" in late or "model_options" in options:
         _overlay(request, settings.get("model_options") or {}, late)
@@ -102,6 +94,13 @@ def care_of(turn: Turn, request: ChatRequest) -> Care | None:
     profile = model.profile
     plan = {key: value for key, value in {**settings, **taken}.items() if key in CARE_OPTIONS}
     return Care(turn, Plan(**plan), profile)
+
+
+def _has_blocks(request: ChatRequest) -> bool:
+    for message in request.messages:  # noqa: SIM110  a generator costs as much as all the rest
+        if type(message.content) is list:
+            return True
+    return False
 
 
 def _overlay(request: ChatRequest, under: Mapping[str, Any], late: Mapping[str, Any]) -> None:

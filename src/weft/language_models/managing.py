@@ -13,7 +13,6 @@ from pydantic import Field, model_validator
 from weft._config import RunnableConfig
 from weft._drive import drive
 from weft._run import Run
-from weft.language_models._care import NO_SETTINGS
 from weft.language_models._structured_parser import StructuredParser
 from weft.language_models.base import BaseLanguageModel, Params
 from weft.language_models.count import TokenCount, count_tokens
@@ -77,14 +76,19 @@ class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # a
         return find_profile(self._provider, self._model_name)
 
     @property
+    def _is_unset(self) -> bool:
+        """Whether nothing of the above was set, and no profile found: most models of a test, none of a provider."""
+        own = self.__dict__
+        return not (
+            own["profile"] or own["model_options"] or own["hooks"] or own["guards"] or own["file_resolver"]
+            or own["output_file_type"] or own["max_input_tokens"] or own["prompt_cache"] or own["on_unsupported"]
+            or self._tool_name_pattern
+        )  # fmt: skip
+
+    @property
     def _settings(self) -> Params:
         """What was set of the above, `profile` aside."""
         own = self.__dict__
-        if not (
-            own["model_options"] or own["hooks"] or own["guards"] or own["file_resolver"] or own["output_file_type"]
-            or own["max_input_tokens"] or own["prompt_cache"] or own["on_unsupported"]
-        ):  # fmt: skip
-            return NO_SETTINGS
         return {name: own[name] for name in SETTINGS if own[name] is not None}
 
     # -- tools and structured output
