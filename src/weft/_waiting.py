@@ -24,7 +24,7 @@ from collections.abc import (
     Iterator,
 )
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar, cast
 
@@ -448,6 +448,8 @@ class PrivateLoop:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._process = os.getpid()
+        self._resident: asyncio.Task[Any] | None = None
+        self._stay: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._work, name="weft-loop", daemon=True)
         self._thread.start()
 
@@ -478,9 +480,45 @@ class PrivateLoop:
             future.cancel()
             raise
 
-    def start(self, body: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Start a coroutine on this loop."""
-        return asyncio.run_coroutine_threadsafe(body, self._loop)
+    async def use(
+        self,
+        make: Callable[[], AbstractAsyncContextManager[Any]],
+        body: Callable[[Any], Coroutine[Any, Any, T]],
+        *,
+        blocking: bool,
+    ) -> T:
+        """Run a body with what lives here: `make` gives it to the first who asks, and it stays until `close`."""
+
+        async def with_resident() -> T:
+            if self._resident is None:
+                self._resident = asyncio.ensure_future(self._enter(make))
+            try:
+                resident = await asyncio.shield(self._resident)
+            except Exception:
+                self._resident = None  # the next one tries again
+                raise
+            return await body(resident)
+
+        return await self.run(with_resident(), blocking=blocking)
+
+    async def _enter(self, make: Callable[[], AbstractAsyncContextManager[Any]]) -> Any:
+        entered: asyncio.Future[Any] = self._loop.create_future()
+
+        async def stay() -> None:  # one task enters and leaves: some context managers insist on it
+            try:
+                async with make() as resident:
+                    entered.set_result(resident)
+                    await self._loop.create_future()
+            except BaseException as error:
+                if not entered.done():
+                    entered.set_exception(error)
+                elif isinstance(error, asyncio.CancelledError):
+                    raise
+                else:
+                    logger.debug("what lived on a private loop ended with %r", error)
+
+        self._stay = asyncio.ensure_future(stay())
+        return await entered
 
     def close(self, patience: float = 5.0) -> None:
         """Cancel what runs there, end the loop and its thread."""

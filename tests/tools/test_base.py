@@ -126,7 +126,7 @@ def test_a_subclass_writes_run_arun_or_both(call):
     if call.colour == "async":
         assert call.invoke(Slowly(), {"word": "hi"}) == "slowly hi"
         return
-    with pytest.raises(BlockingCallError, match="slowly is async.*use ainvoke"):
+    with pytest.raises(BlockingCallError, match=r"slowly is async.*use ainvoke"):
         call.invoke(Slowly(), {"word": "hi"})
 
 
@@ -434,7 +434,7 @@ def test_what_is_no_pair_says_what_is_expected(call, output):
         lambda: output, name="pair", description="d", response_format="content_and_artifact"
     )
 
-    with pytest.raises(UsageError, match="pair has response_format=.*must return a pair"):
+    with pytest.raises(UsageError, match=r"pair has response_format=.*must return a pair"):
         call.invoke(pair, {})
 
 

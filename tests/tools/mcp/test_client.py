@@ -1,0 +1,277 @@
+"""Tools of real MCP servers, written with the official package, in processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import pickle
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from weft.exceptions import MissingExtraError, UsageError
+from weft.messages import ToolMessage
+from weft.tools import ToolTimeoutError
+from weft.tools.mcp import (
+    MCPClient,
+    MCPConnectionError,
+    MCPTool,
+    _package,
+    aload_mcp_tools,
+    load_mcp_tools,
+)
+from weft.utils.function_calling import convert_to_openai_tool
+
+COMMAND = [sys.executable, str(Path(__file__).parent / "official_server.py"), "stdio"]
+DATA = base64.b64encode(b"data").decode()
+
+
+def calling(name: str, args: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"type": "tool_call", "name": name, "args": args or {}, "id": "call_1"}
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def client(request, official):
+    with MCPClient(COMMAND if request.param == "stdio" else official.url) as client:
+        yield client
+
+
+def tools_of(call: Any, client: MCPClient) -> dict[str, Any]:
+    return {tool.name: tool for tool in call.run(client, "tools")}
+
+
+def test_tools_are_listed_with_their_schemas(call, client):
+    tools = tools_of(call, client)
+
+    assert {"add", "structured", "fail", "mixed", "die", "hang"} <= tools.keys()
+    assert tools["add"].description == "Add two numbers."
+    function = convert_to_openai_tool(tools["add"])["function"]
+    assert function["name"] == "add"
+    assert function["parameters"]["required"] == ["a"]
+    assert function["parameters"]["properties"]["b"]["default"] == 2
+
+
+def test_a_call_gives_a_message(call, client):
+    tools = tools_of(call, client)
+
+    assert call.invoke(tools["add"], {"a": 3}) == "5"
+    assert call.invoke(tools["add"], calling("add", {"a": 3, "b": 4})) == ToolMessage(
+        "7", name="add", tool_call_id="call_1"
+    )
+
+
+def test_structured_content_is_the_artifact(call, client):
+    message = call.invoke(
+        tools_of(call, client)["structured"], calling("structured", {"city": "Oslo"})
+    )
+
+    assert message.artifact == {"structured_content": {"city": "Oslo", "degrees": 21}}
+    assert "Oslo" in message.content
+
+
+def test_an_error_of_the_server_is_a_message_with_status_error(call, client):
+    message = call.invoke(tools_of(call, client)["fail"], calling("fail"))
+
+    assert message.status == "error"
+    assert message.content
+
+
+def test_pictures_sound_and_resources_are_blocks_and_a_link_is_words(call, client):
+    message = call.invoke(tools_of(call, client)["mixed"], calling("mixed"))
+
+    assert message.content == [
+        {"type": "text", "text": "words"},
+        {"type": "image", "base64": DATA, "mime_type": "image/png"},
+        {"type": "audio", "base64": DATA, "mime_type": "audio/wav"},
+        {"type": "text", "text": "file: file:///etc/passwd"},
+        {"type": "text", "text": "memo"},
+    ]
+
+
+def test_arguments_are_checked_before_anything_is_sent(call, client):
+    tools = tools_of(call, client)
+
+    for wrong in ({}, {"a": "x"}):
+        with pytest.raises(ValidationError):
+            call.invoke(tools["add"], wrong)
+
+
+def test_one_session_serves_threads_and_loops_at_once(client):
+    adding = {tool.name: tool for tool in client.tools()}["add"]
+    results: list[Any] = []
+
+    async def many() -> list[Any]:
+        return await asyncio.gather(*(adding.ainvoke({"a": n}) for n in range(5)))
+
+    def work() -> None:
+        results.extend(asyncio.run(many()))
+        results.append(adding.invoke({"a": 5}))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(results) == sorted(["2", "3", "4", "5", "6", "7"] * 3)
+
+
+def test_the_server_process_is_kept_between_calls_and_ends_with_the_client(call):
+    with MCPClient(COMMAND) as client:
+        process = tools_of(call, client)["process"]
+        first, second = int(call.invoke(process, {})), int(call.invoke(process, {}))
+        assert first == second
+
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{first}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{first}").exists()
+
+
+def test_a_server_that_dies_in_a_call_is_a_typed_error_and_the_next_call_connects_again(call):
+    with MCPClient(COMMAND) as client:
+        tools = tools_of(call, client)
+        with pytest.raises(MCPConnectionError, match="went away") as caught:
+            call.invoke(tools["die"], calling("die"))
+        assert caught.value.server == "stdio"
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+        assert call.invoke(tools["add"], {"a": 1}) == "3"
+
+
+def test_a_server_that_hangs_is_given_up(call):
+    with MCPClient(COMMAND, timeout=0.3) as client:
+        tools = tools_of(call, client)
+        begin = time.perf_counter()
+
+        message = call.invoke(tools["hang"], calling("hang", {"seconds": 5}))
+
+        assert message.status == "error"
+        assert "did not answer within 0.3 s" in message.content
+        tools["hang"].handle_tool_error = False
+        with pytest.raises(ToolTimeoutError):
+            call.invoke(tools["hang"], {"seconds": 5})
+        assert time.perf_counter() - begin < 4
+
+
+def test_a_cancelled_call_leaves_the_session_usable():
+    async def cancel(tools: dict[str, Any]) -> str:
+        task = asyncio.ensure_future(tools["hang"].ainvoke({"seconds": 0.5}))
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await tools["add"].ainvoke({"a": 1})
+
+    with MCPClient(COMMAND) as client:
+        assert asyncio.run(cancel({tool.name: tool for tool in client.tools()})) == "3"
+
+
+@pytest.mark.parametrize(
+    "server",
+    [["no-such-command-at-all"], [sys.executable, "-c", "pass"], "http://127.0.0.1:9/mcp"],
+    ids=["no command", "ends at once", "nobody listens"],
+)
+def test_a_server_that_cannot_be_reached_is_a_typed_error(call, server, no_leaks):
+    with MCPClient(server) as client, pytest.raises(MCPConnectionError):
+        call.run(client, "tools")
+
+
+def test_a_server_that_says_nothing_is_given_up(call):
+    silent = [sys.executable, "-c", "import time; time.sleep(20)"]
+
+    with (
+        MCPClient(silent, connect_timeout=0.5) as client,
+        pytest.raises(MCPConnectionError, match="took longer than 0.5 s"),
+    ):
+        call.run(client, "tools")
+
+
+def test_nothing_is_left_behind(call, official, no_leaks):
+    for server in (COMMAND, official.url):
+        with MCPClient(server) as client:
+            assert call.invoke(tools_of(call, client)["add"], {"a": 1}) == "3"
+
+
+def test_several_servers_by_name_prefix_their_tools(call, official):
+    servers = {"here": COMMAND, "there": {"url": official.url}}
+    if call.colour == "blocking":
+        tools = load_mcp_tools(servers)
+    else:
+        tools = asyncio.run(aload_mcp_tools({"mcpServers": servers}))
+    by_name = {tool.name: tool for tool in tools}
+
+    try:
+        assert call.invoke(by_name["here_add"], {"a": 1}) == "3"
+        assert call.invoke(by_name["there_add"], {"a": 1}) == "3"
+    finally:
+        for tool in tools:
+            tool._client.close()
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "ftp://x",
+        "python server.py",
+        [],
+        [1],
+        {"url": "nothing"},
+        {"args": []},
+        {"command": "x", "shell": True},
+    ],
+    ids=repr,
+)
+def test_an_address_that_is_none_says_so(server):
+    with pytest.raises(UsageError):
+        MCPClient(server)
+
+
+def test_a_tool_of_no_client_says_so(call):
+    orphan = MCPTool(name="o", description="d", args_schema={"type": "object"})
+
+    with pytest.raises(UsageError, match="belongs to no MCP client"):
+        call.invoke(orphan, {})
+
+
+def test_a_secret_of_an_address_is_in_no_text():
+    client = MCPClient(
+        {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer canary"}}
+    )
+
+    assert "canary" not in f"{client!r} {client._address!r} {client.server}"
+
+
+def test_a_missing_package_says_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mcp", None)
+
+    with pytest.raises(MissingExtraError, match=r'pip install "weft\[mcp\]"'):
+        MCPClient(COMMAND)
+    with pytest.raises(MissingExtraError):
+        _package.part("mcp")
+
+
+def test_a_program_that_closes_nothing_ends_cleanly(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from weft.tools.mcp import load_mcp_tools\n"
+        f"tools = {{tool.name: tool for tool in load_mcp_tools({COMMAND!r})}}\n"
+        "print(tools['add'].invoke({'a': 1}))\n"
+    )
+
+    ended = _run([sys.executable, "-W", "error", str(program)])
+
+    assert ended == (0, "3\n", "")
+
+
+def _run(command: list[str]) -> tuple[int, str, str]:
+    import subprocess
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, env=dict(os.environ))
+    return done.returncode, done.stdout, done.stderr
