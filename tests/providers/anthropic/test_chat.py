@@ -38,7 +38,10 @@ def model_of(server, *answers: Answer, **fields) -> ChatAnthropic:
 
 
 def without_index(message) -> list[dict]:
-    return [{key: value for key, value in block.items() if key != "index"} for block in message.content_blocks]
+    return [
+        {key: value for key, value in block.items() if key != "index"}
+        for block in message.content_blocks
+    ]
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -60,7 +63,10 @@ def test_the_events_of_a_call_are_those_of_the_decoder(fault_server, call):
     events = call.stream_v2(model_of(fault_server, streamed("web-search")), "Hi")
 
     assert_valid_event_stream(events)
-    assert message_of(events).content_blocks == message_of(decode_stream(stream_of("web-search"))).content_blocks
+    assert (
+        message_of(events).content_blocks
+        == message_of(decode_stream(stream_of("web-search"))).content_blocks
+    )
 
 
 def test_streaming_asks_for_a_stream_under_invoke_too(fault_server, call):
@@ -117,7 +123,10 @@ def test_tokens_are_counted_exactly_only_when_asked(fault_server, call):
     assert model.get_num_tokens_from_messages([HumanMessage("Hello there")]) > 0
     assert fault_server.hits() == 0
     tools = [{"name": "t", "input_schema": {"type": "object"}}]
-    assert call.run(model, "count_tokens_exactly", [("system", "S"), ("human", "Hi")], tools=tools) == 14
+    assert (
+        call.run(model, "count_tokens_exactly", [("system", "S"), ("human", "Hi")], tools=tools)
+        == 14
+    )
     (seen,) = fault_server.requests()
     assert seen.json() == {
         "model": "claude-sonnet-5",
@@ -132,7 +141,9 @@ def test_counting_tokens_fails_typed(fault_server, call):
     fault_server.script(f"{PATH}/count_tokens", json_answer(body, 404))
 
     with pytest.raises(ModelNotFoundError):
-        call.run(ChatAnthropic(base_url=fault_server.url, api_key="key"), "count_tokens_exactly", "Hi")
+        call.run(
+            ChatAnthropic(base_url=fault_server.url, api_key="key"), "count_tokens_exactly", "Hi"
+        )
 
 
 def test_a_missing_key_names_the_variable(call, monkeypatch):
@@ -157,7 +168,9 @@ def test_a_model_is_stored_without_its_key():
 
 def real(llama, **fields) -> ChatAnthropic:
     settings = {"temperature": 0, "max_tokens": 40, **fields}
-    return ChatAnthropic(base_url=llama.base_url, api_key=llama.api_key, model=llama.model, **settings)
+    return ChatAnthropic(
+        base_url=llama.base_url, api_key=llama.api_key, model=llama.model, **settings
+    )
 
 
 SYSTEM = ("system", "You are a helpful assistant.")
@@ -182,11 +195,17 @@ def test_a_real_server_answers_whole_and_streamed(llama, call):
 
 def test_a_real_server_calls_a_tool_and_takes_its_result(llama, call):
     asked = [SYSTEM, ("human", "What is the weather in Paris?")]
-    called = call.invoke(real(llama), asked, tools=[TOOL], tool_choice="any", parallel_tool_calls=False)
+    called = call.invoke(
+        real(llama), asked, tools=[TOOL], tool_choice="any", parallel_tool_calls=False
+    )
     (tool_call,) = called.tool_calls
-    events = call.stream_v2(real(llama), asked, tools=[TOOL], tool_choice="any", parallel_tool_calls=False)
+    events = call.stream_v2(
+        real(llama), asked, tools=[TOOL], tool_choice="any", parallel_tool_calls=False
+    )
     answer = call.invoke(
-        real(llama), [*asked, called, ToolMessage("Sunny, 21 degrees.", tool_call_id=tool_call["id"])], tools=[TOOL]
+        real(llama),
+        [*asked, called, ToolMessage("Sunny, 21 degrees.", tool_call_id=tool_call["id"])],
+        tools=[TOOL],
     )
 
     assert tool_call["name"] == "get_weather"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from tests.providers.anthropic.recordings import (
     stream_of,
     whole_of,
 )
+from weft._sse import SSEDecoder
 from weft.exceptions import (
     MalformedStreamError,
     ModelAPIError,
@@ -54,7 +56,9 @@ def test_what_a_real_server_streamed_is_what_it_said_whole(path):
     whole = message_of(decoder().whole(json.loads(path.with_suffix(".json").read_text())))
 
     assert streamed.text == whole.text
-    assert [call["args"] for call in streamed.tool_calls] == [call["args"] for call in whole.tool_calls]
+    assert [call["args"] for call in streamed.tool_calls] == [
+        call["args"] for call in whole.tool_calls
+    ]
     assert streamed.usage_metadata == whole.usage_metadata
     assert streamed.finish_reason == whole.finish_reason
 
@@ -106,8 +110,12 @@ def test_usage_that_was_not_said_is_absent():
 
 def test_parallel_calls_finish_at_their_own_end():
     events = decode_stream(stream_of("tool-use"))
-    finishes = [place for place, event in enumerate(events) if event["event"] == "content-block-finish"]
-    starts = [place for place, event in enumerate(events) if event["event"] == "content-block-start"]
+    finishes = [
+        place for place, event in enumerate(events) if event["event"] == "content-block-finish"
+    ]
+    starts = [
+        place for place, event in enumerate(events) if event["event"] == "content-block-start"
+    ]
     message = message_of(events, "v0")
 
     assert finishes[1] < starts[2]
@@ -118,7 +126,9 @@ def test_parallel_calls_finish_at_their_own_end():
     assert message.finish_reason == "tool_use"
 
 
-@pytest.mark.parametrize(("name", "args"), [("tool-no-arguments", {}), ("tool-input-at-start", {"city": "Oslo"})])
+@pytest.mark.parametrize(
+    ("name", "args"), [("tool-no-arguments", {}), ("tool-input-at-start", {"city": "Oslo"})]
+)
 def test_arguments_may_be_absent_or_come_with_the_start(name, args):
     (call,) = message_of(decode_stream(stream_of(name))).tool_calls
 
@@ -136,7 +146,11 @@ def test_a_call_cut_by_the_limit_is_invalid_and_keeps_its_text():
 def test_the_signature_of_thinking_travels_live_and_ends_up_on_its_block():
     events = decode_stream(stream_of("thinking"))
     blocks = message_of(events).content_blocks
-    live = [event["delta"]["fields"] for event in events if event.get("delta", {}).get("type") == "block-delta"]
+    live = [
+        event["delta"]["fields"]
+        for event in events
+        if event.get("delta", {}).get("type") == "block-delta"
+    ]
 
     assert blocks[0]["reasoning"].startswith("27 * 453")
     assert blocks[0]["extras"]["signature"].startswith("EqQBCgIYAhIM")
@@ -169,7 +183,12 @@ def test_each_citation_becomes_an_annotation_as_it_arrives():
 def test_a_web_search_is_a_call_a_result_and_cited_text():
     blocks = message_of(decode_stream(stream_of("web-search"))).content_blocks
 
-    assert [block["type"] for block in blocks] == ["text", "server_tool_call", "server_tool_result", "text"]
+    assert [block["type"] for block in blocks] == [
+        "text",
+        "server_tool_call",
+        "server_tool_result",
+        "text",
+    ]
     assert blocks[1]["args"] == {"query": "claude shannon birth date"}
     assert blocks[2]["tool_call_id"] == blocks[1]["id"]
     assert blocks[2]["status"] == "success"
@@ -190,7 +209,10 @@ def test_server_calls_are_never_the_clients_calls():
     assert [block["type"] for block in message.content_blocks] == [
         "non_standard", "server_tool_call", "server_tool_result", "text",
     ]  # fmt: skip
-    assert message.content_blocks[1]["extras"] == {"server_name": "example-mcp", "tool_name": "echo"}
+    assert message.content_blocks[1]["extras"] == {
+        "server_name": "example-mcp",
+        "tool_name": "echo",
+    }
 
 
 def test_compaction_is_kept_whole_in_anthropics_words():
@@ -234,7 +256,10 @@ def test_F_S12_what_nobody_knows_is_kept_and_harms_nothing():
     block = message_of(decode_stream(stream_of("unknown-block"))).content_blocks[0]
     message = message_of(decode_stream(stream_of("unknown-events")))
 
-    assert block == {"type": "non_standard", "value": {"type": "hologram", "shape": {"kind": "cube"}, "id": "h1"}}
+    assert block == {
+        "type": "non_standard",
+        "value": {"type": "hologram", "shape": {"kind": "cube"}, "id": "h1"},
+    }
     assert message.text == "Hello"
     assert message.content_blocks[0]["extras"] == {"mood_delta": {"mood": "glad"}}
 
@@ -295,3 +320,18 @@ def test_F_T15_lost_doubled_and_swapped_events_give_a_message_or_a_typed_error(n
         return
     # A result whose call was lost (V19) is told all the same: nothing is dropped.
     assert {violation.rule for violation in check(told)} <= {"V19"}
+
+
+@pytest.mark.parametrize("name", ["text-unicode", "tool-use", "thinking", "web-search"])
+@given(cuts=st.lists(st.integers(0, 4000), max_size=12))
+@settings(max_examples=20, deadline=None)
+def test_bytes_may_be_cut_anywhere(name, cuts):
+    raw = stream_of(name)
+    places = sorted({0, len(raw), *(cut for cut in cuts if cut < len(raw))})
+    sse, decoding, events = SSEDecoder(1 << 20, 1 << 23), decoder(), []
+    for start, end in pairwise(places):
+        for kind, data, _ in sse.feed(raw[start:end]):
+            events += decoding.feed(json.loads(data), kind)
+    events += decoding.end(marked=False)
+
+    assert message_of(events) == message_of(decode_stream(raw))

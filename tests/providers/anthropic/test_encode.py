@@ -47,12 +47,21 @@ def content_of(*blocks):
 def test_system_messages_become_the_system_prompt():
     body = body_of([("system", "Be brief."), ("system", "Be kind."), ("human", "Hi")])
 
-    assert body["system"] == [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Be kind."}]
+    assert body["system"] == [
+        {"type": "text", "text": "Be brief."},
+        {"type": "text", "text": "Be kind."},
+    ]
     assert body["messages"] == [{"role": "user", "content": "Hi"}]
 
 
 def test_a_late_system_message_is_native_where_the_model_takes_it():
-    history = [("human", "Hi"), ("ai", "Hello"), ("human", "More"), ("system", "Now in French."), ("ai", "Oui")]
+    history = [
+        ("human", "Hi"),
+        ("ai", "Hello"),
+        ("human", "More"),
+        ("system", "Now in French."),
+        ("ai", "Oui"),
+    ]
 
     assert [turn["role"] for turn in body_of(history, NEW)["messages"]] == [
         "user", "assistant", "user", "system", "assistant",
@@ -61,7 +70,9 @@ def test_a_late_system_message_is_native_where_the_model_takes_it():
 
 @pytest.mark.parametrize("model", [MODEL, NEW])
 def test_a_late_system_message_elsewhere_is_told_in_tags_and_noted(model):
-    explained = model.explain([("human", "Hi"), ("ai", "Hello"), ("system", "Now in French."), ("human", "More")])
+    explained = model.explain(
+        [("human", "Hi"), ("ai", "Hello"), ("system", "Now in French."), ("human", "More")]
+    )
 
     assert explained.body["messages"][2] == {
         "role": "user",
@@ -74,14 +85,22 @@ def test_a_late_system_message_elsewhere_is_told_in_tags_and_noted(model):
 
 
 def test_neighbours_of_one_role_are_one_turn():
-    body = body_of([("human", "One"), ("human", "Two"), ("ai", "Three"), ("ai", "Four"), ("human", "Five")])
+    body = body_of(
+        [("human", "One"), ("human", "Two"), ("ai", "Three"), ("ai", "Four"), ("human", "Five")]
+    )
 
     assert [turn["role"] for turn in body["messages"]] == ["user", "assistant", "user"]
-    assert body["messages"][0]["content"] == [{"type": "text", "text": "One"}, {"type": "text", "text": "Two"}]
+    assert body["messages"][0]["content"] == [
+        {"type": "text", "text": "One"},
+        {"type": "text", "text": "Two"},
+    ]
 
 
 def test_results_of_parallel_calls_and_the_next_question_are_one_turn():
-    calls = [{"id": f"toolu_{n}", "name": "search", "args": {"query": str(n)}, "type": "tool_call"} for n in (1, 2)]
+    calls = [
+        {"id": f"toolu_{n}", "name": "search", "args": {"query": str(n)}, "type": "tool_call"}
+        for n in (1, 2)
+    ]
     image = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
     body = body_of(
         [
@@ -95,22 +114,38 @@ def test_results_of_parallel_calls_and_the_next_question_are_one_turn():
 
     assert [block["type"] for block in body["messages"][1]["content"]] == ["tool_use", "tool_use"]
     first, second, question = body["messages"][2]["content"]
-    assert first["content"][1]["source"] == {"type": "base64", "media_type": "image/png", "data": "AAAA"}
-    assert second == {"type": "tool_result", "tool_use_id": "toolu_2", "content": "boom", "is_error": True}
+    assert first["content"][1]["source"] == {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": "AAAA",
+    }
+    assert second == {
+        "type": "tool_result",
+        "tool_use_id": "toolu_2",
+        "content": "boom",
+        "is_error": True,
+    }
     assert question == {"type": "text", "text": "Well?"}
 
 
 def test_an_empty_tool_result_has_no_content():
     call = {"id": "toolu_1", "name": "search", "args": {}, "type": "tool_call"}
-    body = body_of(["Go", AIMessage("", tool_calls=[call]), ToolMessage("", tool_call_id="toolu_1")])
+    body = body_of(
+        ["Go", AIMessage("", tool_calls=[call]), ToolMessage("", tool_call_id="toolu_1")]
+    )
 
     assert body["messages"][2]["content"] == [{"type": "tool_result", "tool_use_id": "toolu_1"}]
 
 
 def test_empty_text_is_never_sent():
-    explained = MODEL.explain([HumanMessage([{"type": "text", "text": " "}, "Hi"]), AIMessage(""), HumanMessage("Yes")])
+    explained = MODEL.explain(
+        [HumanMessage([{"type": "text", "text": " "}, "Hi"]), AIMessage(""), HumanMessage("Yes")]
+    )
 
-    assert explained.body["messages"][0]["content"] == [{"type": "text", "text": "Hi"}, {"type": "text", "text": "Yes"}]
+    assert explained.body["messages"][0]["content"] == [
+        {"type": "text", "text": "Hi"},
+        {"type": "text", "text": "Yes"},
+    ]
     assert explained.notes == ["an empty message was left out"]
 
 
@@ -120,7 +155,10 @@ def test_nothing_to_say_is_an_error_that_says_so():
 
 
 def test_an_answer_begun_for_the_model_has_no_space_at_its_end():
-    assert body_of([("human", "Hi"), ("ai", "The answer is \n")])["messages"][1]["content"] == "The answer is"
+    assert (
+        body_of([("human", "Hi"), ("ai", "The answer is \n")])["messages"][1]["content"]
+        == "The answer is"
+    )
 
 
 def test_chat_messages_speak_by_their_role_and_function_messages_are_refused():
@@ -135,7 +173,13 @@ def test_F_U09_a_result_without_its_call_is_refused():
 
 
 def test_a_call_that_did_not_parse_is_shown_if_it_was_answered():
-    broken = {"type": "invalid_tool_call", "id": "toolu_1", "name": "f", "args": '{"a": ', "error": "cut"}
+    broken = {
+        "type": "invalid_tool_call",
+        "id": "toolu_1",
+        "name": "f",
+        "args": '{"a": ',
+        "error": "cut",
+    }
     asked = [HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken])]
     shown = body_of([*asked, ToolMessage("not JSON", tool_call_id="toolu_1", status="error")])
     left_out = MODEL.explain([*asked, HumanMessage("Well?")])
@@ -151,7 +195,10 @@ def test_a_call_that_did_not_parse_is_shown_if_it_was_answered():
 @pytest.mark.parametrize(
     ("block", "source"),
     [
-        ({"type": "image", "base64": "AAAA"}, {"type": "base64", "media_type": "image/jpeg", "data": "AAAA"}),
+        (
+            {"type": "image", "base64": "AAAA"},
+            {"type": "base64", "media_type": "image/jpeg", "data": "AAAA"},
+        ),
         ({"type": "image", "url": "https://x/a.png"}, {"type": "url", "url": "https://x/a.png"}),
         ({"type": "image", "file_id": "file_1"}, {"type": "file", "file_id": "file_1"}),
         (
@@ -159,19 +206,30 @@ def test_a_call_that_did_not_parse_is_shown_if_it_was_answered():
             {"type": "base64", "media_type": "image/png", "data": "AAAA"},
         ),
         (
-            {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "BBBB"}},
+            {
+                "type": "image",
+                "source": {"type": "base64", "media_type": "image/gif", "data": "BBBB"},
+            },
             {"type": "base64", "media_type": "image/gif", "data": "BBBB"},
         ),
     ],
 )
 def test_pictures_come_from_anywhere(block, source):
-    assert content_of({"type": "text", "text": "See"}, block)[1] == {"type": "image", "source": source}
+    assert content_of({"type": "text", "text": "See"}, block)[1] == {
+        "type": "image",
+        "source": source,
+    }
 
 
 def test_documents_are_pdf_or_text():
     text = base64.b64encode("Grüße".encode()).decode()
     said = content_of(
-        {"type": "file", "base64": "JVBE", "mime_type": "application/pdf", "extras": {"filename": "a.pdf"}},
+        {
+            "type": "file",
+            "base64": "JVBE",
+            "mime_type": "application/pdf",
+            "extras": {"filename": "a.pdf"},
+        },
         {"type": "file", "url": "https://x/a.pdf"},
         {"type": "file", "file_id": "file_1", "extras": {"citations": {"enabled": True}}},
         {"type": "file", "base64": text, "mime_type": "text/plain"},
@@ -181,7 +239,12 @@ def test_documents_are_pdf_or_text():
             "source": {"type": "content", "content": [{"type": "text", "text": "One"}]},
             "citations": {"enabled": True},
         },
-        {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "x"}]},
+        {
+            "type": "search_result",
+            "source": "s",
+            "title": "t",
+            "content": [{"type": "text", "text": "x"}],
+        },
     )
 
     assert [block["type"] for block in said] == ["document"] * 6 + ["search_result"]
@@ -208,7 +271,11 @@ def test_tools_of_every_kind_are_described():
 
         value: int = Field(ge=0)
 
-    own = {"name": "mine", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
+    own = {
+        "name": "mine",
+        "input_schema": {"type": "object"},
+        "cache_control": {"type": "ephemeral"},
+    }
     server = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
     openai = {"type": "function", "function": {"name": "theirs", "parameters": {"type": "object"}}}
     tools = body_of("Hi", tools=[search, Answer, own, server, openai])["tools"]
@@ -238,7 +305,10 @@ def test_strict_tools_have_closed_schemas():
         ({"tool_choice": "none"}, {"type": "none"}),
         ({"tool_choice": "search"}, {"type": "tool", "name": "search"}),
         ({"tool_choice": {"type": "tool", "name": "search"}}, {"type": "tool", "name": "search"}),
-        ({"tool_choice": {"type": "function", "function": {"name": "search"}}}, {"type": "tool", "name": "search"}),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "search"}}},
+            {"type": "tool", "name": "search"},
+        ),
         (
             {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}},
             {"type": "any", "disable_parallel_tool_use": True},
@@ -283,7 +353,9 @@ def test_effort_is_a_word_or_a_budget_as_the_model_takes_it():
     assert old["thinking"] == {"type": "enabled", "budget_tokens": 1024}
     assert old["max_tokens"] == 2024
     assert body_of("Hi", NEW, reasoning_effort="none")["thinking"] == {"type": "disabled"}
-    assert body_of("Hi", ChatAnthropic(model="claude-opus-5", effort="low"))["output_config"] == {"effort": "low"}
+    assert body_of("Hi", ChatAnthropic(model="claude-opus-5", effort="low"))["output_config"] == {
+        "effort": "low"
+    }
 
 
 def test_a_schema_is_sent_in_the_words_that_are_enforced():
@@ -297,9 +369,18 @@ def test_a_schema_is_sent_in_the_words_that_are_enforced():
 
     assert wanted["type"] == "json_schema"
     assert wanted["schema"]["additionalProperties"] is False
-    assert wanted["schema"]["properties"]["name"] == {"type": "string", "description": "{maxLength: 20}"}
-    openai = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object", "properties": {}}}}
-    assert body_of("Hi", NEW, response_format=openai)["output_config"]["format"]["schema"]["type"] == "object"
+    assert wanted["schema"]["properties"]["name"] == {
+        "type": "string",
+        "description": "{maxLength: 20}",
+    }
+    openai = {
+        "type": "json_schema",
+        "json_schema": {"name": "x", "schema": {"type": "object", "properties": {}}},
+    }
+    assert (
+        body_of("Hi", NEW, response_format=openai)["output_config"]["format"]["schema"]["type"]
+        == "object"
+    )
 
 
 def test_cache_marks_pass_on_blocks_messages_and_tools():
@@ -339,13 +420,19 @@ def test_langchains_names_are_accepted_and_contradictions_refused():
 
     assert explained.url == "https://proxy.example.com/v1/messages"
     assert explained.body["stop_sequences"] == ["x"]
-    assert (explained.body["model"], explained.body["max_tokens"], model.timeout) == ("claude-opus-5", 7, 3)
+    assert (explained.body["model"], explained.body["max_tokens"], model.timeout) == (
+        "claude-opus-5",
+        7,
+        3,
+    )
     with pytest.raises(ValueError, match="mean the same"):
         ChatAnthropic(model="a", model_name="b")
 
 
 def test_options_of_a_call_overrule_fields_and_unknown_ones_pass():
-    body = body_of("Hi", temperature=0.5, stop=["END"], max_tokens=5, metadata={"user_id": "u"}, top_secret=1)
+    body = body_of(
+        "Hi", temperature=0.5, stop=["END"], max_tokens=5, metadata={"user_id": "u"}, top_secret=1
+    )
 
     assert body["temperature"] == 0.5
     assert body["stop_sequences"] == ["END"]
@@ -364,7 +451,10 @@ def test_betas_are_named_for_what_is_used():
     )
     explained = model.explain(
         [HumanMessage([{"type": "image", "file_id": "file_1"}, "What is it?"])],
-        tools=[{"type": "computer_20251124", "name": "computer"}, {"type": "mcp_toolset", "mcp_server_name": "m"}],
+        tools=[
+            {"type": "computer_20251124", "name": "computer"},
+            {"type": "mcp_toolset", "mcp_server_name": "m"},
+        ],
     )
 
     assert explained.headers["anthropic-beta"].split(",") == [

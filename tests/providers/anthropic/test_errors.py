@@ -11,10 +11,30 @@ from weft import exceptions as e
 from weft.providers.anthropic import ChatAnthropic
 
 DOCUMENTED = [
-    (400, "invalid_request_error", "messages: at least one message is required", e.ModelInvalidRequestError),
-    (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", e.ContextOverflowError),
-    (400, "invalid_request_error", "Your credit balance is too low to access the API", e.ModelQuotaError),
-    (400, "invalid_request_error", "You have reached your specified API usage limits.", e.ModelQuotaError),
+    (
+        400,
+        "invalid_request_error",
+        "messages: at least one message is required",
+        e.ModelInvalidRequestError,
+    ),
+    (
+        400,
+        "invalid_request_error",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        e.ContextOverflowError,
+    ),
+    (
+        400,
+        "invalid_request_error",
+        "Your credit balance is too low to access the API",
+        e.ModelQuotaError,
+    ),
+    (
+        400,
+        "invalid_request_error",
+        "You have reached your specified API usage limits.",
+        e.ModelQuotaError,
+    ),
     (401, "authentication_error", "invalid x-api-key", e.ModelAuthenticationError),
     (402, "billing_error", "payment", e.ModelQuotaError),
     (403, "permission_error", "not yours", e.ModelPermissionDeniedError),

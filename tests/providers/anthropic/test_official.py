@@ -32,7 +32,9 @@ MODEL = ChatAnthropic(model="claude-opus-5", api_key="key")
 
 
 def heard_by_them(server, raw: bytes) -> BetaMessage:
-    url = server.script(PATH, Answer(raw, headers={"content-type": "text/event-stream"}, framing="chunked"))
+    url = server.script(
+        PATH, Answer(raw, headers={"content-type": "text/event-stream"}, framing="chunked")
+    )
     client = Anthropic(base_url=url.removesuffix(PATH), api_key="key", max_retries=0)
     with client.beta.messages.stream(
         model="m", max_tokens=9, messages=[{"role": "user", "content": "Hi"}]
@@ -42,7 +44,9 @@ def heard_by_them(server, raw: bytes) -> BetaMessage:
 
 def same(ours: AIMessage, theirs: Any) -> None:
     assert ours.text == "".join(block.text for block in theirs.content if block.type == "text")
-    calls = [(block.id, block.name, block.input) for block in theirs.content if block.type == "tool_use"]
+    calls = [
+        (block.id, block.name, block.input) for block in theirs.content if block.type == "tool_use"
+    ]
     assert [(call["id"], call["name"], call["args"]) for call in ours.tool_calls] == calls
     usage = theirs.usage
     cached = (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
@@ -59,7 +63,9 @@ def test_they_hear_the_same_in_every_recording(fault_server, name):
 
 @pytest.mark.parametrize("path", LLAMA, ids=lambda path: path.stem)
 def test_they_hear_the_same_in_what_a_real_server_said(fault_server, path):
-    same(message_of(decode_stream(path.read_bytes())), heard_by_them(fault_server, path.read_bytes()))
+    same(
+        message_of(decode_stream(path.read_bytes())), heard_by_them(fault_server, path.read_bytes())
+    )
 
 
 def add(a: int, b: int) -> int:
@@ -71,7 +77,9 @@ CONVERSATIONS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "plain": ([HumanMessage("Hi")], {"stop": ["x"]}),
     "media": (
         [
-            SystemMessage([{"type": "text", "text": "S", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]),
+            SystemMessage(
+                [{"type": "text", "text": "S", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
+            ),
             HumanMessage(
                 [
                     {"type": "image", "base64": "AAAA", "mime_type": "image/png"},
@@ -86,7 +94,12 @@ CONVERSATIONS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "tools": (
         [
             HumanMessage("Add"),
-            AIMessage("", tool_calls=[{"id": "toolu_1", "name": "add", "args": {"a": 1}, "type": "tool_call"}]),
+            AIMessage(
+                "",
+                tool_calls=[
+                    {"id": "toolu_1", "name": "add", "args": {"a": 1}, "type": "tool_call"}
+                ],
+            ),
             ToolMessage([{"type": "text", "text": "3"}], tool_call_id="toolu_1"),
         ],
         {
@@ -95,9 +108,15 @@ CONVERSATIONS: dict[str, tuple[list[Any], dict[str, Any]]] = {
             "parallel_tool_calls": False,
         },
     ),
-    "thinking": ([HumanMessage("Think")], {"reasoning_effort": "high", "betas": ["x"], "service_tier": "auto"}),
+    "thinking": (
+        [HumanMessage("Think")],
+        {"reasoning_effort": "high", "betas": ["x"], "service_tier": "auto"},
+    ),
     "late-system": ([HumanMessage("Hi"), SystemMessage("Now.")], {"user": "u_1"}),
-    "schema": ([HumanMessage("Hi")], {"response_format": {"title": "A", "type": "object", "properties": {}}}),
+    "schema": (
+        [HumanMessage("Hi")],
+        {"response_format": {"title": "A", "type": "object", "properties": {}}},
+    ),
 }
 
 
@@ -111,12 +130,16 @@ def test_they_take_the_bodies_we_send(name):
     assert set(checked) == set(body)
 
 
-@pytest.mark.parametrize("name", [name for name in PAIRS if whole_of(name)["content"] and name != "unknown-block"])
+@pytest.mark.parametrize(
+    "name", [name for name in PAIRS if whole_of(name)["content"] and name != "unknown-block"]
+)
 def test_they_take_back_what_was_recorded(name):
     message = message_of(decode_stream(stream_of(name)))
     results = [ToolMessage("ok", tool_call_id=call["id"]) for call in message.tool_calls]
 
-    TAKEN.validate_python(MODEL.explain([HumanMessage("Hi"), message, *results, HumanMessage("On")]).body)
+    TAKEN.validate_python(
+        MODEL.explain([HumanMessage("Hi"), message, *results, HumanMessage("On")]).body
+    )
 
 
 def test_they_take_what_the_real_server_took():
@@ -145,6 +168,9 @@ def test_schemas_are_closed_as_they_close_them():
     theirs = transform_schema(Outer.model_json_schema())
     ours = encode_schema(Outer.model_json_schema())
 
-    assert ours["$defs"]["Inner"]["properties"]["tags"] == theirs["$defs"]["Inner"]["properties"]["tags"]
+    assert (
+        ours["$defs"]["Inner"]["properties"]["tags"]
+        == theirs["$defs"]["Inner"]["properties"]["tags"]
+    )
     assert ours["properties"] == theirs["properties"]
     assert ours["additionalProperties"] is theirs["additionalProperties"] is False

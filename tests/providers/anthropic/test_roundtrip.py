@@ -34,7 +34,9 @@ def native(name: str) -> list[dict]:
 
 def sent_back(message: AIMessage, model: ChatAnthropic = MODEL) -> list[dict]:
     results = [ToolMessage("ok", tool_call_id=call["id"]) for call in message.tool_calls]
-    body = model.explain([HumanMessage("Hi"), message, *results, *([] if results else ["And?"])]).body
+    body = model.explain(
+        [HumanMessage("Hi"), message, *results, *([] if results else ["And?"])]
+    ).body
     said = body["messages"][1]["content"]
     return [{"type": "text", "text": said}] if isinstance(said, str) else said
 
@@ -46,7 +48,9 @@ def test_every_block_and_signature_goes_back_exactly(name, version):
     expected = native(name)
 
     if version == "v0" and isinstance(message.content, str):
-        expected = [{**one, "text": one["text"]} if one["type"] == "text" else one for one in expected]
+        expected = [
+            {**one, "text": one["text"]} if one["type"] == "text" else one for one in expected
+        ]
     assert sent_back(message) == expected
 
 
@@ -60,9 +64,24 @@ def test_a_message_that_was_stored_and_loaded_goes_back_exactly(name):
 def openai_message() -> AIMessage:
     return AIMessage(
         content_blocks=[
-            {"type": "reasoning", "reasoning": "Let me think.", "id": "rs_1", "extras": {"encrypted_content": "x"}},
-            {"type": "server_tool_call", "id": "ws_1", "name": "web_search", "args": {"query": "x"}},
-            {"type": "server_tool_result", "tool_call_id": "ws_1", "status": "success", "output": "found"},
+            {
+                "type": "reasoning",
+                "reasoning": "Let me think.",
+                "id": "rs_1",
+                "extras": {"encrypted_content": "x"},
+            },
+            {
+                "type": "server_tool_call",
+                "id": "ws_1",
+                "name": "web_search",
+                "args": {"query": "x"},
+            },
+            {
+                "type": "server_tool_result",
+                "tool_call_id": "ws_1",
+                "status": "success",
+                "output": "found",
+            },
             {"type": "text", "text": "Hello"},
             {"type": "tool_call", "id": "call_1|fc_1", "name": "f", "args": {"a": 1}},
         ],
@@ -76,7 +95,11 @@ def test_blocks_of_another_provider_are_told_as_text_and_the_loss_is_said():
     said = explained.body["messages"][1]["content"]
 
     assert [block["type"] for block in said] == ["text", "text", "text", "text", "tool_use"]
-    assert said[-1]["id"] == "call_1_fc_1" == explained.body["messages"][2]["content"][0]["tool_use_id"]
+    assert (
+        said[-1]["id"]
+        == "call_1_fc_1"
+        == explained.body["messages"][2]["content"][0]["tool_use_id"]
+    )
     assert "reasoning by openai was told as text" in explained.notes
 
 
@@ -84,14 +107,19 @@ def test_blocks_of_another_provider_can_be_dropped_or_refused():
     history = [HumanMessage("Hi"), openai_message(), ToolMessage("1", tool_call_id="call_1|fc_1")]
     dropped = ChatAnthropic(api_key="key", foreign_blocks="drop").explain(history)
 
-    assert [block["type"] for block in dropped.body["messages"][1]["content"]] == ["text", "tool_use"]
+    assert [block["type"] for block in dropped.body["messages"][1]["content"]] == [
+        "text",
+        "tool_use",
+    ]
     assert "reasoning by openai was left out" in dropped.notes
     with pytest.raises(UsageError, match="foreign_blocks"):
         ChatAnthropic(api_key="key", foreign_blocks="refuse").explain(history)
 
 
 def test_reasoning_that_nobody_signed_is_left_out():
-    message = AIMessage(content=[{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "Yes"}])
+    message = AIMessage(
+        content=[{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "Yes"}]
+    )
     explained = MODEL.explain(["Hi", message, "And?"])
 
     assert explained.body["messages"][1]["content"] == "Yes"

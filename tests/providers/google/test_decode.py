@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
+
 import pytest
 from google.genai.types import GenerateContentResponse
 from hypothesis import given, settings
@@ -18,6 +21,7 @@ from tests.providers.google.recordings import (
     stream_of,
     whole_of,
 )
+from weft._sse import SSEDecoder
 from weft.exceptions import (
     MalformedStreamError,
     ModelOverloadedError,
@@ -260,3 +264,18 @@ def test_F_T15_lost_doubled_and_swapped_chunks_give_a_message_or_a_typed_error(n
     except WeftError:
         return
     assert {violation.rule for violation in check(told)} <= {"V19"}
+
+
+@pytest.mark.parametrize("name", ["text-unicode", "thinking", "function-calls-parallel"])
+@given(cuts=st.lists(st.integers(0, 4000), max_size=12))
+@settings(max_examples=20, deadline=None)
+def test_bytes_may_be_cut_anywhere(name, cuts):
+    raw = stream_of(name)
+    places = sorted({0, len(raw), *(cut for cut in cuts if cut < len(raw))})
+    sse, decoding, events = SSEDecoder(1 << 20, 1 << 23), decoder(), []
+    for start, end in pairwise(places):
+        for kind, data, _ in sse.feed(raw[start:end]):
+            events += decoding.feed(json.loads(data), kind)
+    events += decoding.end(marked=False)
+
+    assert message_of(events) == message_of(decode_stream(raw))

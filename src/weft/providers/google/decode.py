@@ -80,8 +80,11 @@ class CandidateDecoder:
     def feed(self, candidate: Candidate) -> list[Event]:
         """Take what the candidate says now."""
         content = candidate.get("content") or {}
-        events = [event for part in content.get("parts") or () for event in self.parts.feed(part)]
-        self._note(candidate)
+        events: list[Event] = []
+        for part in content.get("parts") or ():
+            events += self.parts.feed(part)
+        if not candidate.keys() <= CANDIDATE_FIELDS or "logprobsResult" in candidate:
+            self._note(candidate)
         if reason := candidate.get("finishReason"):
             self.stop(reason)
         return events
@@ -139,6 +142,7 @@ class GoogleDecoder:
         self._retries_malformed_calls = retries_malformed_calls
         self._id: str | None = None
         self._metadata: dict[str, Json] = {}
+        self._usage: UsageMetadata = {}
         self._is_over = False
 
     def feed(self, data: Chunk, event: str = "message") -> list[Event]:
@@ -149,7 +153,7 @@ class GoogleDecoder:
             return []
         if event == "error" or data.get("error"):
             raise self._fail(data)
-        events = self._start(data)
+        events = self._start(data) if self._id is None or not data.keys() <= CHUNK_FIELDS else []
         for candidate in data.get("candidates") or ():
             index = candidate.get("index") or 0
             if index == 0:
@@ -157,9 +161,8 @@ class GoogleDecoder:
                 self._check_call(candidate)
             else:
                 self._feed_apart(index, candidate)
-        if usage := data.get("usageMetadata"):
-            self._first.writer.usage(decode_usage(usage))
-            self._metadata["usage_metadata"] = {**self._metadata.get("usage_metadata", {}), **usage}
+        if usage := data.get("usageMetadata"):  # running totals
+            self._usage |= usage
         return events
 
     def whole(self, data: Chunk | list[Chunk]) -> list[Event]:
@@ -180,7 +183,7 @@ class GoogleDecoder:
 
     def heard(self) -> dict[str, Json]:
         """Give what was heard beside the content, for the partial message of a stream that broke."""
-        return {"usage": self._first.writer.usage_so_far, "metadata": dict(self._metadata)}
+        return {"usage": decode_usage(self._usage) or None, "metadata": dict(self._metadata)}
 
     def _start(self, data: Chunk) -> list[Event]:
         self._metadata |= {
@@ -221,6 +224,9 @@ class GoogleDecoder:
             told = events + decoder.finish({})
             if self._others is not None:
                 self._others.append(AIMessage.from_fold(fold(told), "v0"))
+        if self._usage:
+            self._first.writer.usage(decode_usage(self._usage))
+            self._metadata["usage_metadata"] = dict(self._usage)
         return self._first.finish(self._metadata)
 
 

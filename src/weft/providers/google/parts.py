@@ -20,6 +20,7 @@ __all__ = ["PartsDecoder"]
 Json = Any
 
 PATH: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
+PLAIN: Final = frozenset({"text"})
 VALUES: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
@@ -45,6 +46,9 @@ class PartsDecoder:
 
     def feed(self, part: Part) -> list[Event]:
         """Take one part."""
+        if self._spoken == "text" and part.keys() == PLAIN and not self._sealed and part["text"]:  # by far the most
+            self.said.append(part["text"])
+            return self.writer.text(part["text"])
         if part.get("functionCall") is not None:
             return self._function_call(part)
         if isinstance(part.get("text"), str) or part.keys() == {"thoughtSignature"}:
