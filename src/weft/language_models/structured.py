@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from weft.exceptions import StructuredOutputError, UsageError
+from weft.language_models._schema_walk import unknown, unpacked, without_nulls
 from weft.language_models.checks import CHECKS, Verdict
 from weft.language_models.options import ToolChoice
 from weft.language_models.profile import ModelProfile
@@ -23,7 +24,7 @@ from weft.messages import AIMessage
 from weft.utils._signature_schema import is_typed_dict
 from weft.utils.function_calling import convert_to_json_schema, is_server_tool
 from weft.utils.json import JsonError, parse_strict, repair_json
-from weft.utils.json_schema import resolve_ref, strict_schema, validate
+from weft.utils.json_schema import strict_schema, validate
 
 __all__ = ["Answer", "Method", "OutputSchema", "StructuredCheck", "structured_options"]
 
@@ -95,7 +96,7 @@ class OutputSchema:
     def read(self, value: Any) -> Answer:
         """Check a JSON value and make the object of it."""
         if self._strict:  # asked for every property: null stands for one that was left out
-            value = _without_nulls(value, self.json_schema, self.json_schema)
+            value = without_nulls(value, self.json_schema, self.json_schema)
         if self.is_model or self.is_dataclass:
             return self._validated(value)
         issues = [str(issue) for issue in validate(value, self.json_schema)]
@@ -112,7 +113,7 @@ class OutputSchema:
             return Answer(
                 None, [_issue(one) for one in error.errors(include_url=False, include_input=True)]
             )
-        dropped = list(_unknown(value, self.json_schema, self.json_schema, ""))
+        dropped = list(unknown(value, self.json_schema, self.json_schema, ""))
         return Answer(
             made, [], [f"left out {path}, which {self.name} does not have" for path in dropped]
         )
@@ -147,122 +148,6 @@ def _name(title: Any) -> str:
 def _issue(error: Any) -> str:
     path = ".".join(str(part) for part in error["loc"])
     return f"{path}: {error['msg']}" if path else str(error["msg"])
-
-
-def _unknown(value: Any, schema: Any, root: Any, path: str) -> Any:
-    """Give the paths of properties that a schema does not have, and that reading by it leaves out."""
-    branches = _branches(schema, root)
-    if isinstance(value, list):
-        for place, item in enumerate(value):
-            inner = [
-                branch["items"] for branch in branches if isinstance(branch.get("items"), dict)
-            ]
-            if inner:
-                yield from _unknown(item, {"anyOf": inner}, root, f"{path}[{place}]")
-    if not isinstance(value, dict) or not any("properties" in branch for branch in branches):
-        return
-    is_open = any(branch.get("additionalProperties") not in (None, False) for branch in branches)
-    for name, item in value.items():
-        known = [
-            branch["properties"][name]
-            for branch in branches
-            if name in branch.get("properties", {})
-        ]
-        where = f"{path}.{name}" if path else name
-        if known:
-            yield from _unknown(item, {"anyOf": known}, root, where)
-        elif not is_open:
-            yield where
-
-
-def _without_nulls(value: Any, schema: Any, root: Any) -> Any:
-    branches = _branches(schema, root)
-    if isinstance(value, list):
-        inner = {
-            "anyOf": [
-                branch["items"] for branch in branches if isinstance(branch.get("items"), dict)
-            ]
-        }
-        return [_without_nulls(item, inner, root) for item in value]
-    if not isinstance(value, dict):
-        return value
-    kept = {}
-    for name, item in value.items():
-        known = [
-            branch["properties"][name]
-            for branch in branches
-            if name in branch.get("properties", {})
-        ]
-        required = any(name in branch.get("required", ()) for branch in branches)
-        if (
-            item is None
-            and known
-            and not required
-            and validate(None, {"anyOf": known, **_definitions(root)})
-        ):
-            continue
-        kept[name] = _without_nulls(item, {"anyOf": known}, root)
-    return kept
-
-
-def _unpacked(value: Any, schema: Any, root: Any, path: str) -> tuple[Any, list[str]]:
-    """Take JSON out of strings where the schema wants an object or a list; say where."""
-    branches = _branches(schema, root)
-    if isinstance(value, str):
-        kinds = {branch.get("type") for branch in branches}
-        if (
-            "string" in kinds
-            or not kinds & {"object", "array"}
-            or value.lstrip()[:1] not in ("{", "[")
-        ):
-            return value, []
-        try:
-            return repair_json(value)[0], [
-                f"took the JSON out of a string{f' at {path}' if path else ''}"
-            ]
-        except JsonError:
-            return value, []
-    told: list[str] = []
-    if isinstance(value, list):
-        inner = {
-            "anyOf": [
-                branch["items"] for branch in branches if isinstance(branch.get("items"), dict)
-            ]
-        }
-        items = [
-            _unpacked(item, inner, root, f"{path}[{place}]") for place, item in enumerate(value)
-        ]
-        return [item for item, _ in items], [one for _, more in items for one in more]
-    if not isinstance(value, dict):
-        return value, []
-    whole = {}
-    for name, item in value.items():
-        known = [
-            branch["properties"][name]
-            for branch in branches
-            if name in branch.get("properties", {})
-        ]
-        whole[name], more = _unpacked(
-            item, {"anyOf": known}, root, f"{path}.{name}" if path else name
-        )
-        told += more
-    return whole, told
-
-
-def _definitions(root: Any) -> dict[str, Any]:
-    return {key: root[key] for key in ("$defs", "definitions") if key in root}
-
-
-def _branches(schema: Any, root: Any, depth: int = 0) -> list[dict[str, Any]]:
-    if not isinstance(schema, dict) or depth > 20:
-        return []
-    if "$ref" in schema:
-        return _branches(resolve_ref(schema["$ref"], root), root, depth + 1)
-    found = [schema]
-    for key in ("anyOf", "oneOf", "allOf"):
-        for part in schema.get(key, ()):
-            found += _branches(part, root, depth + 1)
-    return found
 
 
 class StructuredCheck:
@@ -365,7 +250,7 @@ class StructuredCheck:
     def _read_value(self, value: Any, repairs: list[str]) -> Answer:
         answer = self.schema.read(value)
         if answer.issues and self.repair:
-            unpacked, told = _unpacked(value, self.schema.json_schema, self.schema.json_schema, "")
+            unpacked, told = unpacked(value, self.schema.json_schema, self.schema.json_schema, "")
             if told:
                 again = self.schema.read(unpacked)
                 if not again.issues:
