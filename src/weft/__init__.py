@@ -5,8 +5,9 @@ The ten names of a first program; each is loaded when it is first used, so that 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
 
 if TYPE_CHECKING:
     from weft.agents import create_agent
@@ -32,7 +33,7 @@ __all__ = [
     "tool",
 ]
 
-HOMES = {
+_HOMES = {
     "AIMessage": "weft.messages",
     "ChatPromptTemplate": "weft.prompts",
     "HumanMessage": "weft.messages",
@@ -47,10 +48,7 @@ HOMES = {
 """Where each name lives."""
 
 
-def __getattr__(name: str) -> object:
-    if name in HOMES:
-        return getattr(import_module(HOMES[name]), name)
-    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -155,7 +155,7 @@ __all__ = [
     "trim_messages",
 ]
 
-HOMES = {
+_HOMES = {
     **dict.fromkeys(
         ("NotificationMetadata", "add_notification_metadata", "get_notification_metadata"),
         "weft.messages.notification",
@@ -182,4 +182,4 @@ HOMES = {
 }
 """Where each name lives."""
 
-__getattr__ = lazily(__name__, HOMES)
+__getattr__ = lazily(__name__, _HOMES)

@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING
 
 from weft._lazy import lazily
 
+# At once: functions that are named as their modules, which a late look-up would find instead.
+from weft.protocol.fold import MessageBuilder, fold
+from weft.protocol.promote import is_growing_call, is_server_call, parse_tool_args, promote
+from weft.protocol.replay import MessageLike, describe, message_to_events, replay
+
 if TYPE_CHECKING:
     from weft.protocol.blocks import (
         BLOCK_TYPES,
@@ -63,7 +68,6 @@ if TYPE_CHECKING:
         TextDelta,
         ToolCallDelta,
     )
-    from weft.protocol.fold import MessageBuilder, fold
     from weft.protocol.folded import FoldedMessage, FoldLimits
     from weft.protocol.grammar import GrammarChecker, Violation, assert_valid_event_stream, check
     from weft.protocol.identity import Key
@@ -79,9 +83,7 @@ if TYPE_CHECKING:
         merge_metadata,
         replace_usage,
     )
-    from weft.protocol.promote import is_growing_call, is_server_call, parse_tool_args, promote
     from weft.protocol.reasons import normalize_finish_reason
-    from weft.protocol.replay import MessageLike, describe, message_to_events, replay
     from weft.protocol.writer import EventWriter
 
 __all__ = [
@@ -164,7 +166,7 @@ __all__ = [
     "replay",
 ]
 
-HOMES = {
+_HOMES = {
     **dict.fromkeys(
         (
             "BLOCK_TYPES",
@@ -224,10 +226,6 @@ HOMES = {
         "weft.protocol.events",
     ),
     **dict.fromkeys(
-        ("MessageBuilder", "fold"),
-        "weft.protocol.fold",
-    ),
-    **dict.fromkeys(
         ("FoldedMessage", "FoldLimits"),
         "weft.protocol.folded",
     ),
@@ -251,17 +249,9 @@ HOMES = {
         ),
         "weft.protocol.merge",
     ),
-    **dict.fromkeys(
-        ("is_growing_call", "is_server_call", "parse_tool_args", "promote"),
-        "weft.protocol.promote",
-    ),
     "normalize_finish_reason": "weft.protocol.reasons",
-    **dict.fromkeys(
-        ("MessageLike", "describe", "message_to_events", "replay"),
-        "weft.protocol.replay",
-    ),
     "EventWriter": "weft.protocol.writer",
 }
 """Where each name lives."""
 
-__getattr__ = lazily(__name__, HOMES)
+__getattr__ = lazily(__name__, _HOMES)

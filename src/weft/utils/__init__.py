@@ -56,7 +56,7 @@ __all__ = [
     "xor_args",
 ]
 
-HOMES = {
+_HOMES = {
     "abatch_iterate": "weft.utils.aiter",
     **dict.fromkeys(
         ("from_env", "get_from_dict_or_env", "get_from_env", "secret_from_env"),
@@ -91,4 +91,4 @@ HOMES = {
 }
 """Where each name lives."""
 
-__getattr__ = lazily(__name__, HOMES)
+__getattr__ = lazily(__name__, _HOMES)

@@ -47,7 +47,7 @@ __all__ = [
     "to_jsonable",
 ]
 
-HOMES = {
+_HOMES = {
     **dict.fromkeys(
         ("find_json", "parse_and_check_json_markdown", "parse_json_markdown", "parse_partial_json"),
         "weft.utils._json_markdown",
@@ -69,4 +69,4 @@ HOMES = {
 }
 """Where each name lives."""
 
-__getattr__ = lazily(__name__, HOMES)
+__getattr__ = lazily(__name__, _HOMES)
