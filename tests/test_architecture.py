@@ -60,7 +60,11 @@ def bound_names(tree: ast.Module) -> set[str]:
     for node in module_body(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             defined.add(node.name)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("weft"):
+        elif (
+            isinstance(node, ast.ImportFrom)
+            and (node.module or "").startswith("weft")
+            and node.module != "weft._lazy"
+        ):
             gathered |= {alias.asname or alias.name for alias in node.names}
     public = {name for name in defined if not name.startswith("_")}
     only_gathers = defined <= {"__getattr__", "__dir__"}
