@@ -250,9 +250,10 @@ class StructuredCheck:
     def _read_value(self, value: Any, repairs: list[str]) -> Answer:
         answer = self.schema.read(value)
         if answer.issues and self.repair:
-            unpacked, told = unpacked(value, self.schema.json_schema, self.schema.json_schema, "")
+            schema = self.schema.json_schema
+            taken_out, told = unpacked(value, schema, schema, "")
             if told:
-                again = self.schema.read(unpacked)
+                again = self.schema.read(taken_out)
                 if not again.issues:
                     return Answer(again.value, [], [*repairs, *told, *again.repairs])
         return Answer(answer.value, answer.issues, [*repairs, *answer.repairs])
