@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from weft.exceptions import ModelError, UsageError
 from weft.language_models import BaseChatModel, SimpleChatModel
 from weft.messages import AIMessage, HumanMessage
 from weft.outputs import ChatResult
+from weft.testing import ScriptedChatModel
 
 EVENTS = [start(), *text_events("Hel", "lo"), FINISH]
 CHUNKS = ["Hel", "lo"]
@@ -232,3 +234,87 @@ def test_generation_info_joins_the_metadata_and_the_messages_own_wins(call):
 
     assert call.invoke(model, "x").response_metadata == {"a": 1, "b": 3}
     assert answer(call, model).response_metadata == {"a": 1, "b": 3, "output_version": "v1"}
+
+
+# -- concurrency
+
+
+def test_F_C04_one_model_serves_loop_after_loop():
+    model = Chunked(items=CHUNKS, seen=[])
+
+    answers = [asyncio.run(model.ainvoke(str(number))).text for number in range(20)]
+
+    assert answers == ["Hello"] * 20
+    assert len(model.seen) == 20
+
+
+def test_F_C06_many_threads_share_one_model_without_mixing_answers():
+    model = ScriptedChatModel(script=lambda request: [request.messages[-1].text, " ", "ok"])
+    inputs = [f"question {number}" for number in range(256)]
+
+    answers = model.batch(inputs, {"max_concurrency": 64})
+
+    assert [answer.text for answer in answers] == [f"{text} ok" for text in inputs]
+
+
+@pytest.mark.parametrize("hook", ["_stream", "_generate", "_events", "_agenerate"])
+def test_F_C11_an_awaited_call_never_blocks_the_loop_and_leaves_nothing_behind(
+    hook, no_blocking, no_leaks
+):
+    async def body() -> None:
+        model = MODELS[hook]()
+        assert (await model.ainvoke("x")).text == "Hello"
+        async with await model.astream_v2("x") as stream:
+            async for _ in stream.text:
+                break
+        assert stream.done
+
+    asyncio.run(body())
+
+
+def test_F_C10_blocking_calls_inside_a_running_loop_work():
+    async def body() -> None:
+        for hook in ("_stream", "_astream", "_generate", "_agenerate", "_events"):
+            model = MODELS[hook]()
+            assert model.invoke("x").text == model.stream_v2("x").output.text == "Hello"
+
+    asyncio.run(body())
+
+
+# -- subclasses of models
+
+
+def test_what_a_subclass_writes_is_nearer_than_what_it_inherits(call):
+    class Loud(Events):
+        def _stream(
+            self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+        ) -> Any:
+            for chunk in super()._stream(messages, stop=stop, **kwargs):
+                chunk.message.content = chunk.message.content.upper()
+                yield chunk
+
+        async def _agenerate(
+            self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+        ) -> Any:
+            result = await super()._agenerate(messages, stop=stop, **kwargs)
+            result.generations[0].message.content += "!"
+            return result
+
+    model = Loud(items=EVENTS)
+
+    assert answer(call, model).text == "HELLO"
+    assert call.invoke(model, "x").text == "Hello!"
+
+
+def test_newer_events_are_folded_by_invoke_although_an_older_generate_is_inherited(call):
+    class Newer(Whole):
+        async def _events(self, request: Any, run: Any) -> Any:
+            for event in EVENTS:
+                yield event
+
+    assert call.invoke(Newer(items=["old"]), "x").text == "Hello"
+
+
+def test_a_hook_that_cannot_be_derived_says_so():
+    with pytest.raises(NotImplementedError, match="no `_stream`"):
+        list(Whole(items=["a"])._stream([]))

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, closing
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from weft._run import Run
 from weft.exceptions import ModelError, StreamTruncatedError, UsageError
 from weft.language_models._bridge import ChunkBridge
-from weft.language_models._plain import name_message
+from weft.language_models._plain import name_message, result_of
 from weft.language_models.request import ChatRequest
-from weft.outputs import ChatGeneration, ChatResult
+from weft.messages import AIMessage
+from weft.messages._view import ChunkView
+from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from weft.protocol.events import Event
+from weft.protocol.fold import MessageBuilder
 from weft.protocol.replay import message_to_events
 from weft.protocol.writer import EventWriter
 from weft.utils.uuid import new_id
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
 NATIVE = ("_stream_chat_model_events", "_astream_chat_model_events")
 CHUNKS = ("_stream", "_astream")
 WHOLE = ("_generate", "_agenerate")
-HOOKS = frozenset({"_events", *NATIVE, *CHUNKS, *WHOLE})
+SPOKEN = ("_events", *NATIVE, *CHUNKS)
+HOOKS = frozenset({*SPOKEN, *WHOLE})
 
 
 class Written:
@@ -41,49 +45,56 @@ class Written:
         "native",
         "postprocesses",
         "preprocesses",
+        "says_events",
         "speaks",
         "whole",
     )
 
-    def __init__(self, names: set[str]) -> None:
-        self.has_events = "_events" in names
-        self.native = _twins(names, *NATIVE)
-        self.chunks = _twins(names, *CHUNKS)
-        self.whole = _twins(names, *WHOLE)
-        self.speaks = self.has_events or bool(self.native[0] or self.chunks[0])
+    def __init__(self, places: dict[str, int]) -> None:
+        """Choose by the places of the hooks in the ancestry: what a subclass wrote is nearer than what it inherits."""
+        nearest = min((places[name] for name in SPOKEN if name in places), default=None)
+        near = {name for name in SPOKEN if places.get(name) == nearest and nearest is not None}
+        spoken = "_events" if "_events" in near else NATIVE if near & set(NATIVE) else CHUNKS
+        self.says_events = "_events" in places
+        self.has_events = spoken == "_events"
+        self.native = _twins(places, *NATIVE) if spoken == NATIVE else (None, None)
+        self.chunks = _twins(places, *CHUNKS) if spoken == CHUNKS else (None, None)
+        self.whole = _twins(places, *WHOLE)
+        self.speaks = nearest is not None
         """Whether the model can answer piece by piece."""
-        self.generates = self.whole[0] is not None
-        """Whether the model has a method that gives the whole answer."""
-        self.preprocesses = "_preprocess" in names
-        self.postprocesses = "_postprocess" in names
+        whole = min((places[name] for name in WHOLE if name in places), default=None)
+        is_older = self.has_events and whole is not None and places["_events"] < whole
+        self.generates = whole is not None and not is_older
+        """Whether the model has a method that gives the whole answer, and no newer events to fold."""
+        self.preprocesses = "_preprocess" in places
+        self.postprocesses = "_postprocess" in places
 
 
-def _twins(names: set[str], blocking: str, awaited: str) -> tuple[str | None, str | None]:
+def _twins(places: dict[str, int], blocking: str, awaited: str) -> tuple[str | None, str | None]:
     """Give the method to call in a blocking and in an awaited call: the one of that colour, else the other."""
-    one, other = (name if name in names else None for name in (blocking, awaited))
+    one, other = (name if name in places else None for name in (blocking, awaited))
     return one or other, other or one
 
 
 @cache
 def written_by(cls: type[Any]) -> Written:
     """Find the hooks that a class or its ancestors below `BaseChatModel` define."""
-    names: set[str] = set()
+    places: dict[str, int] = {}
     wanted = HOOKS | {"_preprocess", "_postprocess"}
-    for ancestor in cls.__mro__:
-        if (
-            ancestor.__module__ == "weft.language_models.chat_models"
-            and ancestor.__name__ == "BaseChatModel"
-        ):
+    for place, ancestor in enumerate(cls.__mro__):
+        module, name = ancestor.__module__, ancestor.__name__
+        if module == "weft.language_models.chat_models" and name == "BaseChatModel":
             break
-        names |= wanted & ancestor.__dict__.keys()
-    return Written(names)
+        for hook in wanted & ancestor.__dict__.keys():
+            places.setdefault(hook, place)
+    return Written(places)
 
 
 def speak(model: BaseChatModel, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
     """Give the model's answer as events, from whichever hook its author wrote."""
     written, colour = written_by(type(model)), not run.io.blocking
     may_stream = request.stream or not written.generates
-    if written.has_events and (may_stream or not written.whole[0]):
+    if written.has_events and may_stream:
         return model._events(request, run)
     if (native := written.native[colour]) and may_stream:
         return _native(model, native, request, run)
@@ -95,6 +106,38 @@ def speak(model: BaseChatModel, request: ChatRequest, run: Run) -> AsyncGenerato
         f"{type(model).__name__} cannot answer: implement `_events`, `_stream` or `_generate` "
         "(docs/write-a-provider.md)"
     )
+
+
+def derived_events(
+    model: BaseChatModel, request: ChatRequest, run: Run, hook: str
+) -> AsyncGenerator[Event, None]:
+    """Give the events behind `super()._stream(...)` of a subclass whose parent speaks in `_events`."""
+    if not written_by(type(model)).says_events:
+        raise NotImplementedError(f"{type(model).__name__} has no `{hook}`")
+    return model._events(request, run)
+
+
+async def derived_chunks(
+    model: BaseChatModel, request: ChatRequest, run: Run, hook: str
+) -> AsyncGenerator[ChatGenerationChunk, None]:
+    """Give those events as v1 chunks."""
+    view = ChunkView(model._output_version)
+    async with aclosing(derived_events(model, request, run, hook)) as events:
+        async for event in events:
+            chunk = view.feed(event)
+            if chunk is not None:
+                yield ChatGenerationChunk._trusted(chunk)
+
+
+async def derived_result(
+    model: BaseChatModel, request: ChatRequest, run: Run, hook: str
+) -> ChatResult:
+    """Fold those events."""
+    builder = MessageBuilder()
+    async with aclosing(derived_events(model, request, run, hook)) as events:
+        async for event in events:
+            builder.feed(event)
+    return result_of(AIMessage.from_fold(builder.result(), model._output_version))
 
 
 def _arguments(request: ChatRequest) -> dict[str, Any]:
@@ -169,7 +212,7 @@ async def generate(model: BaseChatModel, request: ChatRequest, run: Run) -> Chat
         raise ModelError(f"{type(model).__name__}.{hook} gave no generation, but {result!r:.80}")
     for place, generation in enumerate(result.generations):
         _complete(generation, place, run)
-    return cast("ChatResult", result)
+    return result
 
 
 def _complete(generation: ChatGeneration, place: int, run: Run) -> None:

@@ -15,11 +15,12 @@ from uuid import UUID
 from pydantic import Field, SkipValidation
 
 from weft._config import RunnableConfig
-from weft._drive import drive
+from weft._drive import drive, drive_each
 from weft._io import ASYNC, BLOCKING, IO
 from weft._run import Run
 from weft.callbacks.base import Callbacks
 from weft.exceptions import UsageError
+from weft.language_models import _sources
 from weft.language_models._turn import Turn
 from weft.language_models.base import Params
 from weft.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
@@ -99,7 +100,8 @@ class BaseChatModel(ManagedModel, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> ChatResult:
-        raise NotImplementedError(f"{type(self).__name__} has no `_generate`")
+        request = ChatRequest(messages, stop, kwargs)
+        return drive(_sources.derived_result(self, request, Run.blocking(), "_generate"))
 
     async def _agenerate(
         self,
@@ -108,7 +110,8 @@ class BaseChatModel(ManagedModel, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> ChatResult:
-        raise NotImplementedError(f"{type(self).__name__} has no `_agenerate`")
+        request = ChatRequest(messages, stop, kwargs)
+        return await _sources.derived_result(self, request, Run.asynchronous(), "_agenerate")
 
     def _stream(
         self,
@@ -117,7 +120,8 @@ class BaseChatModel(ManagedModel, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        raise NotImplementedError(f"{type(self).__name__} has no `_stream`")
+        request = ChatRequest(messages, stop, kwargs, stream=True)
+        return drive_each(_sources.derived_chunks(self, request, Run.blocking(), "_stream"))
 
     def _astream(
         self,
@@ -126,7 +130,8 @@ class BaseChatModel(ManagedModel, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        raise NotImplementedError(f"{type(self).__name__} has no `_astream`")
+        request = ChatRequest(messages, stop, kwargs, stream=True)
+        return _sources.derived_chunks(self, request, Run.asynchronous(), "_astream")
 
     # -- what a turn asks of its model
 
