@@ -106,8 +106,8 @@ class RunnableParser(
 @cache
 def _output_type(cls: type[Any]) -> Any:
     for ancestor in cls.__mro__:
-        made = getattr(ancestor, "__pydantic_generic_metadata__", None) or {}
-        arguments = made.get("args") or ()
+        made: Json = getattr(ancestor, "__pydantic_generic_metadata__", None) or {}
+        arguments: tuple[Json, ...] = made.get("args") or ()
         if len(arguments) == 1 and not isinstance(arguments[0], TypeVar):
             return arguments[0]
     return Any

@@ -44,7 +44,7 @@ class PydanticOutputParser(JsonOutputParser, Generic[TBaseModel]):
     ```
     """
 
-    pydantic_object: Annotated[type[TBaseModel], SkipValidation()]  # type: ignore[assignment]
+    pydantic_object: Annotated[type[TBaseModel], SkipValidation()]
     """The model."""
 
     @property

@@ -24,6 +24,7 @@ _set_fields_set: Final = _slots["__pydantic_fields_set__"].__set__
 _set_extra: Final = _slots["__pydantic_extra__"].__set__
 _set_private: Final = _slots["__pydantic_private__"].__set__
 
+ALWAYS = frozenset({"additional_kwargs", "response_metadata"})
 TRUSTED: Final = frozenset({AIMessage, HumanMessage, SystemMessage})
 """Classes whose fields are known here; any other class checks what it is given."""
 
@@ -34,11 +35,13 @@ def make_message(cls: type[M], content: Json, additional_kwargs: Mapping[str, Js
         return cls(content=content, additional_kwargs=dict(additional_kwargs))
     if has_surrogates(content):
         return cls(content=content)
-    fixed, made = _fields_of(cls)
-    fields: dict[str, Any] = {"content": content}
+    known, made = _fields_of(cls)
+    fields = known.copy()
+    fields["content"] = content
+    fields["additional_kwargs"] = {}
+    fields["response_metadata"] = {}
     for name, make in made:
         fields[name] = make()
-    fields.update(fixed)
     message = cls.__new__(cls)
     _set_dict(message, fields)
     _set_fields_set(message, {"content", "additional_kwargs"})
@@ -51,14 +54,13 @@ def make_message(cls: type[M], content: Json, additional_kwargs: Mapping[str, Js
 def _fields_of(
     cls: type[BaseMessage],
 ) -> tuple[dict[str, Any], tuple[tuple[str, Callable[[], Any]], ...]]:
-    fields = {name: field for name, field in cls.model_fields.items() if name != "content"}
+    """Give the fields in their order with their defaults, and which of them are made anew for each message."""
     made: Any = tuple(
         (name, field.default_factory)
-        for name, field in fields.items()
-        if field.default_factory is not None
+        for name, field in cls.model_fields.items()
+        if field.default_factory is not None and name not in ALWAYS
     )
-    fixed = {name: f.get_default() for name, f in fields.items() if f.default_factory is None}
-    return fixed, made
+    return {name: field.get_default() for name, field in cls.model_fields.items()}, made
 
 
 def chat_value(messages: list[BaseMessage]) -> ChatPromptValue:

@@ -8,11 +8,12 @@ HTML, so mustache does not escape here either.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.exceptions import UsageError
 from weft.prompts._jinja import compile_jinja
-from weft.utils.formatting import compile_template
+from weft.utils.formatting import PARSER, compile_template
 from weft.utils.mustache import compile_mustache
 
 __all__ = ["Program", "PromptTemplateFormat", "compile_prompt"]
@@ -30,20 +31,43 @@ class Program(NamedTuple):
     kind: str
     variables: tuple[str, ...]
     fill: Callable[[Values], str]
+    pick: Callable[[Values], tuple[object, ...]] | None = None
+    """Takes the values out in the order of their places; None where there is no quick way."""
+    parts: list[str] = []  # noqa: RUF012  a named tuple's default; never changed
+    """The texts, with an empty one at each place: joined with the values, the quick way for plain strings."""
+
+
+def _quick(template: str, program: Program) -> Program:
+    """Add the quick way to a checked template of plain names."""
+    names: list[str] = []
+    parts = [""]
+    for literal, name, _, _ in PARSER.parse(template):
+        parts[-1] += literal  # an escaped brace ends a literal, too
+        if name is not None:
+            names.append(name)
+            parts += ["", ""]
+    if len(names) > 1:
+        return program._replace(pick=itemgetter(*names), parts=parts)
+    if names:
+        only = names[0]
+        return program._replace(pick=lambda values: (values[only],), parts=parts)
+    return program
 
 
 def compile_prompt(template: str, kind: str) -> Program:
     """Check a template; what it asks of its values beyond plain names is refused."""
     if kind == "f-string":
         plain = compile_template(template)
-        return Program(template, kind, plain.variables, plain.format)
+        return _quick(template, Program(template, kind, plain.variables, plain.format))
     if not isinstance(template, str):
         raise UsageError(f"a template is text, not {type(template).__name__}")
     if kind == "mustache":
         mustache = compile_mustache(template)
-        return Program(
-            template, kind, mustache.variables, lambda values: mustache.format(values, escape=False)
-        )
+
+        def fill_mustache(values: Values) -> str:
+            return mustache.format(values, escape=False)
+
+        return Program(template, kind, mustache.variables, fill_mustache)
     if kind == "jinja2":
         variables, fill = compile_jinja(template)
         return Program(template, kind, variables, fill)

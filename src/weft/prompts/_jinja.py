@@ -41,7 +41,7 @@ def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
     return tuple(sorted(names)), fill
 
 
-def _jinja2(part: str) -> Any:  # noqa: ANN401  a module
+def _jinja2(part: str) -> Any:
     try:
         return import_module(f"jinja2{part}")
     except ImportError as error:
@@ -51,7 +51,7 @@ def _jinja2(part: str) -> Any:  # noqa: ANN401  a module
 
 
 @cache
-def _environment() -> Any:  # noqa: ANN401  its class exists only where jinja2 is installed
+def _environment() -> Any:
     sandbox, runtime = _jinja2(".sandbox"), _jinja2(".runtime")
     loop, macro = runtime.LoopContext, runtime.Macro
 
@@ -80,7 +80,7 @@ def _environment() -> Any:  # noqa: ANN401  its class exists only where jinja2 i
         def is_safe_callable(self, obj: object) -> bool:
             return obj is self.globals["range"] or isinstance(obj, macro)
 
-        def call_binop(self, context: object, operator: str, left: Any, right: Any) -> Any:  # noqa: ANN401
+        def call_binop(self, context: object, operator: str, left: Any, right: Any) -> Any:
             _check_product(operator, left, right)
             return super().call_binop(context, operator, left, right)
 

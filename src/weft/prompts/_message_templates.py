@@ -85,18 +85,22 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
             raise MissingVariableError(
                 f"no messages were given for the placeholder {name!r}; given were {[str(n) for n in values]}"
             )
-        given = values[name]
+        messages = self._messages(values[name])
+        return messages[-self.n_messages :] if self.n_messages else messages
+
+    def _messages(self, given: Json) -> list[BaseMessage]:
+        if isinstance(given, list):
+            for message in given:
+                if not isinstance(message, BaseMessage):
+                    return convert_to_messages(given)
+            return given.copy()
         if given is None and self.optional:
             return []
-        if not isinstance(given, list):
-            if isinstance(given, tuple) or hasattr(given, "to_messages"):
-                given = given if hasattr(given, "to_messages") else list(given)
-            else:
-                raise UsageError(
-                    f"the placeholder {name!r} takes a list of messages, not {type(given).__name__}"
-                )
-        messages = convert_to_messages(given)
-        return messages[-self.n_messages :] if self.n_messages else messages
+        if isinstance(given, tuple) or hasattr(given, "to_messages"):
+            return convert_to_messages(given)
+        raise UsageError(
+            f"the placeholder {self.variable_name!r} takes a list of messages, not {type(given).__name__}"
+        )
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the variable under a title line."""

@@ -111,7 +111,7 @@ class BasePromptTemplate(
 
     def _validate_input(self, inner_input: Json) -> Mapping[str, Any]:
         """Give the variables of an input; one that is no mapping is the value of the only variable."""
-        if not isinstance(inner_input, Mapping):
+        if type(inner_input) is not dict and not isinstance(inner_input, Mapping):
             if len(self.input_variables) != 1:
                 raise PromptInputError(
                     f"{self.get_name()} takes a mapping of variables, not {type(inner_input).__name__}: "
@@ -161,17 +161,16 @@ class BasePromptTemplate(
         return self._merged(kwargs)
 
     def _merged(self, values: Mapping[str, Any]) -> Values:
-        given = {
-            name: _called(name, value) if callable(value) else value
-            for name, value in self.partial_variables.items()
-        }
-        given.update(values)
+        given = {**self.partial_variables, **values}
+        for name, value in self.partial_variables.items():
+            if callable(value) and given[name] is value:
+                given[name] = _called(name, value)
         return given
 
     # -- what it is
 
     @property
-    def OutputType(self) -> Any:  # noqa: ANN401
+    def OutputType(self) -> Any:
         """What a prompt may give: text or messages."""
         return StringPromptValue | ChatPromptValueConcrete
 

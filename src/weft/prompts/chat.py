@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar, overload
+from typing import Annotated, Any, ClassVar, Self, TypeVar, overload
 
 from pydantic import SkipValidation, model_validator
 
@@ -33,7 +33,7 @@ from weft.prompts._message_templates import (
     MessagesPlaceholder,
     SystemMessagePromptTemplate,
 )
-from weft.prompts.message import BaseMessagePromptTemplate
+from weft.prompts.message import BY_HAND, BaseMessagePromptTemplate
 from weft.prompts.string import StringPromptTemplate
 from weft.protocol.blocks import Json
 
@@ -53,6 +53,12 @@ __all__ = [
 ]
 
 MessagePromptTemplateT = TypeVar("MessagePromptTemplateT", bound=BaseStringMessagePromptTemplate)
+
+
+ONE_MESSAGE = frozenset(
+    {HumanMessagePromptTemplate, AIMessagePromptTemplate, SystemMessagePromptTemplate}
+)
+"""What chat prompts are mostly made of; a subclass may have its own way."""
 
 
 class ChatPromptTemplate(BaseChatPromptTemplate):
@@ -81,6 +87,14 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
     """Messages, and templates of messages."""
     validate_template: bool = False
     """Whether `input_variables`, where given, must be those of the messages."""
+
+    _is_ours: ClassVar[bool] = True
+    """Whether nothing was written by hand, so that the messages may be filled in straight away."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__module__.startswith("weft.prompts.") and not BY_HAND.isdisjoint(cls.__dict__):
+            cls._is_ours = False
 
     def __init__(
         self,
@@ -120,9 +134,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
     # -- filling in
 
     async def _once(self, input: Json, run: Run) -> PromptValue:
-        if type(self).format_messages is not ChatPromptTemplate.format_messages or (
-            type(self).format_prompt is not BaseChatPromptTemplate.format_prompt
-        ):
+        if not self._is_ours:
             return await super()._once(input, run)
         return chat_value(await self._filled(self._validate_input(input), run.io))
 
@@ -131,7 +143,9 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
             values = self._merged(values)
         filled: list[BaseMessage] = []
         for part in self.messages:
-            if isinstance(part, BaseMessagePromptTemplate) and part._is_ours:
+            if type(part) in ONE_MESSAGE:
+                filled.append(part._message(values))  # type: ignore[union-attr]
+            elif isinstance(part, BaseMessagePromptTemplate) and part._is_ours:
                 filled += part._fill(values)
             elif isinstance(part, BaseMessage):
                 filled.append(part)

@@ -13,7 +13,9 @@ from weft.protocol.blocks import Json
 
 __all__ = ["BaseMessagePromptTemplate"]
 
-BY_HAND = frozenset({"format", "aformat", "format_messages", "aformat_messages"})
+BY_HAND = frozenset(
+    {"format", "aformat", "format_messages", "aformat_messages", "format_prompt", "aformat_prompt"}
+)
 """What an author may write; a class that has one of its own is asked through these."""
 
 

@@ -20,6 +20,9 @@ from weft.protocol.blocks import Json
 
 __all__ = ["PromptTemplate"]
 
+MADE = ("_compiled", "_quick")
+"""What an instance keeps besides its fields: the template, compiled."""
+
 
 class PromptTemplate(StringPromptTemplate):
     """A text with variables.
@@ -76,23 +79,54 @@ class PromptTemplate(StringPromptTemplate):
 
     def format(self, **kwargs: Any) -> str:
         """Fill in the variables; names the template does not have are ignored."""
+        # `_text`, written out once more for the commonest case: plain strings, nothing partial.
+        fields = self.__dict__
+        try:
+            template, pick, parts = fields["_quick"]
+            if template is fields["template"] and not fields["partial_variables"]:
+                picked = pick(kwargs)
+                for value in picked:
+                    if type(value) is not str:
+                        return self._text(kwargs)
+                parts = parts.copy()
+                parts[1::2] = picked
+                return "".join(parts)
+        except KeyError:
+            pass
         return self._text(kwargs)
 
     def _text(self, values: Mapping[str, Any]) -> str:
-        if self.partial_variables:
-            values = self._merged(values)
-        return self._program().fill(values)
-
-    def _program(self) -> Program:
-        held: Program | None = self.__dict__.get("_compiled")
+        fields = self.__dict__
+        held: Program | None = fields.get("_compiled")
         if (
             held is None
-            or held.template is not self.template
-            or held.kind is not self.template_format
+            or held.template is not fields["template"]
+            or held.kind is not fields["template_format"]
         ):
-            held = compile_prompt(self.template, self.template_format)
-            held = held._replace(kind=self.template_format)
-            self.__dict__["_compiled"] = held  # no field: it is neither dumped nor compared
+            held = self._program()
+        if fields["partial_variables"]:
+            values = self._merged(values)
+        if held.pick is None:
+            return held.fill(values)
+        try:
+            picked = held.pick(values)
+        except KeyError:
+            return held.fill(values)  # which says what is missing
+        for value in picked:
+            if type(value) is not str:  # its class may have its own `__format__`
+                return held.fill(values)
+        parts: list[Any] = held.parts.copy()
+        parts[1::2] = picked
+        return "".join(parts)
+
+    def _program(self) -> Program:
+        """Compile the template, checked, and keep it while the template stays the same."""
+        held = compile_prompt(self.template, self.template_format)
+        held = held._replace(template=self.template, kind=self.template_format)
+        # No fields: they are neither dumped nor compared.
+        self.__dict__["_compiled"] = held
+        if held.pick is not None:
+            self.__dict__["_quick"] = (held.template, held.pick, held.parts)
         return held
 
     async def _once(self, input: Json, run: Run) -> PromptValue:
@@ -100,10 +134,23 @@ class PromptTemplate(StringPromptTemplate):
             return await super()._once(input, run)
         return string_value(self._text(self._validate_input(input)))
 
+    def __setattr__(self, name: str, value: Json) -> None:
+        """Set a field; what was compiled is compiled again."""
+        for made in MADE:
+            self.__dict__.pop(made, None)
+        super().__setattr__(name, value)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy the prompt; what was compiled is compiled again."""
+        twin = super().model_copy(update=update, deep=deep)
+        for made in MADE:
+            twin.__dict__.pop(made, None)
+        return twin
+
     def __getstate__(self) -> dict[Any, Any]:
         """Leave out what can be compiled again."""
         state = super().__getstate__()
-        fields = {name: v for name, v in state["__dict__"].items() if name != "_compiled"}
+        fields = {name: v for name, v in state["__dict__"].items() if name not in MADE}
         return {**state, "__dict__": fields}
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
