@@ -52,7 +52,7 @@ def test_a_choice_among_some_tools_keeps_their_names():
     assert read_tool_choice(choice.as_option()) == choice
 
 
-@pytest.mark.parametrize("given", ["", 7, {"type": "what"}, {}, []])
+@pytest.mark.parametrize("given", ["", 7, {"mode": "what"}, {}, []])
 def test_a_choice_that_nobody_knows_says_what_to_write(given):
     with pytest.raises(UsageError, match="tool_choice="):
         read_tool_choice(given)
