@@ -5,45 +5,26 @@ import copy
 import pickle
 import threading
 import time
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from weft.callbacks import (
-    AsyncCallbackManagerForToolRun,
-    BaseCallbackHandler,
-    CallbackManagerForToolRun,
-)
+from tests.tools.helpers import Recorder, add, calling
 from weft.exceptions import BlockingCallError, UsageError
 from weft.messages import ToolMessage
-from weft.runnables import RunnableConfig, RunnableLambda
+from weft.runnables import RunnableLambda
 from weft.tools import (
     BaseTool,
     BaseToolkit,
-    InjectedToolArg,
-    InjectedToolCallId,
     SchemaAnnotationError,
     StructuredTool,
     ToolException,
     ToolTimeoutError,
     describe_validation_error,
-    inject,
     tool,
     tools_by_name,
 )
-from weft.tools.base import _DirectlyInjectedToolArg
-from weft.utils.function_calling import convert_to_openai_tool
-
-
-def calling(name: str, args: Any = None, id: str | None = "call_1") -> dict[str, Any]:
-    return {"type": "tool_call", "name": name, "args": {} if args is None else args, "id": id}
-
-
-@tool
-def add(a: int, b: int = 2) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 class Words(BaseTool):
@@ -61,27 +42,6 @@ class Slowly(BaseTool):
     async def _arun(self, word: str) -> str:
         await asyncio.sleep(0)
         return f"slowly {word}"
-
-
-class Recorder(BaseCallbackHandler):
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, Any, dict[str, Any]]] = []
-
-    def on_tool_start(self, serialized: Any, input_str: str, **kwargs: Any) -> None:
-        self.seen.append(("start", (serialized, input_str), kwargs))
-
-    def on_tool_end(self, output: Any, **kwargs: Any) -> None:
-        self.seen.append(("end", output, kwargs))
-
-    def on_tool_error(self, error: BaseException, **kwargs: Any) -> None:
-        self.seen.append(("error", error, kwargs))
-
-    def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
-        self.seen.append(("chain", inputs, kwargs))
-
-    @property
-    def events(self) -> list[str]:
-        return [event for event, _, _ in self.seen]
 
 
 # -- running
@@ -436,180 +396,6 @@ def test_what_is_no_pair_says_what_is_expected(call, output):
 
     with pytest.raises(UsageError, match=r"pair has response_format=.*must return a pair"):
         call.invoke(pair, {})
-
-
-# -- what the program fills in
-
-
-class Runtime(_DirectlyInjectedToolArg):
-    def __init__(self, user: str) -> None:
-        self.user = user
-
-
-@tool
-def private(
-    question: str,
-    token: Annotated[str, InjectedToolArg],
-    call_id: Annotated[str, InjectedToolCallId],
-    runtime: Runtime,
-) -> str:
-    """Answer."""
-    return f"{question} {token} {call_id} {runtime.user}"
-
-
-def test_injected_arguments_are_hidden_from_the_model_and_from_traces(call):
-    recorder = Recorder()
-    given = {"question": "q", "token": "t", "runtime": Runtime("u")}
-
-    message = call.invoke(private, calling("private", given), {"callbacks": [recorder]})
-
-    assert message.content == "q t call_1 u"
-    assert list(private.args) == ["question"]
-    assert list(convert_to_openai_tool(private)["function"]["parameters"]["properties"]) == [
-        "question"
-    ]
-    assert recorder.seen[0][2]["inputs"] == {"question": "q"}
-    assert recorder.seen[0][1][1] == "{'question': 'q'}"
-    assert private.injected_args == {"token", "call_id", "runtime"}
-
-
-def test_the_id_of_a_call_needs_a_call(call):
-    with pytest.raises(UsageError, match="private wants the id of its call"):
-        call.invoke(private, {"question": "q"})
-
-
-def test_what_a_model_says_for_injected_arguments_is_thrown_away():
-    forged = calling("private", {"question": "q", "token": "forged", "call_id": "forged"})
-
-    filled = inject(
-        private, forged, {"token": "real", "runtime": Runtime("u"), "question": "other"}
-    )
-
-    assert private.invoke(filled).content == "q real call_1 u"
-    assert forged["args"]["token"] == "forged"
-
-
-def test_injected_arguments_work_beside_a_schema_that_does_not_have_them(call):
-    schema = {
-        "type": "object",
-        "properties": {"q": {"type": "string"}},
-        "additionalProperties": False,
-    }
-
-    def find(q: str, user: Annotated[str, InjectedToolArg]) -> str:
-        """Find."""
-        return q + user
-
-    class Query(BaseModel, extra="forbid"):
-        q: str
-
-    for args_schema in (schema, Query):
-        found = tool(args_schema=args_schema)(find)
-        assert call.invoke(found, {"q": "a", "user": "b"}) == "ab"
-        assert list(found.args) == ["q"]
-
-
-def test_config_run_manager_and_callbacks_are_filled_in(call):
-    @tool
-    def see(a: int, config: RunnableConfig, run_manager: Any = None, callbacks: Any = None) -> Any:
-        """See."""
-        return config["configurable"], type(run_manager), type(callbacks).__name__
-
-    assert list(see.args) == ["a"]
-    configurable, manager, callbacks = call.invoke(see, {"a": 1}, {"configurable": {"user": 7}})
-    assert configurable == {"user": 7}
-    # A blocking function gets what it can use without awaiting, in both colours.
-    assert (manager, callbacks) == (CallbackManagerForToolRun, "CallbackManager")
-
-
-def test_an_async_function_gets_async_managers():
-    class See(BaseTool):
-        name: str = "see"
-        description: str = "d"
-
-        async def _arun(
-            self, a: int, run_manager: AsyncCallbackManagerForToolRun | None = None
-        ) -> Any:
-            return type(run_manager)
-
-    assert asyncio.run(See().ainvoke({"a": 1})) is AsyncCallbackManagerForToolRun
-
-
-# -- traces
-
-
-def test_a_call_is_told_as_langchain_tells_it(call):
-    recorder = Recorder()
-
-    call.invoke(
-        add,
-        calling("add", {"a": 1}),
-        {"callbacks": [recorder], "tags": ["t"], "metadata": {"m": 1}},
-    )
-
-    (_, started, start), (_, output, end) = recorder.seen
-    assert started == ({"name": "add", "description": "Add two numbers."}, "{'a': 1}")
-    assert {
-        key: start[key] for key in ("inputs", "tool_call_id", "color", "name", "tags", "metadata")
-    } == {
-        "inputs": {"a": 1},
-        "tool_call_id": "call_1",
-        "color": "green",
-        "name": None,
-        "tags": ["t"],
-        "metadata": {"m": 1},
-    }
-    assert output == ToolMessage("3", name="add", tool_call_id="call_1")
-    assert (end["name"], end["run_id"]) == ("add", start["run_id"])
-
-
-def test_a_tools_own_callbacks_tags_and_metadata_are_for_its_runs(call):
-    recorder = Recorder()
-    inner = RunnableLambda(lambda x: x)
-
-    @tool(callbacks=[recorder], tags=["own"], metadata={"own": 1})
-    def nest(a: int) -> int:
-        """Nest."""
-        return inner.invoke(a)
-
-    call.invoke(nest, "1", {"run_name": "named"})
-
-    assert recorder.events == ["start", "end"]
-    assert recorder.seen[0][2]["tags"] == ["own"]
-    assert recorder.seen[0][2]["metadata"]["own"] == 1
-    assert recorder.seen[0][2]["name"] == "named"
-    assert recorder.seen[0][2]["inputs"] is None
-
-
-def test_runnables_called_inside_are_children_of_the_tool(call):
-    recorder = Recorder()
-    inner = RunnableLambda(lambda x: x)
-
-    @tool
-    def nest(a: int) -> int:
-        """Nest."""
-        return inner.invoke(a)
-
-    call.invoke(nest, {"a": 1}, {"callbacks": [recorder]})
-
-    assert recorder.events == ["start", "chain", "end"]
-    assert recorder.seen[1][2]["parent_run_id"] == recorder.seen[0][2]["run_id"]
-
-
-def test_invalid_arguments_are_told_as_an_error(call):
-    recorder = Recorder()
-
-    with pytest.raises(ValidationError):
-        call.invoke(add, calling("add", {"a": "x"}), {"callbacks": [recorder]})
-
-    assert recorder.events == ["start", "error"]
-    assert recorder.seen[1][2]["tool_call_id"] == "call_1"
-
-
-def test_verbose_prints_the_run(call, capsys):
-    call.run(add, "run", {"a": 1}, verbose=True)
-
-    assert "3" in capsys.readouterr().out
 
 
 # -- a tool as a value

@@ -36,8 +36,8 @@ def describe_validation_error(error: ValidationError) -> str:
         return 2 * number
 
     double.handle_validation_error = describe_validation_error
-    print(double.invoke({"number": "two"}))
-    #> The arguments do not fit. number: Input should be a valid integer, unable to parse string as an integer
+    print(double.invoke({}))
+    #> The arguments do not fit. number: Field required
     ```
     """
     problems = error.errors(include_url=False)

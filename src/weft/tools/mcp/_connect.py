@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,8 +14,6 @@ from weft.tools.mcp._package import part
 
 READ_SECONDS = 300.0
 """How long a server may say nothing on an open HTTP stream."""
-
-Server = "str | Sequence[str] | Mapping[str, Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,8 @@ class Address:
     def name(self) -> str:
         """What errors call the server; no secret is in it."""
         if self.command:
-            return self.command[-1] if len(self.command) > 1 else self.command[0]
+            words = [word for word in self.command[1:] if word[0] != "-" and word.isprintable()]
+            return PurePath(words[0] if words else self.command[0]).name
         parts = urlsplit(self.url)
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
