@@ -113,9 +113,9 @@ def test_each_reasoning_summary_is_its_own_block_and_the_encrypted_content_comes
     assert (first["type"], first["reasoning"]) == ("reasoning", "**Weighing** the options.")
     assert (second["reasoning"], second["extras"]) == (
         "Now the answer.",
-        {"encrypted_content": "gAAAAABoIPOD+secret=="},
+        {"item_id": first["id"], "encrypted_content": "gAAAAABoIPOD+secret=="},
     )
-    assert first["id"] == second["id"] == "rs_6820f383d7c08191846711c5df8233bc"
+    assert first["id"] == "rs_6820f383d7c08191846711c5df8233bc"
     assert text["text"] == "Forty-two."
 
 

@@ -135,14 +135,15 @@ class ItemEncoder:
 
     def _reasoning(self, block: Block) -> Body | None:
         extras = dict(block.get("extras") or {})
-        if not block.get("id"):
+        id = block.get("id") or extras.pop("item_id", None)
+        if not id:
             add_note(
                 self._notes, "reasoning without the id of its item is not sent back to Responses"
             )
             return None
         is_content = extras.pop("part", None) == "content"
         extras.pop("status", None)
-        item: Body = {"type": "reasoning", "id": block["id"], "summary": [], **extras}
+        item: Body = {"type": "reasoning", "id": id, "summary": [], **extras}
         if block.get("reasoning") is not None:
             part = {
                 "type": "reasoning_text" if is_content else "summary_text",
@@ -207,7 +208,7 @@ class ItemEncoder:
 
 
 def _message(block: Block, part: Body) -> Body:
-    id = block.get("id")
+    id = block.get("id") or (block.get("extras") or {}).get("item_id")
     if not id or not str(id).startswith("msg"):
         text = part.get("text") or part.get("refusal") or ""
         return {"role": "assistant", "content": text}

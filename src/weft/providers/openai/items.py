@@ -78,11 +78,11 @@ class MessageItem(Item):
             return self.writer.text(text, key)
         if not text:
             return []
+        phase = self.native.get("phase")
+        extras: Native = {"phase": phase} if phase and place == 0 else {}
+        id, extras = _identity(self.id, extras, is_first=not self._said)
         self._said.add(place)
-        fields: Native = {}
-        if place == 0 and self.native.get("phase"):
-            fields["extras"] = {"phase": self.native["phase"]}
-        return self.writer.text(text, key, self.id, **fields)
+        return self.writer.text(text, key, id, **({"extras": extras} if extras else {}))
 
     def _annotate(self, place: int, notes: list[Json]) -> list[Event]:
         if not notes or place not in self._said:
@@ -97,9 +97,11 @@ class MessageItem(Item):
         if not text:
             return []
         self.has_refused = True
+        block: Native = {"type": "non_standard", "value": {"type": "refusal", "refusal": text}}
+        if place not in self._said:
+            id, extras = _identity(self.id, {}, is_first=not self._said)
+            block |= {"id": id, **({"extras": extras} if extras else {})}
         self._said.add(place)
-        value = {"type": "refusal", "refusal": text}
-        block = {"type": "non_standard", "id": self.id, "value": value}
         return self.writer.block(block, (self.key, place))
 
     def _part_done(self, place: int, part: Native) -> list[Event]:
@@ -162,9 +164,10 @@ class ReasoningItem(Item):
         if part in self._said:
             return self.writer.reasoning(text, key)
         events = self._close_last()
+        extras: Native = {"part": "content"} if kind == "content" else {}
+        id, extras = _identity(self.id, extras, is_first=not self._said)
         self._said.append(part)
-        extras = {"part": "content"} if kind == "content" else None
-        return events + self.writer.reasoning(text, key, self.id, extras)
+        return events + self.writer.reasoning(text, key, id, extras or None)
 
     def _close_last(self) -> list[Event]:
         return (
@@ -356,6 +359,13 @@ READERS: dict[str, type[Item]] = {
 def item_reader(native: Native) -> type[Item]:
     """Choose the class that reads an item."""
     return READERS.get(str(native.get("type")), Item)
+
+
+def _identity(id: str | None, extras: Native, *, is_first: bool) -> tuple[str | None, Native]:
+    """Give the first block of an item its id; further ones are blocks of their own, and say whose in `extras`."""
+    if is_first or id is None:
+        return id, extras
+    return None, {**extras, "item_id": id}
 
 
 def _escaped(text: str) -> str:
