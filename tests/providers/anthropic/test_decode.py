@@ -29,6 +29,8 @@ from weft.exceptions import (
     StreamTruncatedError,
     WeftError,
 )
+from weft.messages import AIMessage
+from weft.protocol.fold import MessageBuilder
 from weft.protocol.grammar import assert_valid_event_stream, check
 from weft.providers.anthropic.decode import decode_usage
 
@@ -335,3 +337,16 @@ def test_bytes_may_be_cut_anywhere(name, cuts):
     events += decoding.end(marked=False)
 
     assert message_of(events) == message_of(decode_stream(raw))
+
+
+@pytest.mark.parametrize("name", ["tool-use", "thinking", "web-search", "citations-documents"])
+def test_E2_whatever_arrived_of_a_cut_stream_is_the_beginning_of_the_message(name):
+    payload, whole = payloads(stream_of(name)), message_of(decode_stream(stream_of(name)))
+    for count in range(1, len(payload)):
+        decoding, builder = decoder(), MessageBuilder()
+        for kind, data in payload[:count]:
+            for event in decoding.feed(data, kind):
+                builder.feed(event)
+        partial = AIMessage.from_fold(builder.result(partial=True), "v1")
+        assert str(whole.text).startswith(str(partial.text))
+        assert [call for call in partial.tool_calls if call not in whole.tool_calls] == []

@@ -17,7 +17,7 @@ from weft.messages import (
     SystemMessage,
     ToolMessage,
 )
-from weft.providers.anthropic import ChatAnthropic
+from weft.providers.anthropic import ChatAnthropic, convert_to_anthropic_tool
 
 MODEL = ChatAnthropic(model="claude-sonnet-4-5", api_key="key", max_tokens=1000)
 NEW = ChatAnthropic(model="claude-opus-5", api_key="key", max_tokens=1000)
@@ -482,3 +482,31 @@ def test_the_key_is_read_from_the_environment_when_it_is_needed(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
     assert "x-api-key" in model.explain("Hi").headers
     assert "key" not in repr(ChatAnthropic(api_key="the-key")).replace("api_key", "")
+
+
+def test_one_tool_can_be_described_by_itself():
+    assert convert_to_anthropic_tool(search) == {
+        "name": "search",
+        "description": "Search the web.",
+        "input_schema": {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+    }
+
+
+def test_the_last_container_can_be_used_again():
+    ran = AIMessage("Done", response_metadata={"container": {"id": "container_1"}, "model_provider": "anthropic"})
+    history = ["Go", ran, "On"]
+
+    assert body_of(history, ChatAnthropic(api_key="key", reuse_last_container=True))["container"] == "container_1"
+    assert "container" not in body_of(history)
+
+
+def test_langchains_native_content_is_taken():
+    call = {"id": "toolu_1", "name": "search", "args": {"query": "x"}, "type": "tool_call"}
+    used = {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {"query": "x"}}
+    thought = {"type": "thinking", "thinking": "hm", "signature": "Eq"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
+    answer = AIMessage([thought, {"type": "text", "text": "Looking."}, used], tool_calls=[call])
+    body = body_of(["Find x", answer, HumanMessage([result])])
+
+    assert body["messages"][1]["content"] == [thought, {"type": "text", "text": "Looking."}, used]
+    assert body["messages"][2]["content"] == [result]

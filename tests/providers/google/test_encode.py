@@ -15,7 +15,12 @@ from weft.messages import (
     SystemMessage,
     ToolMessage,
 )
-from weft.providers.google import ChatGoogle, ChatGoogleGenerativeAI
+from weft.providers.google import (
+    ChatGoogle,
+    ChatGoogleGenerativeAI,
+    HarmBlockThreshold,
+    HarmCategory,
+)
 
 MODEL = ChatGoogle(model="gemini-2.5-flash", api_key="key")
 THREE = ChatGoogle(model="gemini-3-flash-preview", api_key="key")
@@ -223,7 +228,8 @@ def test_a_schema_asks_for_json():
 def test_langchains_names_are_accepted_and_options_overrule_fields():
     model = ChatGoogleGenerativeAI(
         model_name="gemini-2.5-pro", google_api_key="key", max_output_tokens=7, temperature=0.1, stop=["x"],
-        safety_settings={"HARM_CATEGORY_HARASSMENT": "BLOCK_NONE"}, cached_content="cachedContents/1",
+        safety_settings={HarmCategory.HARM_CATEGORY_HARASSMENT: HarmBlockThreshold.BLOCK_NONE},
+        cached_content="cachedContents/1",
     )  # fmt: skip
     body = body_of("Hi", model, temperature=0.9, top_k=4, seed=1, logprobs=True, top_logprobs=2)
 

@@ -98,6 +98,8 @@ class ChatAnthropic(HttpChatModel):
     mcp_servers: list[dict[str, Any]] | None = None
     context_management: dict[str, Any] | None = None
     container: str | dict[str, Any] | None = None
+    reuse_last_container: bool = False
+    """Run code where the last answer ran its code."""
     service_tier: str | None = None
     inference_geo: str | None = None
     speed: str | None = None
@@ -174,12 +176,19 @@ class ChatAnthropic(HttpChatModel):
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         body = encode_message(
             request,
-            settings={**self._parameters(), "prompt_cache": self.prompt_cache},
+            settings={**self._container(request), **self._parameters(), "prompt_cache": self.prompt_cache},
             providers=frozenset({self._provider, PROVIDER}),
             policy=self.foreign_blocks,
             profile=self._known(request.options.get("model") or self.model),
         )
         return "v1/messages", body
+
+    def _container(self, request: ChatRequest) -> dict[str, Json]:
+        if not self.reuse_last_container:
+            return {}
+        used = (message.response_metadata.get("container") for message in reversed(request.messages))
+        last = next((one for one in used if isinstance(one, dict) and one.get("id")), None)
+        return {"container": last["id"]} if last else {}
 
     def _decoder(self, request: ChatRequest) -> WireDecoder:
         model = request.options.get("model") or self.model

@@ -31,7 +31,14 @@ from weft.utils.function_calling import (
     is_server_tool,
 )
 
-__all__ = ["betas_of", "encode_message", "encode_tool_choice", "encode_tools", "merge_settings"]
+__all__ = [
+    "betas_of",
+    "convert_to_anthropic_tool",
+    "encode_message",
+    "encode_tool_choice",
+    "encode_tools",
+    "merge_settings",
+]
 
 Json = Any
 Body = dict[str, Json]
@@ -201,6 +208,11 @@ def encode_tools(tools: list[Json], strict: bool | None, notes: list[str]) -> li
         function = described["function"]
         encoded.append(_tool(function, function.get("parameters") or {}, {**described, **_extras(tool)}, strict))
     return encoded
+
+
+def convert_to_anthropic_tool(tool: Json, *, strict: bool | None = None) -> Body:
+    """Describe one tool as Anthropic takes it: name, description, input_schema."""
+    return encode_tools([tool], strict, [])[0]
 
 
 def _tool(named: Mapping[str, Json], schema: Body, given: Json, strict: bool | None) -> Body:  # noqa: FBT001
