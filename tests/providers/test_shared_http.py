@@ -589,3 +589,10 @@ def test_what_was_recorded_is_answered_without_a_server(
     assert [str(c.text) for c in first] == [str(c.text) for c in again]
     assert fault_server.hits(CHAT) == 1
     assert "sk-canary" not in path.read_text()
+
+
+def test_explain_asks_nobody_for_the_key(fault_server: FaultServer) -> None:
+    def key() -> str:
+        raise AssertionError("asked for the key")
+
+    assert model(fault_server, api_key=key).explain("Hi").headers["authorization"] == "***"

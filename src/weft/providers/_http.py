@@ -13,10 +13,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import SecretStr
-
 from weft._drive import drive
-from weft._io import BLOCKING, IO
+from weft._io import IO
 from weft._run import Run
 from weft.exceptions import (
     ModelAuthenticationError,
@@ -45,6 +43,9 @@ from weft.transports import (
 )
 
 __all__ = ["ErrorTable", "Explained", "Failure", "HttpChatModel", "WireDecoder", "retry_after"]
+
+
+MASK = "***"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +149,19 @@ class HttpChatModel(Endpoint, BaseChatModel):
         return more
 
     async def _http_request(self, request: ChatRequest, io: IO) -> Request:
+        return self._composed(request, await resolve_key(self._key(), io))
+
+    def _composed(self, request: ChatRequest, key: str | None) -> Request:
+        """Put the request together; pure."""
         request.others.clear()  # an attempt before this one may have heard some
         path, body = self._encode(request)
         headers = {
+            **(self._auth_headers(key) if key else {}),
             "content-type": "application/json",
             "accept": "text/event-stream" if request.stream else "application/json",
             **self._extra_headers(request),
             **{name.lower(): value for name, value in self.default_headers.items()},
         }
-        key = await resolve_key(self._key(), io)
-        if key:
-            headers = {**self._auth_headers(key), **headers}
         return Request(
             url=self._url(path),
             headers=headers,
@@ -179,22 +182,24 @@ class HttpChatModel(Endpoint, BaseChatModel):
         quiet = self.model_copy(update={"callbacks": None, "verbose": False})
         turn = Turn(quiet, input, Run.blocking(None, kwargs), stream=stream)
         prepared = drive(turn._open())
-        shown = self
-        try:
-            self._key()
-        except ModelAuthenticationError:  # without a key there is still something to see
-            shown = self.model_copy(update={"api_key": SecretStr("missing")})
-        sent = drive(shown._http_request(prepared, BLOCKING))
+        sent = self._composed(prepared, MASK if self._has_key() else None)
         secret = {name.lower() for name in self._auth_headers("")} | {
             name.lower() for name in self.default_headers
         }
         headers = {
-            name: "***" if name.lower() in secret else value for name, value in sent.headers.items()
+            name: MASK if name.lower() in secret else value for name, value in sent.headers.items()
         }
         tokens = self.get_num_tokens_from_messages(prepared.messages, tools=prepared.tools or None)
         return Explained(
             sent.method, sent.url, headers, json.loads(sent.body), tokens, list(prepared.notes)
         )
+
+    def _has_key(self) -> bool:
+        """Say whether a key would be sent; nobody is asked for it, and one that is missing counts."""
+        try:
+            return self._key() is not None
+        except ModelAuthenticationError:
+            return True
 
     @property
     def _provider(self) -> str:
