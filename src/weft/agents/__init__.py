@@ -61,7 +61,7 @@ ELSEWHERE = {
 """Names of a higher layer -> the module that has them."""
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
+def __getattr__(name: str) -> Any:
     if name not in ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"weft.agents.{ELSEWHERE[name]}"), name)

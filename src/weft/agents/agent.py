@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, create_model
 
 from weft._config import RunnableConfig
-from weft._drive import drive, drive_each
+from weft._drive import drive
 from weft._io import IO
 from weft._run import Run
 from weft.agents.checkpoint.base import BaseCheckpointSaver
@@ -136,7 +136,8 @@ class Agent(Runnable[Any, Values]):
         if kwargs.get("version") == "v3":
             kwargs.pop("version")
             return self.run_events(input, config, **kwargs)
-        return super().stream_events(input, config, **kwargs)
+        events: Iterator[Any] = super().stream_events(input, config, **kwargs)
+        return events
 
     def astream_events(
         self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
@@ -145,7 +146,8 @@ class Agent(Runnable[Any, Values]):
         if kwargs.get("version") == "v3":
             kwargs.pop("version")
             return self.arun_events(input, config, **kwargs)
-        return super().astream_events(input, config, **kwargs)
+        events: AsyncIterator[Any] = super().astream_events(input, config, **kwargs)
+        return events
 
     # -- threads
 
@@ -184,7 +186,9 @@ class Agent(Runnable[Any, Values]):
 
     def _place(self, run: Run) -> tuple[BaseCheckpointSaver, str]:
         if self.setup.checkpointer is None:
-            raise UsageError(f"{self.setup.name} has no checkpointer: create_agent(..., checkpointer=…)")
+            raise UsageError(
+                f"{self.setup.name} has no checkpointer: create_agent(..., checkpointer=…)"
+            )
         return self.setup.checkpointer, thread_of(run.configurable, self.setup.name)
 
     async def _state(self, run: Run) -> StateSnapshot:
@@ -199,7 +203,7 @@ class Agent(Runnable[Any, Values]):
             names["checkpoint_id"] = thread.head
         return StateSnapshot(
             values=self.setup.schema.shown(thread.values),
-            next=() if thread.next in (None, END) else (cast("str", thread.next),),
+            next=() if thread.next in (None, END) else (thread.next,),
             config={"configurable": names},
             created_at=thread.at,
             interrupts=tuple(thread.interrupts),
@@ -229,7 +233,12 @@ class Agent(Runnable[Any, Values]):
         if node is not None:
             following = self.setup.next_step(node, self.setup.schema.update(thread.values, update))
         record = Record(
-            "node", parent=thread.head, step=thread.step + 1, node=node, next=following, values=update
+            "node",
+            parent=thread.head,
+            step=thread.step + 1,
+            node=node,
+            next=following,
+            values=update,
         )
         arguments = (thread_id, "", [self.setup.codec.entry(record)])
         await run.io.call(saver.append, *arguments, after=thread.last)
@@ -277,4 +286,6 @@ def _relative(said: Said, loop: Loop) -> Said:
 
 
 async def _read(saver: BaseCheckpointSaver, thread_id: str, io: IO) -> list[Any]:
-    return saver.read(thread_id, "") if saver.is_instant else await io.call(saver.read, thread_id, "")
+    return (
+        saver.read(thread_id, "") if saver.is_instant else await io.call(saver.read, thread_id, "")
+    )

@@ -21,7 +21,7 @@ async def beside(io: IO, body: Callable[[Emit], Awaitable[object]]) -> AsyncGene
     async def work() -> AsyncGenerator[Said, None]:
         try:
             await body(channel.put)
-        except Exception as error:  # noqa: BLE001  raised below, after what was said before it
+        except Exception as error:  # noqa: BLE001
             failures.append(error)
         finally:
             channel.put(DONE)

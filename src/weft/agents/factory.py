@@ -28,11 +28,11 @@ def create_agent(
     *,
     system_prompt: str | SystemMessage | None = None,
     middleware: Sequence[AgentMiddleware] = (),
-    response_format: Any = None,  # noqa: ANN401  a schema of any kind, or a strategy
+    response_format: Any = None,
     state_schema: type | None = None,
-    context_schema: type | None = None,  # noqa: ARG001  for type checkers; any context is passed on
+    context_schema: type | None = None,
     checkpointer: BaseCheckpointSaver | None = None,
-    store: Any = None,  # noqa: ANN401  handed to tools and middleware as it is
+    store: Any = None,
     limits: Limits | None = None,
     name: str | None = None,
 ) -> Agent:
@@ -55,7 +55,9 @@ def create_agent(
     setup = Setup(
         _model(model),
         [_tool(one) for one in tools or ()],
-        system_message=SystemMessage(system_prompt) if isinstance(system_prompt, str) else system_prompt,
+        system_message=SystemMessage(system_prompt)
+        if isinstance(system_prompt, str)
+        else system_prompt,
         response_format=response_format,
         middleware=[_middleware(one) for one in middleware],
         state_schema=state_schema,
@@ -66,12 +68,13 @@ def create_agent(
     )
     if setup.bindable and not hasattr(setup.model, "bind_tools"):
         raise UsageError(
-            f"{type(setup.model).__name__} takes no tools: give create_agent the chat model itself, not a chain around it"
+            f"{type(setup.model).__name__} takes no tools: give create_agent the chat model itself, "
+            "not a chain around it"
         )
     return Agent(setup)
 
 
-def _model(model: str | Runnable[Any, Any]) -> Any:  # noqa: ANN401
+def _model(model: str | Runnable[Any, Any]) -> Any:
     if isinstance(model, str):
         # By name: the providers are above this package and are found when they are asked for.
         return import_module("weft.chat_models").init_chat_model(model)
@@ -82,10 +85,10 @@ def _model(model: str | Runnable[Any, Any]) -> Any:  # noqa: ANN401
     return model
 
 
-def _tool(given: Tool) -> Any:  # noqa: ANN401
+def _tool(given: Tool) -> Any:
     if isinstance(given, BaseTool | Mapping):
         return given
-    if callable(given) and not isinstance(given, type):
+    if not isinstance(given, type) and callable(given):
         return as_tool(given)
     raise UsageError(f"a tool is a function, a BaseTool or a provider's dict, not {given!r:.100}")
 

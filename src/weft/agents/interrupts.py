@@ -42,7 +42,7 @@ class Command(ToolOutputMixin, Generic[Goto]):
     goto: str | None = None
 
 
-class AgentInterrupt(BaseException):  # noqa: N818  it is no error
+class AgentInterrupt(BaseException):
     """Carries interrupts out of a tool or a hook; no `Exception`, so that `except Exception` does not lose it."""
 
     def __init__(self, interrupts: list[Interrupt]) -> None:

@@ -76,7 +76,9 @@ class Loop(Opened, ModelStep, ToolStep):
             self.drop_eager()
             self._carry(error)
             if isinstance(error, Exception):
-                for said in self._tell("lifecycle", None, {**self._lifecycle("failed"), "error": str(error)}):
+                for said in self._tell(
+                    "lifecycle", None, {**self._lifecycle("failed"), "error": str(error)}
+                ):
                     yield said
             raise
         for said in self._last_words():
@@ -142,14 +144,21 @@ class Loop(Opened, ModelStep, ToolStep):
         thread, schema = self.thread, self.setup.schema
         update = self.update or {}
         jump = self.jump or update.get("jump_to")
-        update = schema.prepared({key: one for key, one in update.items() if key != "jump_to"}, node)
+        update = schema.prepared(
+            {key: one for key, one in update.items() if key != "jump_to"}, node
+        )
         values = schema.update(thread.values, update) if update else thread.values
         following = self._target(jump, node) if jump else self.setup.next_step(node, values)
         is_small = not update and node in self.setup.hooks and following != END
         record = None
         if self.saver is not None and not is_small:
             record = Record(
-                "node", parent=thread.head, step=thread.step + 1, node=node, next=following, values=update
+                "node",
+                parent=thread.head,
+                step=thread.step + 1,
+                node=node,
+                next=following,
+                values=update,
             )
             await self.append(record)
             thread.head = record.id
@@ -166,7 +175,9 @@ class Loop(Opened, ModelStep, ToolStep):
     async def _stop(self, interrupts: list[Interrupt]) -> None:
         self.thread.interrupts = interrupts
         if self.saver is not None:
-            record = Record("interrupt", parent=self.thread.head, step=self.thread.step, interrupts=interrupts)
+            record = Record(
+                "interrupt", parent=self.thread.head, step=self.thread.step, interrupts=interrupts
+            )
             await self.append(record)
             self.thread.head = record.id
 
@@ -179,7 +190,7 @@ class Loop(Opened, ModelStep, ToolStep):
 
     # -- saying
 
-    def _tell(self, method: Any, node: str | None, data: Json) -> list[Said]:  # noqa: ANN401
+    def _tell(self, method: Any, node: str | None, data: Json) -> list[Said]:
         return [Said(method, self.namespace, node, data)] if method in self.wants else []
 
     def _after_step(self, node: str, update: Values, record: Record | None) -> list[Said]:
@@ -202,7 +213,9 @@ class Loop(Opened, ModelStep, ToolStep):
             return []
         said: list[Said] = []
         for one in self.thread.interrupts:
-            said += self._tell("input.requested", None, {"interrupt_id": one.id, "payload": one.value})
+            said += self._tell(
+                "input.requested", None, {"interrupt_id": one.id, "payload": one.value}
+            )
         ending = "interrupted" if self.thread.interrupts else "completed"
         return [*said, *self._tell("lifecycle", None, self._lifecycle(ending))]
 
@@ -262,7 +275,9 @@ class Loop(Opened, ModelStep, ToolStep):
 
     def asking(self, node: str, call_id: str | None = None) -> Asking:
         """Say to `interrupt()` in a step where it is."""
-        place = f"{self.thread_id}/{'|'.join(self.namespace)}/{self.thread.step}/{node}/{call_id or ''}"
+        place = (
+            f"{self.thread_id}/{'|'.join(self.namespace)}/{self.thread.step}/{node}/{call_id or ''}"
+        )
         return Asking(place, self.thread.answers, self.saver is not None)
 
 

@@ -19,6 +19,7 @@ from weft.agents.nesting import inside
 from weft.agents.requests import ModelRequest, ModelResponse, response_of
 from weft.agents.said import Emit, Said
 from weft.agents.setup import MODEL, Setup
+from weft.agents.state import fresh_id
 from weft.agents.structured_output import MOST_ERRORS, Answered, ProviderReader, ToolReader
 from weft.agents.tool_calls import with_ids
 from weft.exceptions import UsageError
@@ -86,12 +87,14 @@ class ModelStep:
                     yield Said("messages", self.namespace, MODEL, event)
                 for held in self.take_held():  # an eager tool began
                     yield held
-        self._conclude(_read(heard[0], reader, self._failures))
+        self._conclude(_read(heard[0], reader, self))
 
     async def _ask_wrapped(self, request: ModelRequest, run: Run) -> None:
-        handler: Handler = lambda asked: self._ask(asked, run)  # noqa: E731
+        async def handler(asked: Json) -> Json:
+            return await self._ask(asked, run)
+
         for name, wrap in reversed(self.setup.model_wraps):
-            handler = _wrapped(name, wrap, handler, run)
+            handler = _wrapped(name, wrap, handler, run)  # type: ignore[assignment]
         if not self.setup.model_wraps:
             with self.bounds.active():
                 self._conclude(await handler(request))
@@ -105,13 +108,13 @@ class ModelStep:
         wants_events = "messages" in self.wants
         if not wants_events and not self.setup.eager:
             message = await bound._step(_prompt(request), run.child())
-            return _read(message, reader, self._failures)
+            return _read(message, reader, self)
         heard: list[AIMessage] = []
         async with aclosing(self._spoken(bound, request, run, heard)) as events:
             async for event in events:
                 if wants_events:
                     self.say(Said("messages", self.namespace, MODEL, event))
-        return _read(heard[0], reader, self._failures)
+        return _read(heard[0], reader, self)
 
     async def _spoken(
         self, bound: Runnable[Any, Any], request: ModelRequest, run: Run, heard: list[AIMessage]
@@ -132,7 +135,8 @@ class ModelStep:
     def _conclude(self, response: ModelResponse) -> None:
         known = {one.id for one in self.thread.values["messages"]}
         messages = [
-            _fresh(with_ids(one), known) if isinstance(one, AIMessage) else one for one in response.result
+            _fresh(with_ids(one), known) if isinstance(one, AIMessage) else one
+            for one in response.result
         ]
         update: dict[str, Any] = {"messages": messages}
         if response.structured_response is not None:
@@ -140,7 +144,7 @@ class ModelStep:
         self.update = update
 
     @property
-    def _failures(self) -> int:
+    def failures(self) -> int:
         """How many of the last answers in a row did not fit the response format."""
         count = 0
         for message in reversed(self.thread.values["messages"]):
@@ -155,7 +159,10 @@ def _fresh(message: AIMessage, known: set[str | None]) -> AIMessage:
     """Give an answer an id that no earlier message has: it must not take that one's place."""
     if message.id and message.id not in known:
         return message
-    return message.model_copy(update={"id": f"{message.id or 'run'}-{uuid4().hex[:12]}"})
+    if message.id:
+        return message.model_copy(update={"id": f"{message.id}-{uuid4().hex[:12]}"})
+    message.__dict__["id"] = fresh_id()
+    return message
 
 
 def _wrapped(name: str, wrap: Wrap, handler: Handler, run: Run) -> Handler:
@@ -176,7 +183,8 @@ async def _events(
 ) -> AsyncGenerator[Any, None]:
     model = bound
     while isinstance(model, RunnableBindingBase):
-        model, run = model.bound, model._bound_run(run)
+        binding: RunnableBindingBase[Any, Any] = model
+        model, run = binding.bound, binding._bound_run(run)
     if isinstance(model, BaseChatModel):
         turn = Turn(model, prompt, run, stream=True)
         turn.tokens = True
@@ -199,19 +207,24 @@ async def _events(
     heard.append(stream.output if run.io.blocking else await stream)
 
 
-def _read(message: Any, reader: ToolReader | ProviderReader | None, failures: int) -> ModelResponse:  # noqa: ANN401
+def _read(
+    message: Any, reader: ToolReader | ProviderReader | None, step: ModelStep
+) -> ModelResponse:
     """Read the structured answer out of a message, where the agent is to give one."""
     if not isinstance(message, AIMessage):
         raise UsageError(f"the model gave a {type(message).__name__}, not an AIMessage")
     if reader is None:
         return ModelResponse([message])
     message = with_ids(message)
-    is_whole = message.status != "incomplete" and message.finish_reason not in ("length", "content_filter")
+    is_whole = message.status != "incomplete" and message.finish_reason not in (
+        "length",
+        "content_filter",
+    )
     answered = reader.read(message) if is_whole or isinstance(reader, ProviderReader) else None
     if answered is None:
         return ModelResponse([message])
     if answered.error is not None:
-        return _misfit(message, answered, reader, failures)
+        return _misfit(message, answered, reader, step.failures)
     return ModelResponse([message, *answered.messages], answered.value)
 
 

@@ -90,10 +90,15 @@ class Opened:
 
     async def _take_input(self, value: Json) -> None:
         given = self.setup.schema.given(_as_values(value))
-        left = [error_message(call, GONE_ON) for call in unanswered(self.transcript().get("messages", ()))]
+        left = [
+            error_message(call, GONE_ON)
+            for call in unanswered(self.transcript().get("messages", ()))
+        ]
         done = [one for update in self.thread.finished.values() for one in update["messages"]]
         if left or done:
-            closing = self.setup.schema.prepared({"messages": [*done, *left]}, "the input")["messages"]
+            closing = self.setup.schema.prepared({"messages": [*done, *left]}, "the input")[
+                "messages"
+            ]
             given["messages"] = [*closing, *given.get("messages", ())]
         self.thread.values.pop("structured_response", None)
         if self.saver is None:
@@ -101,7 +106,13 @@ class Opened:
             self.thread.next = self.setup.entry
         else:
             await self._begin(
-                Record("input", parent=self.thread.head, step=self.thread.step, next=self.setup.entry, values=given)
+                Record(
+                    "input",
+                    parent=self.thread.head,
+                    step=self.thread.step,
+                    next=self.setup.entry,
+                    values=given,
+                )
             )
         if not self.thread.values.get("messages"):
             raise UsageError('an agent needs at least one message: invoke({"messages": [...]})')
@@ -109,7 +120,8 @@ class Opened:
     async def _carry_on(self) -> None:
         if self.thread.next is None:
             raise UsageError(
-                f"{self.setup.name} was invoked with None, which carries on with an unfinished thread, and there is none"
+                f"{self.setup.name} was invoked with None, which carries on with an unfinished thread, "
+                "and there is none"
             )
         if not self.thread.interrupts:
             await self._begin(Record("claim", parent=self.thread.head, step=self.thread.step))
@@ -139,7 +151,11 @@ class Opened:
     async def _carry_on_inside(self) -> None:
         """A tool that was interrupted runs again and calls its agent again: it goes on where it was."""
         assert self.outer is not None
-        known = {one.id: self.outer.answers[one.id] for one in self.thread.interrupts if one.id in self.outer.answers}
+        known = {
+            one.id: self.outer.answers[one.id]
+            for one in self.thread.interrupts
+            if one.id in self.outer.answers
+        }
         if known:
             await self._begin(
                 Record("resume", parent=self.thread.head, step=self.thread.step, answers=known)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from weft._config import RunnableConfig
-from weft.tools.base import BaseTool, InjectedToolArg, _DirectlyInjectedToolArg
 from weft.tools._arguments import read_arguments
+from weft.tools.base import BaseTool, InjectedToolArg, _DirectlyInjectedToolArg
 
 __all__ = [
     "InjectedState",
@@ -59,7 +59,7 @@ class ToolRuntime(_DirectlyInjectedToolArg, Generic[ContextT]):
 
 
 class InjectedState(InjectedToolArg):
-    """Mark a tool's argument that is the agent's state, or one key of it: `Annotated[list, InjectedState("messages")]`."""
+    """Mark a tool's argument that is the agent's state, or one key of it: `InjectedState("messages")`."""
 
     def __init__(self, field: str | None = None) -> None:
         self.field = field
@@ -89,14 +89,16 @@ def injections_of(tool: BaseTool) -> list[Injection]:
 
 
 def _kind(annotation: Json) -> tuple[str, str | None] | None:
-    bare = get_origin(annotation) or annotation
+    bare = annotation if isinstance(annotation, type) else get_origin(annotation)
     if isinstance(bare, type) and issubclass(bare, ToolRuntime):
         return "runtime", None
     for part in get_args(annotation):
         if (isinstance(part, type) and issubclass(part, ToolRuntime)) or part is ToolRuntime:
             return "runtime", None
         if part is InjectedState or isinstance(part, InjectedState):
-            return "state", getattr(part, "field", None) if isinstance(part, InjectedState) else None
+            return "state", getattr(part, "field", None) if isinstance(
+                part, InjectedState
+            ) else None
         if part is InjectedStore or isinstance(part, InjectedStore):
             return "store", None
     return None

@@ -19,10 +19,26 @@ __all__ = ["CHANNELS", "Emit", "Method", "Said", "envelope"]
 
 Json = Any
 Method = Literal[
-    "lifecycle", "messages", "tools", "input.requested", "values", "updates", "checkpoints", "custom"
+    "lifecycle",
+    "messages",
+    "tools",
+    "input.requested",
+    "values",
+    "updates",
+    "checkpoints",
+    "custom",
 ]
 CHANNELS: frozenset[Method] = frozenset(
-    {"lifecycle", "messages", "tools", "input.requested", "values", "updates", "checkpoints", "custom"}
+    {
+        "lifecycle",
+        "messages",
+        "tools",
+        "input.requested",
+        "values",
+        "updates",
+        "checkpoints",
+        "custom",
+    }
 )
 
 
@@ -56,7 +72,7 @@ def _data(said: Said) -> Json:
     return jsonable(said.data)
 
 
-def jsonable(value: Json) -> Json:
+def jsonable(value: Json) -> Json:  # noqa: PLR0911  one line per kind
     """Give a value as JSON; what JSON cannot say is given as text."""
     if value is None or isinstance(value, str | bool | int):
         return value

@@ -4,11 +4,14 @@ The steps of an agent and the ways between them:
 
     start → before_agent… → before_model… → model → after_model… → tools → before_model… → …
                                                                   ↘ after_agent… → end
+
+A hook may jump elsewhere, by `{"jump_to": "model" | "tools" | "end"}` in its update.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from weft.agents.checkpoint.base import BaseCheckpointSaver
@@ -37,15 +40,15 @@ class Setup:
 
     def __init__(
         self,
-        model: Any,  # noqa: ANN401  a chat model or a runnable around one
+        model: Any,
         tools: Sequence[Any],
         *,
         system_message: SystemMessage | None,
-        response_format: Any,  # noqa: ANN401  a schema of any kind, or a strategy
+        response_format: Any,
         middleware: Sequence[AgentMiddleware],
         state_schema: type | None,
         checkpointer: BaseCheckpointSaver | None,
-        store: Any,  # noqa: ANN401
+        store: Any,
         limits: Limits | None,
         name: str,
     ) -> None:
@@ -97,8 +100,13 @@ class Setup:
         self.entry = before_agent[0] if before_agent else self.head
         self.follows: dict[str, str] = {}
         """The step after a step, where the answer does not decide it."""
-        for chain in ([*before_agent, self.head], [*before_model, MODEL], [MODEL, *after_model], [*after_agent, END]):
-            self.follows |= dict(zip(chain, chain[1:], strict=False))
+        for chain in (
+            [*before_agent, self.head],
+            [*before_model, MODEL],
+            [MODEL, *after_model],
+            [*after_agent, END],
+        ):
+            self.follows |= dict(pairwise(chain))
         self.model_wraps = self._wraps("model")
         self.tool_wraps = self._wraps("tool")
 
@@ -111,7 +119,7 @@ class Setup:
                 self.hooks[names[-1]] = hook
         return names
 
-    def _wraps(self, kind: Any) -> list[tuple[str, Wrap]]:  # noqa: ANN401
+    def _wraps(self, kind: Any) -> list[tuple[str, Wrap]]:
         found = [(part.name, wrap_of(part, kind)) for part in self.middleware]
         return [(name, wrap) for name, wrap in found if wrap is not None]
 
@@ -141,7 +149,7 @@ class Setup:
 
     # -- the model, with its tools and the form of its answer
 
-    def _reader(self, response_format: Any, model: Any) -> Reader | None:  # noqa: ANN401
+    def _reader(self, response_format: Any, model: Any) -> Reader | None:
         profile = getattr(model, "profile", None)
         return reader_of(response_format, profile, has_tools=bool(self.bindable))
 
@@ -177,7 +185,7 @@ def _bind(request: ModelRequest, reader: Reader | None) -> Runnable[Any, Any]:
     return model.bind(**settings) if settings else model  # type: ignore[no-any-return]
 
 
-def _forced(model: Any) -> str | None:  # noqa: ANN401
+def _forced(model: Any) -> str | None:
     """Make the model answer by a call, where it can be made to."""
     profile = getattr(model, "profile", None) or {}
     return "any" if profile.get("tool_choice", True) else None

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict, get_args, get_origin
-from uuid import uuid4
 
 import typing_extensions
 from pydantic import TypeAdapter, ValidationError
 
 from weft.exceptions import SchemaError, UsageError
 from weft.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
+from weft.utils.uuid import new_id
 
 __all__ = [
     "REMOVE_ALL_MESSAGES",
@@ -37,7 +37,7 @@ REMOVE_ALL_MESSAGES = "__remove_all__"
 class OmitFromSchema:
     """Mark a key that callers do not give (`input`) or do not see (`output`)."""
 
-    def __init__(self, *, input: bool = True, output: bool = True) -> None:  # noqa: A002
+    def __init__(self, *, input: bool = True, output: bool = True) -> None:
         self.input = input
         self.output = output
 
@@ -46,15 +46,20 @@ PrivateStateAttr = OmitFromSchema(input=True, output=True)
 """Marks a key that only the agent's own steps see."""
 
 
-def add_messages(left: Sequence[Any], right: Any) -> list[BaseMessage]:  # noqa: ANN401
+def add_messages(left: Sequence[Any], right: Any) -> list[BaseMessage]:
     """Join messages: new ones are appended, one with a known id replaces it, a `RemoveMessage` removes."""
     return joined(list(left), coerced(right))
 
 
-def coerced(given: Any) -> list[BaseMessage]:  # noqa: ANN401
+def coerced(given: Any) -> list[BaseMessage]:
     """Give messages of any form as messages with ids; the caller's own objects are not changed."""
-    many = given if isinstance(given, list | tuple) and not _is_pair(given) else [given]
-    return [_with_id(message) for message in convert_to_messages(list(many))]
+    if type(given) is not list:
+        given = list(given) if isinstance(given, list | tuple) and not _is_pair(given) else [given]
+    for message in given:
+        if not isinstance(message, BaseMessage):
+            given = convert_to_messages(given)
+            break
+    return [message if message.id else _with_id(message) for message in given]
 
 
 def joined(messages: list[BaseMessage], more: Iterable[BaseMessage]) -> list[BaseMessage]:
@@ -81,12 +86,17 @@ def joined(messages: list[BaseMessage], more: Iterable[BaseMessage]) -> list[Bas
     return [message for message in whole if message.id not in gone] if gone else whole
 
 
-def _is_pair(given: Any) -> bool:  # noqa: ANN401
+def _is_pair(given: Any) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
 
 
 def _with_id(message: BaseMessage) -> BaseMessage:
-    return message if message.id else message.model_copy(update={"id": str(uuid4())})
+    return message.model_copy(update={"id": fresh_id()})
+
+
+def fresh_id() -> str:
+    """Make the id of a message."""
+    return new_id()
 
 
 class AgentState(TypedDict):
@@ -144,7 +154,7 @@ class StateSchema:
         """Give the part of a state that callers see."""
         return {key: one for key, one in values.items() if key not in self._not_shown}
 
-    def read(self, key: str, value: Any) -> Any:  # noqa: ANN401
+    def read(self, key: str, value: Any) -> Any:
         """Make a value of a key out of JSON, by the key's type."""
         if key not in self.types:
             raise SchemaError(
@@ -160,27 +170,27 @@ class StateSchema:
             ) from error
 
 
-def _annotations(schema: Any) -> dict[str, Any]:  # noqa: ANN401
+def _annotations(schema: Any) -> dict[str, Any]:
     hints: dict[str, Any] = typing_extensions.get_type_hints(schema, include_extras=True)
     return hints
 
 
-def _metadata(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401
+def _metadata(annotation: Any) -> tuple[Any, ...]:
     while get_origin(annotation) in (Required, NotRequired):
         annotation = get_args(annotation)[0]
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
-def _bare(annotation: Any) -> Any:  # noqa: ANN401
+def _bare(annotation: Any) -> Any:
     while get_origin(annotation) in (Required, NotRequired, Annotated):
         annotation = get_args(annotation)[0]
     return annotation
 
 
-def _reducer(annotation: Any) -> Reducer | None:  # noqa: ANN401
+def _reducer(annotation: Any) -> Reducer | None:
     found = [one for one in _metadata(annotation) if callable(one) and not isinstance(one, type)]
     return found[-1] if found else None
 
 
-def _mark(annotation: Any) -> OmitFromSchema | None:  # noqa: ANN401
+def _mark(annotation: Any) -> OmitFromSchema | None:
     return next((one for one in _metadata(annotation) if isinstance(one, OmitFromSchema)), None)

@@ -33,7 +33,9 @@ __all__ = [
 
 SchemaT = TypeVar("SchemaT")
 Json = Any
-HandleErrors = bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], str]
+HandleErrors = (
+    bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], str]
+)
 ANSWERED_ELSE = "Not run: the final answer was given in the same message."
 MOST_ERRORS = 3
 """Answers in a row that may not fit before the run ends with the error."""
@@ -102,7 +104,8 @@ class ToolReader:
         if len(calls) > 1:
             names = ", ".join(call["name"] for call in calls)
             return self._failed(
-                calls, MultipleStructuredOutputsError(f"give one final answer, not several ({names})")
+                calls,
+                MultipleStructuredOutputsError(f"give one final answer, not several ({names})"),
             )
         answer = self.schemas[calls[0]["name"]].read(calls[0]["args"])
         if answer.issues:
@@ -139,8 +142,12 @@ class ToolReader:
             return f"Error: {error}\nFix it and answer again." if handle else None
         if isinstance(handle, str):
             return handle
-        if isinstance(handle, tuple) or (isinstance(handle, type) and issubclass(handle, Exception)):
-            return f"Error: {error}\nFix it and answer again." if isinstance(error, handle) else None
+        if isinstance(handle, tuple) or (
+            isinstance(handle, type) and issubclass(handle, Exception)
+        ):
+            return (
+                f"Error: {error}\nFix it and answer again." if isinstance(error, handle) else None
+            )
         return str(handle(error))  # type: ignore[call-arg]  # a function
 
 
@@ -176,7 +183,9 @@ class ProviderReader:
         return plain if answer.issues else answer.value
 
 
-def reader_of(response_format: Any, profile: Mapping[str, Any] | None, *, has_tools: bool) -> ToolReader | ProviderReader | None:  # noqa: ANN401
+def reader_of(
+    response_format: Any, profile: Mapping[str, Any] | None, *, has_tools: bool
+) -> ToolReader | ProviderReader | None:
     """Give the reader for a response format, choosing the way where none was said."""
     if response_format is None:
         return None
@@ -184,7 +193,9 @@ def reader_of(response_format: Any, profile: Mapping[str, Any] | None, *, has_to
         return ToolReader(response_format)
     if isinstance(response_format, ProviderStrategy):
         return ProviderReader(response_format)
-    schema = response_format.schema if isinstance(response_format, AutoStrategy) else response_format
+    schema = (
+        response_format.schema if isinstance(response_format, AutoStrategy) else response_format
+    )
     known = profile or {}
     is_native = known.get("structured_output") and (
         not has_tools or known.get("structured_output_with_tools", True)
@@ -194,7 +205,7 @@ def reader_of(response_format: Any, profile: Mapping[str, Any] | None, *, has_to
     return ToolReader(ToolStrategy(schema))
 
 
-def _variants(schema: Any) -> list[Any]:  # noqa: ANN401
+def _variants(schema: Any) -> list[Any]:
     if get_origin(schema) in (Union, UnionType):
         return list(get_args(schema))
     if isinstance(schema, Mapping) and isinstance(schema.get("oneOf"), list):
@@ -204,5 +215,5 @@ def _variants(schema: Any) -> list[Any]:  # noqa: ANN401
     return [schema]
 
 
-def _reply(call: Any, content: str, status: str = "success") -> ToolMessage:  # noqa: ANN401
+def _reply(call: Any, content: str, status: str = "success") -> ToolMessage:
     return ToolMessage(content, tool_call_id=call["id"] or "", name=call["name"], status=status)

@@ -6,7 +6,7 @@ A call runs only if its arguments are a strict JSON object, in a finished block 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -58,7 +58,10 @@ def _named_blocks(content: Json, calls: list[dict[str, Json]]) -> Json:
     rest = list(calls)
     blocks = []
     for block in content:
-        is_call = isinstance(block, dict) and block.get("type") in ("tool_call", "invalid_tool_call")
+        is_call = isinstance(block, dict) and block.get("type") in (
+            "tool_call",
+            "invalid_tool_call",
+        )
         same = next((one for one in rest if is_call and one.get("name") == block.get("name")), None)
         if same is not None:
             rest.remove(same)
@@ -67,12 +70,15 @@ def _named_blocks(content: Json, calls: list[dict[str, Json]]) -> Json:
     return blocks
 
 
-def problem_of(call: Mapping[str, Json], message: AIMessage, known: Iterable[str]) -> str | None:
+def problem_of(call: Mapping[str, Json], message: AIMessage, known: Collection[str]) -> str | None:
     """Say why a call may not run; None where it may."""
     name = call.get("name")
     if call.get("type") == "invalid_tool_call" or not isinstance(call.get("args"), dict):
         why = call.get("error") or "they are no JSON object"
-        return f"{name or 'the call'} was not run: its arguments could not be read ({why}). Call it again with a JSON object"
+        return (
+            f"{name or 'the call'} was not run: its arguments could not be read ({why}). "
+            "Call it again with a JSON object"
+        )
     if message.finish_reason in CUT or message.status == "incomplete":
         why = CUT.get(message.finish_reason or "", "the answer is not complete")
         return f"{name} was not run: {why}. Call it again, with less in one answer"
@@ -104,11 +110,16 @@ def answered_update(call: ToolCall, value: Json) -> dict[str, Json]:
         elif isinstance(one, ToolMessage):
             update["messages"].append(one)
         else:
-            update["messages"].append(ToolMessage(str(one), tool_call_id=call["id"] or "", name=call["name"]))
+            update["messages"].append(
+                ToolMessage(str(one), tool_call_id=call["id"] or "", name=call["name"])
+            )
     answers = [one for one in update["messages"] if isinstance(one, ToolMessage)]
     if not any(one.tool_call_id == call["id"] for one in answers):
-        update["messages"].insert(0, ToolMessage("Done.", tool_call_id=call["id"] or "", name=call["name"]))
+        update["messages"].insert(
+            0, ToolMessage("Done.", tool_call_id=call["id"] or "", name=call["name"])
+        )
     return update
+
 
 def unanswered(messages: Sequence[BaseMessage]) -> list[Any]:
     """Give the calls of the last answer that have no result yet, broken ones included."""

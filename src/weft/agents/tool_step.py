@@ -24,12 +24,13 @@ from weft.agents.requests import ToolCallRequest
 from weft.agents.runtime import ToolRuntime, injected_values
 from weft.agents.said import Emit, Said
 from weft.agents.setup import TOOLS, Setup
+from weft.agents.state import fresh_id
 from weft.agents.tool_calls import answered_update, error_message, problem_of, unanswered
 from weft.exceptions import BlockingCallError, BudgetExceeded, ToolException
 from weft.language_models.usage import time_left
 from weft.messages import AIMessage, ToolMessage
 from weft.messages.tool import ToolCall
-from weft.tools.base import describe_validation_error, inject
+from weft.tools.base import BaseTool, describe_validation_error, inject
 
 __all__ = ["ToolStep"]
 
@@ -78,7 +79,9 @@ class ToolStep:
                 continue  # it ran before the process was killed or the run stopped
             problem = problem_of(call, asked, self.setup.tools)
             if problem is not None:
-                await self._finish(call, {"messages": [error_message(call, problem)]}, problem, is_kept=False)
+                await self._finish(
+                    call, {"messages": [error_message(call, problem)]}, problem, is_kept=False
+                )
             else:
                 todo.append(call)
         self._drop_stale(todo)
@@ -95,7 +98,9 @@ class ToolStep:
                 else:
                     # With one call alone the step itself is kept next, and its result with it.
                     is_kept = len(calls) > 1
-                    failure = await self._settle(todo[place], value, error, is_kept=is_kept) or failure
+                    failure = (
+                        await self._settle(todo[place], value, error, is_kept=is_kept) or failure
+                    )
         if failure is not None:
             raise failure
         if interrupts:
@@ -110,7 +115,9 @@ class ToolStep:
             await self._finish(call, update, _failure_in(update, call["id"]), is_kept=is_kept)
             return None
         text = _said_of(call, error)
-        is_final = isinstance(error, RAISED)  # such a call is not finished: who carries on later runs it again
+        is_final = isinstance(
+            error, RAISED
+        )  # such a call is not finished: who carries on later runs it again
         update = {"messages": [error_message(call, text)]}
         await self._finish(call, update, text, is_kept=is_kept and not is_final)
         return error if is_final else None
@@ -118,7 +125,10 @@ class ToolStep:
     async def _finish(
         self, call: Mapping[str, Json], update: Values, problem: str | None, *, is_kept: bool
     ) -> None:
-        update = self.setup.schema.prepared(update, f"the tool {call.get('name')}")
+        for message in update["messages"]:
+            if isinstance(message, ToolMessage) and not message.id:
+                message.__dict__["id"] = fresh_id()  # nobody else has seen it yet
+        update = self.setup.schema.prepared(update, "a tool")
         if is_kept:
             await self.append_tool(call, update)
         self.thread.finished[call.get("id") or ""] = update
@@ -131,7 +141,11 @@ class ToolStep:
     async def append_tool(self, call: Mapping[str, Json], update: Values) -> None:
         """Keep the result of one call before anything else happens."""
         record = Record(
-            "tool", parent=self.thread.head, step=self.thread.step, call_id=call.get("id"), values=update
+            "tool",
+            parent=self.thread.head,
+            step=self.thread.step,
+            call_id=call.get("id"),
+            values=update,
         )
         await self.append(record)
         self.thread.head = record.id
@@ -150,7 +164,9 @@ class ToolStep:
         self.update = update
         tools = [self.setup.tools.get(call["name"]) for call in calls]
         is_direct = bool(tools) and all(tool is not None and tool.return_direct for tool in tools)
-        if is_direct and all(getattr(one, "status", "success") == "success" for one in update["messages"]):
+        if is_direct and all(
+            getattr(one, "status", "success") == "success" for one in update["messages"]
+        ):
             self.jump = "end"
 
     # -- one call
@@ -163,18 +179,28 @@ class ToolStep:
                 raise error
             return value
         self.say_tool(call, "tool-started", tool_name=call["name"], input=call["args"])
-        with inside(self.within(TOOLS, call["id"]), self.asking(TOOLS, call["id"])), self.bounds.active():
+        with (
+            inside(self.within(TOOLS, call["id"]), self.asking(TOOLS, call["id"])),
+            self.bounds.active(),
+        ):
             left = time_left()
             if left is None:
                 return await self._call(call, run)
             try:
-                return await self.io.within(max(left, 0.001), self._call(call, run))
+                return await self.io.bounded(max(left, 0.001), self._call(call, run))
             except OutOfTime as error:
                 raise BudgetExceeded(
                     f"{call['name']} was given up: the time of this run is over", limit=left
                 ) from error
 
     async def _call(self, call: ToolCall, run: Run) -> Json:
+        tool = self.setup.tools.get(call["name"])
+        if (
+            not self.setup.tool_wraps
+            and tool is not None
+            and tool.name not in self.setup.injections
+        ):
+            return await _invoked(tool, call, run)
         runtime = ToolRuntime(
             state=self.thread.values,
             context=self.runtime.context,
@@ -182,14 +208,19 @@ class ToolStep:
             stream_writer=self.write,
             tool_call_id=call["id"],
             store=self.setup.store,
-            emit_output_delta=lambda text: self.say_tool(call, "tool-output-delta", delta=str(text)),
+            emit_output_delta=lambda text: self.say_tool(
+                call, "tool-output-delta", delta=str(text)
+            ),
         )
-        request = ToolCallRequest(call, self.setup.tools.get(call["name"]), self.thread.values, runtime)
+        request = ToolCallRequest(call, tool, self.thread.values, runtime)
         if not self.setup.tool_wraps:
             return await self._invoke(request, run)
-        handler: Handler = lambda asked: self._invoke(asked, run)  # noqa: E731
+
+        async def handler(asked: Json) -> Json:
+            return await self._invoke(asked, run)
+
         for _, wrap in reversed(self.setup.tool_wraps):
-            handler = _wrapped(wrap, handler, run)
+            handler = _wrapped(wrap, handler, run)  # type: ignore[assignment]
         return await handler(request)
 
     async def _invoke(self, request: ToolCallRequest, run: Run) -> Json:
@@ -197,15 +228,13 @@ class ToolStep:
         call, tool = request.tool_call, request.tool
         if tool is None:
             known = ", ".join(self.setup.tools) or "none"
-            return error_message(call, f"there is no tool named {call['name']!r}: call one of {known}")
-        given = cast("ToolCall", {**call, "type": "tool_call"})
+            return error_message(
+                call, f"there is no tool named {call['name']!r}: call one of {known}"
+            )
         injections = self.setup.injections.get(tool.name)
         if injections is not None:
-            given = inject(tool, given, injected_values(injections, request.runtime))
-        try:
-            return await tool._step(given, run.child())
-        except ValidationError as error:
-            return error_message(call, describe_validation_error(error))
+            call = inject(tool, call, injected_values(injections, request.runtime))
+        return await _invoked(tool, call, run)
 
     def say_tool(self, call: Mapping[str, Json], event: str, **data: Json) -> None:
         """Say what happens to a call."""
@@ -219,13 +248,18 @@ class ToolStep:
         """Start a tool whose call is finished before the message is."""
         if not block.get("id"):
             return
-        call = cast("ToolCall", {key: block[key] for key in ("name", "args", "id")} | {"type": "tool_call"})
+        call = cast(
+            "ToolCall", {key: block[key] for key in ("name", "args", "id")} | {"type": "tool_call"}
+        )
 
         async def body() -> Outcome:
             try:
-                with inside(self.within(TOOLS, call["id"]), self.asking(TOOLS, call["id"])), self.bounds.active():
+                with (
+                    inside(self.within(TOOLS, call["id"]), self.asking(TOOLS, call["id"])),
+                    self.bounds.active(),
+                ):
                     return await self._call(call, self.run), None
-            except (Exception, AgentInterrupt) as error:  # noqa: BLE001  raised where the result is asked for
+            except (Exception, AgentInterrupt) as error:  # noqa: BLE001
                 return None, error
 
         if self._eager is None:
@@ -248,6 +282,14 @@ class ToolStep:
             started.cancel()
 
 
+async def _invoked(tool: BaseTool, call: ToolCall, run: Run) -> Json:
+    given = call if call.get("type") == "tool_call" else {**call, "type": "tool_call"}
+    try:
+        return await tool._step(given, run.child())
+    except ValidationError as error:
+        return error_message(call, describe_validation_error(error))
+
+
 def _wrapped(wrap: Wrap, handler: Handler, run: Run) -> Handler:
     async def call(request: Json) -> Json:
         return await wrap(request, handler, run)
@@ -257,7 +299,11 @@ def _wrapped(wrap: Wrap, handler: Handler, run: Run) -> Handler:
 
 def _failure_in(update: Values, call_id: str | None) -> str | None:
     for message in update["messages"]:
-        if isinstance(message, ToolMessage) and message.tool_call_id == call_id and message.status == "error":
+        if (
+            isinstance(message, ToolMessage)
+            and message.tool_call_id == call_id
+            and message.status == "error"
+        ):
             return str(message.text).removeprefix("Error: ")
     return None
 

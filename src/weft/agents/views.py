@@ -1,10 +1,10 @@
 """What `agent.stream(stream_mode=…)` gives: views of what a run says, in the shapes of LangGraph.
 
-    updates    {step: what it changed}; {"__interrupt__": (…)} when the run stops for a person
-    values     the whole state, after each step
-    messages   (chunk, metadata) pieces of every model's answer, and the tools' messages
-    custom     what tools and middleware wrote with `stream_writer`
-    events     everything, as events of the protocol
+updates    {step: what it changed}; {"__interrupt__": (…)} when the run stops for a person
+values     the whole state, after each step
+messages   (chunk, metadata) pieces of every model's answer, and the tools' messages
+custom     what tools and middleware wrote with `stream_writer`
+events     everything, as events of the protocol
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Json = Any
 class View:
     """Turns what a run says into what a caller of `stream` asked for."""
 
-    def __init__(self, mode: Any, *, subgraphs: bool) -> None:  # noqa: ANN401
+    def __init__(self, mode: Any, *, subgraphs: bool) -> None:
         self._is_many = not isinstance(mode, str)
         self._modes: Sequence[str] = [mode] if isinstance(mode, str) else list(mode)
         unknown = [one for one in self._modes if one not in NEEDS]
@@ -49,12 +49,18 @@ class View:
     def pieces(self, said: Said) -> Iterator[Any]:
         """Give the pieces that one thing said makes."""
         for mode in self._modes:
-            if said.namespace and not self._subgraphs and mode not in ("events", "messages", "custom"):
+            if (
+                said.namespace
+                and not self._subgraphs
+                and mode not in ("events", "messages", "custom")
+            ):
                 continue
             for piece in getattr(self, f"_{mode}")(said):
                 labelled = (mode, piece) if self._is_many else piece
                 if self._subgraphs and mode != "events":
-                    labelled = (said.namespace, *labelled) if self._is_many else (said.namespace, piece)
+                    labelled = (
+                        (said.namespace, *labelled) if self._is_many else (said.namespace, piece)
+                    )
                 yield labelled
 
     def _events(self, said: Said) -> Iterator[Json]:

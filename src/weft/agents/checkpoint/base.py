@@ -40,14 +40,16 @@ class BaseCheckpointSaver(ABC):
         """Give all entries of one namespace of a thread, the oldest first."""
 
     @abstractmethod
-    def append(self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None) -> None:
+    def append(
+        self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None
+    ) -> None:
         """Write entries, all or none, if the last entry is the one named (None: there is none yet)."""
 
     @abstractmethod
     def delete_thread(self, thread_id: str) -> None:
         """Forget a thread, all namespaces of it."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  most have nothing to close
         """Let go of connections."""
 
 

@@ -22,7 +22,9 @@ class InMemorySaver(BaseCheckpointSaver):
         with self._lock:
             return list(self._threads.get(thread_id, {}).get(namespace, ()))
 
-    def append(self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None) -> None:
+    def append(
+        self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None
+    ) -> None:
         """Write entries, all or none."""
         with self._lock:
             log = self._threads.setdefault(thread_id, {}).setdefault(namespace, [])

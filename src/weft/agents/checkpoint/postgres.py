@@ -27,7 +27,9 @@ CREATE INDEX IF NOT EXISTS weft_checkpoints_by_thread ON weft_checkpoints (threa
 """The lock keeps two processes from making the table at once."""
 READ = "SELECT id, parent, body FROM weft_checkpoints WHERE thread = %s AND namespace = %s ORDER BY place"
 HEAD = "SELECT id FROM weft_checkpoints WHERE thread = %s AND namespace = %s ORDER BY place DESC LIMIT 1"
-WRITE = "INSERT INTO weft_checkpoints (thread, namespace, id, parent, body) VALUES (%s, %s, %s, %s, %s)"
+WRITE = (
+    "INSERT INTO weft_checkpoints (thread, namespace, id, parent, body) VALUES (%s, %s, %s, %s, %s)"
+)
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 """One writer at a time per thread: the last entry is looked at and the next one written as one."""
 
@@ -60,7 +62,9 @@ class PostgresSaver(BaseCheckpointSaver):
 
         return self._server.run(work)
 
-    def append(self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None) -> None:
+    def append(
+        self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None
+    ) -> None:
         """Write entries in one transaction."""
 
         def work(connection: PostgresConnection) -> None:

@@ -91,7 +91,7 @@ class Thread:
 class Codec:
     """Writes and reads records for one agent."""
 
-    def __init__(self, schema: StateSchema, structured: Any = None) -> None:  # noqa: ANN401
+    def __init__(self, schema: StateSchema, structured: Any = None) -> None:
         self._schema = schema
         self._structured = structured
         """Makes the structured answer out of JSON again; None where the agent has none."""
@@ -123,7 +123,9 @@ class Codec:
                 call_id=body.get("call_id"),
                 interrupts=[Interrupt(value, id) for id, value in body.get("interrupts", ())],
                 answers=dict(body.get("answers", {})),
-                values={key: self._unpacked(key, one) for key, one in body.get("values", {}).items()},
+                values={
+                    key: self._unpacked(key, one) for key, one in body.get("values", {}).items()
+                },
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _damaged(entry, error) from error

@@ -61,7 +61,9 @@ class SqliteSaver(BaseCheckpointSaver):
         """Give all entries of one namespace of a thread, the oldest first."""
         return [Entry(*row) for row in self._database.rows(READ, (thread_id, namespace))]
 
-    def append(self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None) -> None:
+    def append(
+        self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None
+    ) -> None:
         """Write entries in one transaction."""
         with self._database.write() as connection:
             head = connection.execute(HEAD, (thread_id, namespace)).fetchone()

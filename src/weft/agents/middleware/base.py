@@ -124,7 +124,9 @@ class AgentMiddleware:
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
     ) -> ModelResponse | AIMessage:
         """Around each model call: call the handler never, once or several times, and return a response."""
-        answer: ModelResponse = drive(self._around_model(request, _awaited(handler), Run.blocking()))
+        answer: ModelResponse = drive(
+            self._around_model(request, _awaited(handler), Run.blocking())
+        )
         return answer
 
     async def awrap_model_call(
@@ -136,13 +138,13 @@ class AgentMiddleware:
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Json]
-    ) -> ToolMessage | Any:  # noqa: ANN401  or a Command
+    ) -> ToolMessage | Any:
         """Around each tool call: call the handler never, once or several times, and return a message."""
         return drive(self._around_tool(request, _awaited(handler), Run.blocking()))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Json]]
-    ) -> ToolMessage | Any:  # noqa: ANN401  or a Command
+    ) -> ToolMessage | Any:
         """Around each tool call: call the handler never, once or several times, and return a message."""
         return await self._around_tool(request, handler, Run.asynchronous())
 
@@ -224,9 +226,10 @@ async def _blocking_handler(io: IO, handler: Handler) -> AsyncGenerator[Callable
 
     async def answers() -> AsyncGenerator[tuple[Any, Exception | None], None]:
         while True:
+            outcome: tuple[Any, Exception | None]
             try:
                 outcome = await handler(asked.pop()), None
-            except Exception as error:  # noqa: BLE001  handed to the caller, which raises it
+            except Exception as error:  # noqa: BLE001
                 outcome = None, error
             yield outcome
 

@@ -1,4 +1,4 @@
-"""A middleware out of one function: `@before_model`, `@after_model`, `@wrap_model_call`, `@wrap_tool_call`, …"""
+"""A middleware out of one function: `@before_model`, `@wrap_model_call`, `@dynamic_prompt` and others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,12 @@ __all__ = [
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 Kind = Literal[
-    "before_agent", "before_model", "after_model", "after_agent", "wrap_model_call", "wrap_tool_call"
+    "before_agent",
+    "before_model",
+    "after_model",
+    "after_agent",
+    "wrap_model_call",
+    "wrap_tool_call",
 ]
 
 
@@ -36,13 +41,13 @@ def _made(
     is_async = inspect.iscoroutinefunction(function)
     method = f"a{kind}" if is_async else kind
 
-    def call(self: object, first: Any, second: Any) -> Any:  # noqa: ANN401
+    def call(self: object, first: Any, second: Any) -> Any:
         return function(first, second)
 
-    async def acall(self: object, first: Any, second: Any) -> Any:  # noqa: ANN401
+    async def acall(self: object, first: Any, second: Any) -> Any:
         return await function(first, second)
 
-    label = name or getattr(function, "__name__", kind)
+    label = str(name or getattr(function, "__name__", kind))
     namespace = {
         method: acall if is_async else call,
         "tools": tuple(tools),
@@ -59,9 +64,9 @@ def _decorator(kind: Kind) -> Callable[..., Any]:
         *,
         state_schema: type | None = None,
         tools: list[Any] | None = None,
-        can_jump_to: list[JumpTo] | None = None,  # noqa: ARG001  every hook may jump here
+        can_jump_to: list[JumpTo] | None = None,
         name: str | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         if func is not None:
             return _made(func, kind, name, tools or (), state_schema)
         return lambda given: _made(given, kind, name, tools or (), state_schema)
@@ -87,17 +92,17 @@ class _DynamicPrompt(AgentMiddleware):
     def name(self) -> str:
         return getattr(self._function, "__name__", "dynamic_prompt")
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:  # noqa: ANN401
+    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
         said = await run.io.call(self._function, request)
         message = said if isinstance(said, SystemMessage) else SystemMessage(said)
         return await handler(request.override(system_message=message))
 
 
-def dynamic_prompt(func: Function | None = None) -> Any:  # noqa: ANN401
+def dynamic_prompt(func: Function | None = None) -> Any:
     """Make a middleware of a function from the request to the system prompt."""
     return _DynamicPrompt if func is None else _DynamicPrompt(func)
 
 
-def hook_config(*, can_jump_to: list[JumpTo] | None = None) -> Callable[[F], F]:  # noqa: ARG001
+def hook_config(*, can_jump_to: list[JumpTo] | None = None) -> Callable[[F], F]:
     """Say where a hook may jump; here every hook may jump anywhere, so this changes nothing."""
     return lambda function: function

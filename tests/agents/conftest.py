@@ -1,0 +1,77 @@
+"""What the agents' tests share: two small tools, and a handler that writes down what it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from weft.callbacks import BaseCallbackHandler
+from weft.tools import tool
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+def fail(why: str) -> str:
+    """Fail."""
+    raise ValueError(why)
+
+
+class Recorder(BaseCallbackHandler):
+    """Writes down every start and end, with the names of runs and their parents."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+        self.names: dict[Any, str] = {}
+        self.parents: dict[str, str | None] = {}
+
+    def _start(self, kind: str, name: str, run_id: Any, parent: Any) -> None:
+        self.names[run_id] = name
+        self.parents[name] = self.names.get(parent)
+        self.told.append((f"{kind}_start", name))
+
+    def _end(self, what: str, run_id: Any) -> None:
+        self.told.append((what, self.names[run_id]))
+
+    def on_chain_start(self, serialized, inputs, *, run_id, parent_run_id=None, **kwargs):
+        self._start("chain", kwargs.get("name") or "?", run_id, parent_run_id)
+
+    def on_chain_end(self, outputs, *, run_id, **kwargs):
+        self._end("chain_end", run_id)
+
+    def on_chain_error(self, error, *, run_id, **kwargs):
+        self._end("chain_error", run_id)
+
+    def on_chat_model_start(self, serialized, messages, *, run_id, parent_run_id=None, **kwargs):
+        self._start("llm", kwargs.get("name") or "model", run_id, parent_run_id)
+
+    def on_llm_end(self, response, *, run_id, **kwargs):
+        self._end("llm_end", run_id)
+
+    def on_llm_error(self, error, *, run_id, **kwargs):
+        self._end("llm_error", run_id)
+
+    def on_tool_start(self, serialized, input_str, *, run_id, parent_run_id=None, **kwargs):
+        self._start("tool", serialized["name"], run_id, parent_run_id)
+
+    def on_tool_end(self, output, *, run_id, **kwargs):
+        self._end("tool_end", run_id)
+
+    def on_tool_error(self, error, *, run_id, **kwargs):
+        self._end("tool_error", run_id)
+
+    def starts(self) -> int:
+        return sum(what.endswith("_start") for what, _ in self.told)
+
+    def ends(self) -> int:
+        return len(self.told) - self.starts()
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
