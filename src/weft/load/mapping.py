@@ -42,7 +42,7 @@ LOADABLE: dict[Group, dict[str, str]] = {
         "weft.providers.openai": "AzureChatOpenAI AzureOpenAI AzureOpenAIEmbeddings ChatOpenAI"
         " OpenAI OpenAIEmbeddings",
         "weft.providers.anthropic": "ChatAnthropic",
-        "weft.providers.google": "ChatGoogleGenerativeAI ChatVertexAI",
+        "weft.providers.google": "ChatGoogle",
         "weft.providers.local": "ChatLlamaCpp",
         "weft.providers.openai_compatible": "ChatCerebras ChatDeepSeek ChatFireworks ChatGroq ChatLMStudio"
         " ChatLlamaServer ChatMistral ChatMoonshot ChatOllama ChatOpenAICompatible"
@@ -78,7 +78,9 @@ LANGCHAIN_ROOTS = frozenset(
 
 RENAMED = {
     "BedrockChat": "ChatBedrock",
+    "ChatGoogleGenerativeAI": "ChatGoogle",
     "ChatMistralAI": "ChatMistral",
+    "ChatVertexAI": "ChatGoogle",
     "_DictMessagePromptTemplate": "DictPromptTemplate",
 }
 

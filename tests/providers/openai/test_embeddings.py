@@ -11,7 +11,7 @@ import pytest
 from tests.servers import Answer, FaultServer, json_answer
 from weft.embeddings import Embeddings
 from weft.exceptions import MalformedStreamError, ModelAuthenticationError
-from weft.providers.openai import OpenAIEmbeddings
+from weft.providers.openai import AzureOpenAIEmbeddings, OpenAIEmbeddings
 
 
 def rows(*vectors: list[float], packed: bool = True) -> dict[str, Any]:
@@ -80,3 +80,18 @@ def test_errors_are_typed(call: Any, fault_server: FaultServer) -> None:
         fault_server.script("/v1/embeddings", json_answer(body))
         with pytest.raises(MalformedStreamError):
             call.run(model(fault_server), "embed_query", "a")
+
+
+def test_azure_has_its_own_address_and_header(call: Any, fault_server: FaultServer) -> None:
+    path = "/openai/deployments/mine/embeddings"
+    fault_server.script(path, json_answer(rows([1.0])))
+    embeddings = AzureOpenAIEmbeddings(
+        azure_endpoint=fault_server.url,
+        azure_deployment="mine",
+        api_version="2024-10-21",
+        api_key="k",
+    )
+    assert call.run(embeddings, "embed_query", "a") == [1.0]
+    (seen,) = fault_server.requests()
+    assert (seen.target, seen.headers["api-key"]) == (f"{path}?api-version=2024-10-21", "k")
+    assert seen.json()["model"] == "mine"

@@ -1,9 +1,9 @@
-"""`AzureChatOpenAI`: OpenAI's models on Azure: another address, and the key in another header."""
+"""OpenAI's models on Azure: another address, and the key in another header."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from pydantic import Field, model_validator
@@ -11,37 +11,34 @@ from pydantic import Field, model_validator
 from weft.exceptions import UsageError
 from weft.language_models.profile import register_profiles
 from weft.providers._completions.host import Host
+from weft.providers._endpoint import Endpoint
 from weft.providers._keys import Key, SecretKey
 from weft.providers.openai.chat import OPENAI, ChatOpenAI
+from weft.providers.openai.embeddings import OpenAIEmbeddings
 from weft.providers.openai.profiles import PROFILES
 
-__all__ = ["AzureChatOpenAI"]
+__all__ = ["AzureChatOpenAI", "AzureEndpoint", "AzureOpenAIEmbeddings"]
 
-AZURE = Host(
+AZURE: Final = Host(
     "azure_openai",
     "",
     keys=("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY"),
     reasoning_field=None,
     max_tokens_field=OPENAI.max_tokens_field,
 )
-ALIASES = {
+ALIASES: Final = {
+    "deployment": "azure_deployment",
     "deployment_name": "azure_deployment",
     "openai_api_version": "api_version",
 }
+PER_DEPLOYMENT: Final = ("chat/completions", "embeddings")
+"""Paths that the dated API keeps under the deployment's name."""
 
 
-class AzureChatOpenAI(ChatOpenAI):
-    """Chat models of OpenAI on Azure.
+class AzureEndpoint(Endpoint):
+    """Where a deployment is, and how it is asked.
 
     Without `api_version` the v1 API is spoken, where the deployment is the model's name; with it, the dated API.
-
-    ```python
-    from weft.providers.openai import AzureChatOpenAI
-
-    model = AzureChatOpenAI(azure_endpoint="https://me.openai.azure.com", azure_deployment="mine", api_key="k")
-    print(model.explain("Hello").url)
-    #> https://me.openai.azure.com/openai/v1/chat/completions
-    ```
     """
 
     azure_endpoint: str | None = None
@@ -65,10 +62,6 @@ class AzureChatOpenAI(ChatOpenAI):
             values["model"] = values["azure_deployment"]
         return values
 
-    @property
-    def _host(self) -> Host:
-        return AZURE
-
     def _key(self) -> SecretKey | None:
         return self.azure_ad_token if self.azure_ad_token is not None else super()._key()
 
@@ -81,7 +74,7 @@ class AzureChatOpenAI(ChatOpenAI):
         endpoint = self.azure_endpoint or os.environ.get("AZURE_OPENAI_ENDPOINT")
         if not endpoint:
             raise UsageError(
-                "AzureChatOpenAI needs azure_endpoint=..., or the variable AZURE_OPENAI_ENDPOINT"
+                f"{type(self).__name__} needs azure_endpoint=..., or the variable AZURE_OPENAI_ENDPOINT"
             )
         return f"{endpoint.rstrip('/')}/openai"
 
@@ -90,10 +83,40 @@ class AzureChatOpenAI(ChatOpenAI):
             return super()._url(path)
         if self.api_version is None:
             return super()._url(f"v1/{path}")
-        if path == "chat/completions":
-            path = f"deployments/{quote(self.azure_deployment or self.model, safe='')}/{path}"
+        if path in PER_DEPLOYMENT:
+            deployment = quote(self.azure_deployment or self._model_name or "", safe="")
+            path = f"deployments/{deployment}/{path}"
         url = super()._url(path)
         return f"{url}{'&' if '?' in url else '?'}api-version={quote(self.api_version, safe='')}"
 
 
-register_profiles("azure_openai", PROFILES)
+class AzureChatOpenAI(AzureEndpoint, ChatOpenAI):
+    """Chat models of OpenAI on Azure.
+
+    ```python
+    from weft.providers.openai import AzureChatOpenAI
+
+    model = AzureChatOpenAI(azure_endpoint="https://me.openai.azure.com", azure_deployment="mine", api_key="k")
+    print(model.explain("Hello").url)
+    #> https://me.openai.azure.com/openai/v1/chat/completions
+    ```
+    """
+
+    @property
+    def _host(self) -> Host:
+        return AZURE
+
+    @property
+    def _provider(self) -> str:
+        return AZURE.name
+
+
+class AzureOpenAIEmbeddings(AzureEndpoint, OpenAIEmbeddings):
+    """Embeddings of OpenAI on Azure."""
+
+    @property
+    def _provider(self) -> str:
+        return AZURE.name
+
+
+register_profiles(AZURE.name, PROFILES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from array import array
+from collections.abc import Sequence
 from sys import byteorder
 from typing import Any, ClassVar
 
@@ -56,7 +57,7 @@ class OpenAIEmbeddings(Endpoint, Embeddings, BaseModel):
     """How vectors travel: "base64" is a third of the size of "float"; servers that only know "float" are understood."""
 
     provider_name: ClassVar[str] = "openai"
-    key_variables = ("OPENAI_API_KEY",)
+    key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[ErrorTable] = ERRORS
 
     @model_validator(mode="before")
