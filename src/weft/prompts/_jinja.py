@@ -33,9 +33,17 @@ def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
         raise TemplateError(f"jinja2 template {template[:80]!r}: {error}") from error
 
     def fill(values: Mapping[str, object]) -> str:
+        failures = (
+            jinja2.TemplateError,
+            ArithmeticError,
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        )
         try:
             return str(ready.render(values))
-        except jinja2.TemplateError as error:
+        except failures as error:
             raise TemplateError(f"jinja2 template {template[:80]!r}: {error}") from error
 
     return tuple(sorted(names)), fill
@@ -73,6 +81,11 @@ def _environment() -> Any:
                 return obj[argument]  # type: ignore[index]
             except (KeyError, IndexError, TypeError):
                 return self.undefined(obj=obj, name=argument)
+
+        def get_template(self, name: object, *_: object, **__: object) -> object:
+            raise SecurityError(f"a jinja2 template may not read others: {name!r:.80}")
+
+        select_template = get_or_select_template = get_template
 
         def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
             return False

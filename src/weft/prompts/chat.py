@@ -161,6 +161,8 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
 
     async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
         """Fill in the variables; give the messages."""
+        if type(self).format_messages is not ChatPromptTemplate.format_messages:
+            return self.format_messages(**kwargs)  # an author's, who wrote no twin
         return await self._filled(kwargs, ASYNC)
 
     def partial(self, **kwargs: Any) -> Self:
