@@ -123,11 +123,8 @@ class Chain(RunnableSerializable[Values, Values], ABC):
     # -- the template
 
     async def _traced(self, input: Any, run: Run) -> Any:
-        last: Values = {}
         async with aclosing(self._told(input, run, stream=False)) as pieces:
-            async for last in pieces:
-                pass
-        return last
+            return await anext(pieces)
 
     def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         return self._told(input, run, stream=True)
@@ -228,7 +225,10 @@ class Chain(RunnableSerializable[Values, Values], ABC):
         return await self._prepared(inputs, Run.asynchronous())
 
     def prep_outputs(
-        self, inputs: Values, outputs: Values, return_only_outputs: bool = False
+        self,
+        inputs: Values,
+        outputs: Values,
+        return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> Values:
         """Check the outputs, save both sides to memory, and join them."""
         self._validate_outputs(outputs)
@@ -237,7 +237,10 @@ class Chain(RunnableSerializable[Values, Values], ABC):
         )
 
     async def aprep_outputs(
-        self, inputs: Values, outputs: Values, return_only_outputs: bool = False
+        self,
+        inputs: Values,
+        outputs: Values,
+        return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> Values:
         """Check the outputs, save both sides to memory, and join them."""
         self._validate_outputs(outputs)

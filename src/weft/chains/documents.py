@@ -1,5 +1,7 @@
-"""Chains that answer from documents: all at once (stuff), one by one and then together (map-reduce), or one after the
-other, each improving the answer (refine).
+"""Chains that answer from documents.
+
+All at once (stuff), one by one and then together (map-reduce), or one after the other, each improving the answer
+(refine).
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from weft.chains.base import Chain, Values
 from weft.chains.llm import LLMChain
 from weft.documents.base import Document
 from weft.exceptions import UsageError
-from weft.messages import HumanMessage
-from weft.prompts import BasePromptTemplate, PromptTemplate, format_document
+from weft.language_models.base import BaseLanguageModel
+from weft.memory._kinds import AnyPrompt
+from weft.messages import BaseMessage, HumanMessage, count_tokens_approximately
+from weft.prompts import PromptTemplate, format_document
 
 __all__ = [
     "BaseCombineDocumentsChain",
@@ -65,11 +69,8 @@ class BaseCombineDocumentsChain(Chain, ABC):
                 yield {self.output_key: piece}
 
     async def _combined(self, documents: list[Document], rest: Values, run: Run) -> str:
-        parts: list[str] = []
         async with aclosing(self._combine(documents, rest, run, stream=False)) as pieces:
-            async for piece in pieces:
-                parts.append(piece)
-        return "".join(parts)
+            return "".join([piece async for piece in pieces])
 
 
 async def _asked(chain: LLMChain, values: Values, run: Run, *, stream: bool) -> Pieces:
@@ -88,11 +89,19 @@ async def _asked(chain: LLMChain, values: Values, run: Run, *, stream: bool) -> 
         yield (await chain._step(wanted, child))[chain.output_key]
 
 
+def _count(chain: LLMChain, texts: list[str]) -> int:
+    """Count tokens as the chain's model does; a model behind a binding counts approximately."""
+    messages: list[BaseMessage] = [HumanMessage(content=text) for text in texts]
+    if isinstance(chain.llm, BaseLanguageModel):
+        return chain.llm.get_num_tokens_from_messages(messages)
+    return count_tokens_approximately(messages)
+
+
 class StuffDocumentsChain(BaseCombineDocumentsChain):
     """Puts all documents into one prompt."""
 
     llm_chain: LLMChain
-    document_prompt: BasePromptTemplate[Any] = Field(default_factory=lambda: DOCUMENT_PROMPT)
+    document_prompt: AnyPrompt = Field(default_factory=lambda: DOCUMENT_PROMPT)
     """How a document is shown."""
     document_variable_name: str = "context"
     """The variable of the prompt that takes the documents."""
@@ -108,10 +117,7 @@ class StuffDocumentsChain(BaseCombineDocumentsChain):
         prompt = self.llm_chain.prompt.format(
             **{**kwargs, self.document_variable_name: self._shown(docs)}
         )
-        counted: int = self.llm_chain.llm.get_num_tokens_from_messages(
-            [HumanMessage(content=prompt)]
-        )  # type: ignore[attr-defined]
-        return counted
+        return _count(self.llm_chain, [str(prompt)])
 
     def _combine(
         self, documents: list[Document], rest: Values, run: Run, *, stream: bool
@@ -131,11 +137,9 @@ class ReduceDocumentsChain(BaseCombineDocumentsChain):
     """How often groups may be combined again before giving up."""
 
     def _size(self, documents: list[Document]) -> int:
-        texts = [HumanMessage(content=one.page_content) for one in documents]
-        counted: int = self.combine_documents_chain.llm_chain.llm.get_num_tokens_from_messages(
-            texts
-        )  # type: ignore[attr-defined]
-        return counted
+        return _count(
+            self.combine_documents_chain.llm_chain, [one.page_content for one in documents]
+        )
 
     async def _collapsed(self, documents: list[Document], rest: Values, run: Run) -> list[Document]:
         chain = self.collapse_documents_chain or self.combine_documents_chain
@@ -147,7 +151,7 @@ class ReduceDocumentsChain(BaseCombineDocumentsChain):
                 Document(page_content=await chain._combined(group, rest, run)) for group in groups
             ]
         raise UsageError(
-            f"{len(documents)} documents still exceed {self.token_max} tokens after {self.collapse_max_retries} rounds: "
+            f"{len(documents)} documents exceed {self.token_max} tokens after {self.collapse_max_retries} rounds: "
             "raise token_max, or let the prompt ask for shorter answers"
         )
 
@@ -216,7 +220,7 @@ class RefineDocumentsChain(BaseCombineDocumentsChain):
     refine_llm_chain: LLMChain
     document_variable_name: str = "context"
     initial_response_name: str = "existing_answer"
-    document_prompt: BasePromptTemplate[Any] = Field(default_factory=lambda: DOCUMENT_PROMPT)
+    document_prompt: AnyPrompt = Field(default_factory=lambda: DOCUMENT_PROMPT)
 
     async def _combine(
         self, documents: list[Document], rest: Values, run: Run, *, stream: bool

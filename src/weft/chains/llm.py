@@ -13,9 +13,10 @@ from weft.callbacks.base import Callbacks
 from weft.chains.base import Chain, Values
 from weft.exceptions import UsageError
 from weft.memory import BaseMemory, ConversationBufferMemory
-from weft.output_parsers import BaseLLMOutputParser, StrOutputParser
+from weft.memory._kinds import AnyParser, AnyPrompt
+from weft.output_parsers import StrOutputParser
 from weft.outputs import LLMResult
-from weft.prompts import BasePromptTemplate, PromptTemplate
+from weft.prompts import PromptTemplate
 from weft.runnables.base import Runnable
 
 __all__ = ["CONVERSATION_PROMPT", "ConversationChain", "LLMChain"]
@@ -40,11 +41,11 @@ class LLMChain(Chain):
     ```
     """
 
-    prompt: BasePromptTemplate[Any]
+    prompt: AnyPrompt
     llm: Runnable[Any, Any]
     output_key: str = "text"
     """The name of the output."""
-    output_parser: BaseLLMOutputParser[Any] = Field(default_factory=StrOutputParser)
+    output_parser: AnyParser = Field(default_factory=StrOutputParser)
     return_final_only: bool = True
     """Give the parsed answer alone, or also the whole generation as `full_generation`."""
     llm_kwargs: Values = Field(default_factory=dict)
@@ -117,7 +118,7 @@ class ConversationChain(LLMChain):
     """
 
     memory: BaseMemory | None = Field(default_factory=ConversationBufferMemory)
-    prompt: BasePromptTemplate[Any] = Field(default_factory=lambda: CONVERSATION_PROMPT)
+    prompt: AnyPrompt = Field(default_factory=lambda: CONVERSATION_PROMPT)
     input_key: str = "input"
     output_key: str = "response"
 

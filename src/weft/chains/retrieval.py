@@ -1,5 +1,7 @@
-"""Question answering over a retriever: the old chains (`RetrievalQA`, `ConversationalRetrievalChain`) and the runnables
-that replaced them (`create_retrieval_chain` and its parts).
+"""Question answering over a retriever.
+
+The old chains (`RetrievalQA`, `ConversationalRetrievalChain`) and the runnables that replaced them
+(`create_retrieval_chain` and its parts).
 """
 
 from __future__ import annotations

@@ -25,10 +25,11 @@ __all__ = [
 ]
 
 ROUTER_PROMPT = (
-    "Choose who should answer. Candidates:\n{candidates}\n\n"
-    'Answer with JSON alone: {{"destination": "<name of a candidate, or DEFAULT>", "next_inputs": "<the input, improved '
-    'where that helps>"}}\n\nInput: {{input}}\nJSON:'
+    "Choose who should answer. Candidates:\n<CANDIDATES>\n\n"
+    'Answer with JSON alone: {{"destination": "<name of a candidate, or DEFAULT>", '
+    '"next_inputs": "<the input, improved where that helps>"}}\n\nInput: {input}\nJSON:'
 )
+"""A template whose candidates are put in before it is compiled: their braces are text."""
 
 
 class Route(NamedTuple):
@@ -153,10 +154,9 @@ class MultiPromptChain(MultiRouteChain):
     ) -> MultiPromptChain:
         """Make the chain from prompts with a `name`, a `description` and a `prompt_template` with `{input}`."""
         candidates = "\n".join(f"{one['name']}: {one['description']}" for one in prompt_infos)
-        template = ROUTER_PROMPT.format(candidates=candidates.replace("{", "{{").replace("}", "}}"))
-        router = LLMRouterChain.from_llm(
-            llm, PromptTemplate.from_template(template.replace("{{input}}", "{input}"))
-        )
+        escaped = candidates.replace("{", "{{").replace("}", "}}")
+        template = ROUTER_PROMPT.replace("<CANDIDATES>", escaped)
+        router = LLMRouterChain.from_llm(llm, PromptTemplate.from_template(template))
         chains = {
             one["name"]: LLMChain(
                 llm=llm, prompt=PromptTemplate.from_template(one["prompt_template"])

@@ -1,4 +1,4 @@
-"""Chains in a row: by names (`SequentialChain`), by single values (`SimpleSequentialChain`), and a function as a chain."""
+"""Chains in a row: by names (`SequentialChain`) or single values (`SimpleSequentialChain`); a function as a chain."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft._drive import drive
 from weft._run import Run
-from weft.language_models.base import BaseLanguageModel
+from weft.memory._kinds import AnyModel
 from weft.memory.chat_memory import BaseChatMemory
 from weft.messages import BaseMessage
 
@@ -66,7 +66,7 @@ class ConversationBufferWindowMemory(ConversationBufferMemory):
 class ConversationTokenBufferMemory(ConversationBufferMemory):
     """Remembers as much as fits a number of tokens; older messages are dropped from the history."""
 
-    llm: BaseLanguageModel[Any]
+    llm: AnyModel
     """Counts the tokens."""
     max_token_limit: int = 2000
 
@@ -78,9 +78,7 @@ class ConversationTokenBufferMemory(ConversationBufferMemory):
             await self._replace(kept, run)
 
 
-def fitting(
-    llm: BaseLanguageModel[Any], messages: list[BaseMessage], limit: int
-) -> list[BaseMessage]:
+def fitting(llm: AnyModel, messages: list[BaseMessage], limit: int) -> list[BaseMessage]:
     """Give the newest messages that fit a number of tokens; each is counted once."""
     used, kept = 0, len(messages)
     while kept and (used := used + llm.get_num_tokens_from_messages([messages[kept - 1]])) <= limit:

@@ -1,4 +1,4 @@
-"""`BaseChatMemory`: remembers a conversation in any chat history, and knows which input and output are its two sides."""
+"""`BaseChatMemory`: remembers a conversation in any chat history; knows which input and output are its two sides."""
 
 from __future__ import annotations
 

@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import Field
 
 from weft._run import Run
-from weft.language_models.base import BaseLanguageModel
+from weft.memory._kinds import AnyModel, AnyPrompt
 from weft.memory.buffer import fitting
 from weft.memory.chat_memory import BaseChatMemory
 from weft.messages import BaseMessage, SystemMessage
-from weft.prompts import BasePromptTemplate, PromptTemplate
+from weft.prompts import PromptTemplate
 
 __all__ = ["SUMMARY_PROMPT", "ConversationSummaryBufferMemory", "ConversationSummaryMemory"]
 
@@ -23,9 +23,9 @@ SUMMARY_PROMPT = PromptTemplate.from_template(
 
 
 class _Summing(BaseChatMemory):
-    llm: BaseLanguageModel[Any]
+    llm: AnyModel
     """Writes the summaries."""
-    prompt: BasePromptTemplate[Any] = Field(default_factory=lambda: SUMMARY_PROMPT)
+    prompt: AnyPrompt = Field(default_factory=lambda: SUMMARY_PROMPT)
     """Asks for a summary, with the variables `summary` and `new_lines`."""
     summary_message_cls: type[BaseMessage] = SystemMessage
     """The message that carries the summary, where messages are asked for."""

@@ -1,0 +1,204 @@
+"""Memories: what each gives back, in both colours, with any chat history behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from weft.chat_history import SQLiteChatMessageHistory
+from weft.documents import Document
+from weft.exceptions import UsageError
+from weft.language_models import FakeListChatModel
+from weft.memory import (
+    BaseMemory,
+    CombinedMemory,
+    ConversationBufferMemory,
+    ConversationBufferWindowMemory,
+    ConversationSummaryBufferMemory,
+    ConversationSummaryMemory,
+    ConversationTokenBufferMemory,
+    ReadOnlySharedMemory,
+    SimpleMemory,
+    VectorStoreRetrieverMemory,
+)
+from weft.messages import AIMessage, HumanMessage, SystemMessage
+from weft.runnables import RunnableLambda
+
+
+class Colour:
+    """The twins of a memory, called in one colour."""
+
+    def __init__(self, colour: str) -> None:
+        self.is_async = colour == "async"
+
+    def save(self, memory: BaseMemory, human: str, ai: str) -> None:
+        if self.is_async:
+            asyncio.run(memory.asave_context({"input": human}, {"output": ai}))
+        else:
+            memory.save_context({"input": human}, {"output": ai})
+
+    def load(self, memory: BaseMemory, inputs: dict[str, Any] | None = None) -> dict[str, Any]:
+        if self.is_async:
+            return asyncio.run(memory.aload_memory_variables(inputs or {}))
+        return memory.load_memory_variables(inputs or {})
+
+    def clear(self, memory: BaseMemory) -> None:
+        asyncio.run(memory.aclear()) if self.is_async else memory.clear()
+
+
+@pytest.fixture(params=["blocking", "async"])
+def use(request: pytest.FixtureRequest) -> Colour:
+    return Colour(request.param)
+
+
+def test_a_buffer_keeps_everything(use: Colour) -> None:
+    memory = ConversationBufferMemory()
+    use.save(memory, "hi", "hello")
+    use.save(memory, "bye", "ciao")
+
+    assert use.load(memory) == {"history": "Human: hi\nAI: hello\nHuman: bye\nAI: ciao"}
+    use.clear(memory)
+    assert use.load(memory) == {"history": ""}
+
+
+def test_a_buffer_gives_messages_where_asked(use: Colour) -> None:
+    memory = ConversationBufferMemory(return_messages=True, memory_key="chat")
+    use.save(memory, "hi", "hello")
+
+    assert use.load(memory) == {"chat": [HumanMessage(content="hi"), AIMessage(content="hello")]}
+
+
+def test_any_history_may_be_behind_it(use: Colour, tmp_path: Path) -> None:
+    memory = ConversationBufferMemory(
+        chat_memory=SQLiteChatMessageHistory("s", tmp_path / "chats.db")
+    )
+    use.save(memory, "hi", "hello")
+    again = ConversationBufferMemory(
+        chat_memory=SQLiteChatMessageHistory("s", tmp_path / "chats.db")
+    )
+
+    assert use.load(again) == {"history": "Human: hi\nAI: hello"}
+
+
+def test_a_window_keeps_the_last_turns(use: Colour) -> None:
+    memory = ConversationBufferWindowMemory(k=1)
+    use.save(memory, "one", "1")
+    use.save(memory, "two", "2")
+
+    assert use.load(memory) == {"history": "Human: two\nAI: 2"}
+    assert use.load(ConversationBufferWindowMemory(k=0, chat_memory=memory.chat_memory)) == {
+        "history": ""
+    }
+
+
+def test_a_token_buffer_drops_what_does_not_fit(use: Colour) -> None:
+    memory = ConversationTokenBufferMemory(
+        llm=FakeListChatModel(responses=["x"]), max_token_limit=30
+    )
+    for number in range(10):
+        use.save(memory, f"question {number}", f"answer {number}")
+
+    said = use.load(memory)["history"]
+    assert "answer 9" in said
+    assert "question 0" not in said
+    assert len(memory.chat_memory.messages) < 20
+
+
+def test_a_summary_is_written_anew_after_each_turn(use: Colour) -> None:
+    memory = ConversationSummaryMemory(llm=FakeListChatModel(responses=["sum 1", "sum 2"]))
+    use.save(memory, "hi", "hello")
+    assert use.load(memory) == {"history": "sum 1"}
+    use.save(memory, "more", "yes")
+
+    assert use.load(memory) == {"history": "sum 2"}
+    use.clear(memory)
+    assert use.load(memory) == {"history": ""}
+
+
+def test_a_summary_buffer_sums_up_only_what_does_not_fit(use: Colour) -> None:
+    memory = ConversationSummaryBufferMemory(
+        llm=FakeListChatModel(responses=["the sum"]), max_token_limit=30, return_messages=True
+    )
+    for number in range(6):
+        use.save(memory, f"question {number}", f"answer {number}")
+
+    given = use.load(memory)["history"]
+    assert given[0] == SystemMessage(content="the sum")
+    assert given[-1] == AIMessage(content="answer 5")
+    assert len(given) < 13
+
+
+def test_a_model_that_fails_loses_no_message(use: Colour) -> None:
+    class Failing(FakeListChatModel):
+        def _generate(self, *args: Any, **kwargs: Any) -> Any:
+            raise RuntimeError("no")
+
+    memory = ConversationSummaryBufferMemory(llm=Failing(responses=["x"]), max_token_limit=1)
+
+    with pytest.raises(RuntimeError):
+        use.save(memory, "hi", "hello")
+
+    assert [message.content for message in memory.chat_memory.messages] == ["hi", "hello"]
+
+
+def test_turns_are_found_again_by_meaning(use: Colour) -> None:
+    class Store:
+        def __init__(self) -> None:
+            self.kept: list[Document] = []
+
+        def add_documents(self, documents: list[Document]) -> None:
+            self.kept += documents
+
+    store = Store()
+    retriever = RunnableLambda(
+        lambda query: [one for one in store.kept if query in one.page_content]
+    )
+    retriever.vectorstore = store  # type: ignore[attr-defined]
+    memory = VectorStoreRetrieverMemory(retriever=retriever)
+    use.save(memory, "I like tea", "noted")
+    use.save(memory, "I like rain", "noted")
+
+    assert use.load(memory, {"input": "tea"}) == {"history": "input: I like tea\noutput: noted"}
+    with pytest.raises(UsageError, match="not cleared"):
+        use.clear(memory)
+
+
+def test_memories_combine_and_may_be_read_only(use: Colour) -> None:
+    buffer = ConversationBufferMemory()
+    both = CombinedMemory(memories=[buffer, SimpleMemory(memories={"name": "Ada"})])
+    use.save(both, "hi", "hello")
+    use.save(ReadOnlySharedMemory(memory=buffer), "not", "kept")
+
+    assert use.load(both) == {"history": "Human: hi\nAI: hello", "name": "Ada"}
+    with pytest.raises(ValidationError, match="same variable"):
+        CombinedMemory(memories=[buffer, ConversationBufferMemory()])
+
+
+def test_a_memory_that_cannot_tell_its_sides_says_so(use: Colour) -> None:
+    memory = ConversationBufferMemory()
+
+    with pytest.raises(UsageError, match="set input_key"):
+        memory.save_context({"a": 1, "b": 2}, {"output": "x"})
+    with pytest.raises(UsageError, match="set output_key"):
+        memory.save_context({"a": "1"}, {"x": "x", "y": "y"})
+    ConversationBufferMemory(input_key="a", output_key="x").save_context(
+        {"a": "1", "b": 2}, {"x": "x", "y": "y"}
+    )
+
+
+def test_an_author_may_write_only_the_async_half() -> None:
+    class Later(BaseMemory):
+        @property
+        def memory_variables(self) -> list[str]:
+            return ["x"]
+
+        async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
+            return {"x": 1}
+
+    assert asyncio.run(Later().aload_memory_variables({})) == {"x": 1}
+    with pytest.raises(NotImplementedError, match="load_memory_variables"):
+        Later().load_memory_variables({})
