@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.servers.databases import postgres_server
 from weft.callbacks import BaseCallbackHandler
 from weft.tools import tool
+
+
+__all__ = ["Recorder", "add", "fail", "postgres_server"]
 
 
 @tool

@@ -164,7 +164,7 @@ class Loop(Opened, ModelStep, ToolStep):
             thread.head = record.id
         thread.values, thread.step = values, thread.step + 1
         thread.next = None if following == END else following
-        thread.finished, thread.answers = {}, {}
+        thread.finished, thread.asked, thread.answers = {}, [], {}
         return self._after_step(node, update, record) if self.wants else []
 
     def _target(self, jump: str, node: str) -> str:

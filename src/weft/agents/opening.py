@@ -127,7 +127,7 @@ class Opened:
             await self._begin(Record("claim", parent=self.thread.head, step=self.thread.step))
 
     async def _take_command(self, command: Command[Any]) -> None:
-        open_questions = self.thread.interrupts
+        open_questions = self.thread.interrupts or self.thread.asked
         if command.resume is None and not open_questions:
             await self._take_input(dict(command.update or {}))
             return
@@ -139,7 +139,7 @@ class Opened:
         )
 
     def _answers(self, resume: Json) -> dict[str, Json]:
-        ids = [one.id for one in self.thread.interrupts]
+        ids = [one.id for one in self.thread.interrupts or self.thread.asked]
         if isinstance(resume, Mapping) and resume and set(resume) <= set(ids):
             return dict(resume)
         if len(ids) == 1:

@@ -68,6 +68,8 @@ class Thread:
     finished: dict[str, Values] = field(default_factory=dict)
     """What the finished tool calls of the step under way gave, by call."""
     interrupts: list[Interrupt] = field(default_factory=list)
+    asked: list[Interrupt] = field(default_factory=list)
+    """The questions that were answered in the step under way; a wrong answer can be given again."""
     answers: dict[str, Json] = field(default_factory=dict)
     at: str | None = None
 
@@ -80,12 +82,12 @@ class Thread:
             self.interrupts = record.interrupts
         elif record.kind == "resume":
             self.answers |= record.answers
-            self.interrupts = []
+            self.asked, self.interrupts = self.interrupts or self.asked, []
         elif record.kind in ("input", "node"):
             self.values = schema.update(self.values, record.values)
             self.next = record.next
             self.step = record.step
-            self.finished, self.interrupts, self.answers = {}, [], {}
+            self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
 
 
 class Codec:

@@ -1,0 +1,380 @@
+"""Threads: memory, carrying on after a crash, approval in another process, forks, and hostile checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from tests.agents.conftest import add
+from weft.agents import Command, create_agent, interrupt
+from weft.agents.checkpoint import (
+    Entry,
+    InMemorySaver,
+    PostgresSaver,
+    SqliteSaver,
+    ThreadConflictError,
+)
+from weft.agents.middleware import HumanInTheLoopMiddleware
+from weft.exceptions import SchemaError, UsageError
+from weft.messages import AIMessage, HumanMessage, ToolMessage
+from weft.testing import Call, ScriptedChatModel
+from weft.tools import tool
+
+THREAD = {"configurable": {"thread_id": "t1"}}
+
+
+def scripted(*turns, **kwargs):
+    return ScriptedChatModel(script=list(turns), **kwargs)
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def saver(request, tmp_path):
+    if request.param == "memory":
+        yield InMemorySaver()
+    elif request.param == "sqlite":
+        with SqliteSaver.from_conn_string(str(tmp_path / "agents.db")) as made:
+            yield made
+    else:
+        made = PostgresSaver(request.getfixturevalue("postgres_server").url)
+        made.delete_thread("t1")
+        yield made
+        made.close()
+
+
+def test_a_thread_remembers(call, saver):
+    agent = create_agent(scripted("Hello Ada", "You are Ada"), checkpointer=saver)
+
+    call.invoke(agent, "I am Ada", THREAD)
+    state = call.invoke(agent, "Who am I?", THREAD)
+
+    assert [one.text for one in state["messages"]] == ["I am Ada", "Hello Ada", "Who am I?", "You are Ada"]
+    assert call.run(agent, "get_state", THREAD).values == state
+    assert call.run(agent, "get_state", THREAD).next == ()
+
+
+def test_a_run_stops_for_approval_and_goes_on_with_another_agent_object(call, saver):
+    ran = []
+
+    @tool
+    def delete(path: str) -> str:
+        """Delete a file."""
+        ran.append(path)
+        return f"deleted {path}"
+
+    def agent(*turns):
+        return create_agent(
+            scripted(*turns),
+            [delete, add],
+            middleware=[HumanInTheLoopMiddleware({"delete": True})],
+            checkpointer=saver,
+        )
+
+    first = agent([Call("delete", {"path": "/a"}), Call("add", {"a": 1, "b": 1})])
+    stopped = call.invoke(first, "clean up", THREAD)
+
+    assert ran == []
+    (question,) = stopped["__interrupt__"]
+    assert question.value["action_requests"][0]["args"] == {"path": "/a"}
+    snapshot = call.run(first, "get_state", THREAD)
+    assert snapshot.interrupts == (question,)
+    assert snapshot.next == ("HumanInTheLoopMiddleware.after_model",)
+
+    state = call.invoke(agent("All clean."), Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+
+    assert ran == ["/a"]
+    assert "__interrupt__" not in state
+    assert state["messages"][-1].text == "All clean."
+    with pytest.raises(UsageError, match="nothing to resume"):
+        call.invoke(agent("x"), Command(resume=1), THREAD)
+
+
+@pytest.mark.parametrize(
+    ("decision", "path", "status"),
+    [
+        ({"type": "edit", "edited_action": {"name": "delete", "args": {"path": "/b"}}}, "/b", "success"),
+        ({"type": "reject", "message": "never"}, None, "error"),
+        ({"type": "respond", "message": "done by hand"}, None, "success"),
+    ],
+)
+def test_a_person_may_edit_reject_or_answer_a_call(call, decision, path, status):
+    ran = []
+
+    @tool
+    def delete(path: str) -> str:
+        """Delete a file."""
+        ran.append(path)
+        return "gone"
+
+    agent = create_agent(
+        scripted([Call("delete", {"path": "/a"})], "ok"),
+        [delete],
+        middleware=[HumanInTheLoopMiddleware({"delete": True})],
+        checkpointer=InMemorySaver(),
+    )
+    call.invoke(agent, "?", THREAD)
+    state = call.invoke(agent, Command(resume={"decisions": [decision]}), THREAD)
+
+    assert ran == ([path] if path else [])
+    assert state["messages"][2].status == status
+    assert state["messages"][-1].text == "ok"
+
+
+def test_decisions_that_do_not_fit_are_an_error_and_can_be_given_again(call):
+    agent = create_agent(
+        scripted([Call("add", {"a": 1, "b": 1})], "ok"),
+        [add],
+        middleware=[HumanInTheLoopMiddleware({"add": {"allowed_decisions": ["approve"]}})],
+        checkpointer=InMemorySaver(),
+    )
+    call.invoke(agent, "?", THREAD)
+
+    with pytest.raises(UsageError, match="1 decisions are needed and 2 came"):
+        call.invoke(agent, Command(resume={"decisions": [{"type": "approve"}] * 2}), THREAD)
+    state = call.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+
+    assert state["messages"][-1].text == "ok"
+
+
+def test_a_tool_may_ask_a_person_several_times_and_others_are_not_run_again(call, saver):
+    ran = []
+
+    @tool
+    def book(city: str) -> str:
+        """Book a trip."""
+        day = interrupt({"question": "which day?"})
+        seat = interrupt({"question": "which seat?"})
+        return f"{city} on {day} at {seat}"
+
+    @tool
+    def note() -> str:
+        """Write it down."""
+        ran.append(1)
+        return "noted"
+
+    agent = create_agent(
+        scripted([Call("book", {"city": "Oslo"}), Call("note", {})], "Booked."), [book, note], checkpointer=saver
+    )
+    first = call.invoke(agent, "?", THREAD)["__interrupt__"]
+    second = call.invoke(agent, Command(resume="Monday"), THREAD)["__interrupt__"]
+    state = call.invoke(agent, Command(resume={second[0].id: "window"}), THREAD)
+
+    assert [first[0].value, second[0].value] == [{"question": "which day?"}, {"question": "which seat?"}]
+    assert state["messages"][2].content == "Oslo on Monday at window"
+    assert ran == [1]
+
+
+def test_several_open_questions_need_answers_by_id(call):
+    @tool
+    def ask(what: str) -> str:
+        """Ask."""
+        return interrupt(what)
+
+    agent = create_agent(
+        scripted([Call("ask", {"what": "a"}), Call("ask", {"what": "b"})], "ok"), [ask], checkpointer=InMemorySaver()
+    )
+    questions = call.invoke(agent, "?", THREAD)["__interrupt__"]
+
+    with pytest.raises(UsageError, match="2 answers are needed"):
+        call.invoke(agent, Command(resume="x"), THREAD)
+    state = call.invoke(agent, Command(resume={one.id: one.value.upper() for one in questions}), THREAD)
+
+    assert [one.content for one in state["messages"][2:4]] == ["A", "B"]
+
+
+def test_interrupt_needs_a_checkpointer(call):
+    @tool
+    def ask() -> str:
+        """Ask."""
+        return interrupt("?")
+
+    state = call.invoke(create_agent(scripted([Call("ask", {})], "ok"), [ask]), "?")
+
+    assert "interrupt() needs a checkpointer" in state["messages"][2].text
+    with pytest.raises(UsageError, match="inside a tool"):
+        interrupt("outside")
+
+
+def test_a_new_message_instead_of_an_answer_closes_the_open_calls(call):
+    agent = create_agent(
+        scripted([Call("add", {"a": 1, "b": 1})], "Fine, I leave it."),
+        [add],
+        middleware=[HumanInTheLoopMiddleware({"add": True})],
+        checkpointer=InMemorySaver(),
+    )
+    call.invoke(agent, "add", THREAD)
+    state = call.invoke(agent, "never mind", THREAD)
+
+    assert [type(one) for one in state["messages"]] == [HumanMessage, AIMessage, ToolMessage, HumanMessage, AIMessage]
+    assert "went on without it" in state["messages"][2].text
+
+
+KILLED = """
+import os, signal, sys, time
+from weft.agents import create_agent
+from weft.agents.checkpoint import SqliteSaver
+from weft.testing import Call, ScriptedChatModel
+from weft.tools import tool
+
+folder = sys.argv[1]
+
+@tool
+def quick() -> str:
+    "Finish at once."
+    open(f"{folder}/quick", "a").write("x")
+    return "quick done"
+
+@tool
+def slow() -> str:
+    "Take long the first time."
+    open(f"{folder}/slow", "a").write("x")
+    if sys.argv[2] == "first":
+        time.sleep(60)
+    return "slow done"
+
+turns = [[Call("quick", {}), Call("slow", {})], "All done."] if sys.argv[2] == "first" else ["All done."]
+agent = create_agent(ScriptedChatModel(script=turns), [quick, slow], checkpointer=SqliteSaver(f"{folder}/agents.db"))
+config = {"configurable": {"thread_id": "t1"}}
+if sys.argv[2] == "first":
+    agent.invoke("go", config)
+else:
+    print([m.text for m in agent.invoke(None, config)["messages"]])
+"""
+
+
+def test_FK01_a_killed_process_resumes_without_running_a_finished_tool_twice(tmp_path):
+    script = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path)]
+    victim = subprocess.Popen([*script, "first"])
+    saver = None
+    for _ in range(600):
+        time.sleep(0.05)
+        if saver is None and (tmp_path / "agents.db").exists():
+            saver = SqliteSaver(tmp_path / "agents.db")
+        kept = [] if saver is None else [json.loads(one.body)["kind"] for one in saver.read("t1", "")]
+        if "tool" in kept and (tmp_path / "slow").exists():
+            break
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.wait()
+
+    said = subprocess.run([*script, "second"], capture_output=True, text=True, check=True, timeout=60)
+
+    assert "['go', '', 'quick done', 'slow done', 'All done.']" in said.stdout
+    assert (tmp_path / "quick").read_text() == "x"
+    assert (tmp_path / "slow").read_text() == "xx"
+
+
+def test_none_carries_on_only_where_something_is_unfinished(call):
+    agent = create_agent(scripted("x"), checkpointer=InMemorySaver())
+
+    with pytest.raises(UsageError, match="there is none"):
+        call.invoke(agent, None, THREAD)
+    with pytest.raises(UsageError, match="needs a thread"):
+        call.invoke(agent, "?")
+
+
+def test_a_failed_step_is_taken_again(call):
+    saver = InMemorySaver()
+    failing = create_agent(scripted([Call("add", {"a": 1, "b": 1})], ValueError("down")), [add], checkpointer=saver)
+
+    with pytest.raises(ValueError, match="down"):
+        call.invoke(failing, "?", THREAD)
+    state = call.invoke(create_agent(scripted("two"), [add], checkpointer=saver), None, THREAD)
+
+    assert [one.text for one in state["messages"]] == ["?", "", "2", "two"]
+
+
+def test_FK04_of_two_runs_on_one_thread_one_is_told_and_nothing_is_lost(saver):
+    entry = Entry("a", None, json.dumps({"v": 1, "kind": "claim", "at": "now"}))
+    saver.append("t1", "", [entry], after=None)
+
+    with pytest.raises(ThreadConflictError, match="carried on by somebody else"):
+        saver.append("t1", "", [entry._replace(id="b")], after=None)
+
+    assert [one.id for one in saver.read("t1", "")] == ["a"]
+    assert saver.read("t1", "inner") == []
+    saver.delete_thread("t1")
+    assert saver.read("t1", "") == []
+
+
+def test_the_history_of_a_thread_and_a_fork_of_it(call, saver):
+    agent = create_agent(scripted("one", "two", "other"), checkpointer=saver)
+    call.invoke(agent, "first", THREAD)
+    call.invoke(agent, "second", THREAD)
+
+    history = call.run(agent, "get_state_history", THREAD)
+    assert [len(one.values["messages"]) for one in history] == [4, 3, 2, 1]
+    after_first = history[2].config
+
+    state = call.invoke(agent, "instead", after_first)
+    assert [one.text for one in state["messages"]] == ["first", "one", "instead", "other"]
+    assert call.run(agent, "get_state", THREAD).values == state
+
+
+def test_a_state_can_be_changed_by_hand(call, saver):
+    agent = create_agent(scripted("one", "two"), checkpointer=saver)
+    call.invoke(agent, "first", THREAD)
+
+    call.run(agent, "update_state", THREAD, {"messages": [AIMessage("by hand")]})
+
+    assert [one.text for one in call.run(agent, "get_state", THREAD).values["messages"]] == ["first", "one", "by hand"]
+
+
+@pytest.mark.parametrize(
+    ("body", "match"),
+    [
+        ('{"v": 2, "kind": "node"}', "another version of weft"),
+        ('{"v": 1, "kind": "unheard-of"}', "another version of weft"),
+        ("{", "damaged"),
+        ('{"kind": "node"}', "no version"),
+        ('{"v": 1, "kind": "node", "at": "x", "values": {"messages": [{"lc": 1, "type": "constructor", '
+         '"id": ["os", "system"], "kwargs": {}}]}}', "os"),
+        ('{"v": 1, "kind": "node", "at": "x", "values": {"secrets": 1}}', "'secrets'"),
+        ('{"v": 1, "kind": "node", "at": "x", "next": "Gone.after_model"}', "same middleware"),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_of_another_version_or_a_damaged_one_is_a_typed_error(call, body, match):
+    saver = InMemorySaver()
+    saver.append("t1", "", [Entry("a", None, body)], after=None)
+
+    with pytest.raises(SchemaError, match=match):
+        call.invoke(create_agent(scripted("x"), checkpointer=saver), "?", THREAD)
+
+
+def test_a_sub_agent_asks_a_person_through_the_outer_run(call, saver):
+    ran = []
+
+    @tool
+    def send(to: str) -> str:
+        """Send a letter."""
+        answer = interrupt(f"send to {to}?")
+        ran.append(answer)
+        return "sent"
+
+    inner = create_agent(scripted([Call("send", {"to": "ada"})], "It is sent."), [send], name="postman")
+
+    @tool
+    def post(task: str) -> str:
+        """Ask the postman."""
+        return inner.invoke({"messages": task})["messages"][-1].text
+
+    @tool
+    async def apost(task: str) -> str:
+        """Ask the postman."""
+        return (await inner.ainvoke({"messages": task}))["messages"][-1].text
+
+    chosen = post if call.colour == "blocking" else apost
+    outer = create_agent(scripted([Call(chosen.name, {"task": "write"})], "Done."), [chosen], checkpointer=saver)
+
+    stopped = call.invoke(outer, "?", THREAD)
+    assert stopped["__interrupt__"][0].value == "send to ada?"
+    state = call.invoke(outer, Command(resume="yes"), THREAD)
+
+    assert ran == ["yes"]
+    assert [one.text for one in state["messages"]] == ["?", "", "It is sent.", "Done."]
+    assert len(inner.setup.model.requests) == 2
