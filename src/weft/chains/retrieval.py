@@ -205,7 +205,7 @@ def create_history_aware_retriever(
     """Make a retriever that first rewrites the input in the light of `chat_history`, where there is one."""
     if "input" not in prompt.input_variables:
         raise UsageError(f"the prompt has no variable 'input'; it has {prompt.input_variables}")
-    plain = RunnableLambda(lambda inputs: inputs["input"]) | retriever
+    plain: Runnable[Any, Any] = RunnableLambda(lambda inputs: inputs["input"]) | retriever
     rewritten = prompt | llm | StrOutputParser() | retriever
     branch: Runnable[Any, Any] = RunnableBranch(
         (lambda inputs: not inputs.get("chat_history"), plain), rewritten

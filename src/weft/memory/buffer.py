@@ -25,8 +25,8 @@ class ConversationBufferMemory(BaseChatMemory):
 
     memory = ConversationBufferMemory()
     memory.save_context({"input": "hi"}, {"output": "hello"})
-    print(memory.load_memory_variables({}))
-    #> {'history': 'Human: hi\\nAI: hello'}
+    print(memory.load_memory_variables({})["history"].splitlines())
+    #> ['Human: hi', 'AI: hello']
     ```
     """
 
