@@ -510,3 +510,56 @@ def test_langchains_native_content_is_taken():
 
     assert body["messages"][1]["content"] == [thought, {"type": "text", "text": "Looking."}, used]
     assert body["messages"][2]["content"] == [result]
+
+
+def test_a_schema_may_be_bare_and_json_mode_is_noted():
+    bare = {"type": "object", "properties": {"at": {"type": "string", "format": "date"}, "n": {"oneOf": []}}}
+    schema = body_of("Hi", NEW, response_format=bare)["output_config"]["format"]["schema"]
+    noted = NEW.explain("Hi", response_format={"type": "json_object"})
+
+    assert schema["properties"]["at"] == {"type": "string", "format": "date"}
+    assert schema["properties"]["n"] == {"anyOf": []}
+    assert "output_config" not in noted.body
+    assert noted.notes == ["Anthropic has no JSON mode: only the prompt asks for JSON"]
+    with_format = {"type": "array", "minItems": 1, "maxItems": 3, "items": {"type": "string", "format": "odd"}}
+    assert body_of("Hi", NEW, response_format=with_format)["output_config"]["format"]["schema"] == {
+        "type": "array",
+        "minItems": 1,
+        "items": {"type": "string", "description": "{format: odd}"},
+        "description": "{maxItems: 3}",
+    }
+
+
+def test_some_of_the_tools_may_be_allowed():
+    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "other"}]}
+    body = body_of("Hi", tools=[search, other], tool_choice=choice)
+
+    assert [tool["name"] for tool in body["tools"]] == ["other"]
+    assert body["tool_choice"] == {"type": "any"}
+
+
+def test_citations_of_others_and_broken_documents_are_not_sent():
+    note = {"type": "citation", "url": "https://x", "title": "X"}
+    answer = AIMessage([{"type": "text", "text": "Yes", "annotations": [note]}])
+    explained = MODEL.explain(["Hi", answer, "And?"])
+
+    assert explained.body["messages"][1]["content"] == "Yes"
+    assert explained.notes == ["citations that Anthropic did not write were left out"]
+    with pytest.raises(UsageError, match="no text"):
+        content_of({"type": "file", "base64": "/w==", "mime_type": "text/plain"})
+    with pytest.raises(UsageError, match="base64"):
+        content_of({"type": "image", "mime_type": "image/png"})
+
+
+def test_a_file_can_be_put_into_the_container():
+    upload = {"type": "container_upload", "file_id": "file_1"}
+
+    assert content_of({"type": "text", "text": "Use it"}, upload)[1] == upload
+
+
+def test_further_betas_and_effort_of_models_that_do_not_reason():
+    model = ChatAnthropic(model="claude-3-5-haiku-latest", api_key="key", reasoning_effort="high", speed="fast")
+    explained = model.explain("Hi", output_config={"task_budget": {"type": "tokens", "total": 9}})
+
+    assert explained.headers["anthropic-beta"] == "task-budgets-2026-03-13,fast-mode-2026-02-01"
+    assert explained.notes == ["claude-3-5-haiku-latest does not reason: reasoning_effort was left out"]

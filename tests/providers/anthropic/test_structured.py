@@ -12,6 +12,7 @@ from tests.servers.script import Answer, json_answer
 from weft.chat_models import init_chat_model
 from weft.exceptions import ModelTimeoutError
 from weft.providers.anthropic import ChatAnthropic
+from weft.tools import tool
 from weft.transports import Timeouts
 
 PATH = "/v1/messages"
@@ -60,6 +61,24 @@ def test_bound_tools_are_sent_and_odd_names_come_back(fault_server, call):
 
     assert call.invoke(model, "Read it.").tool_calls[0]["name"] == "files.read"
     assert [one["name"] for one in fault_server.requests(PATH)[0].json()["tools"]] == ["files_read", "search"]
+
+
+def test_what_a_tool_says_for_anthropic_alone_survives_binding(fault_server, call):
+    mark = {"type": "ephemeral"}
+
+    @tool(extras={"defer_loading": True, "input_examples": [{"city": "Bern"}]})
+    def get_weather(city: str) -> str:
+        """Get the weather of a city."""
+        return city
+
+    own = {"name": "mine", "input_schema": {"type": "object"}, "cache_control": mark}
+    server = {"type": "web_search_20250305", "name": "web_search", "cache_control": mark}
+    model = answering(fault_server, [{"type": "text", "text": "Yes"}]).bind_tools([get_weather, own, server])
+    call.invoke(model, "Hi")
+    sent = fault_server.requests(PATH)[0].json()["tools"]
+
+    assert (sent[0]["defer_loading"], sent[0]["input_examples"]) == (True, [{"city": "Bern"}])
+    assert [one.get("cache_control") for one in sent[1:]] == [mark, mark]
 
 
 def test_the_prompt_cache_is_marked_by_itself(fault_server, call):

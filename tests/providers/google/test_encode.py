@@ -268,3 +268,42 @@ def test_F_H10_a_name_that_leads_elsewhere_is_refused(name):
 def test_several_answers_are_not_streamed():
     with pytest.raises(UsageError, match="generate"):
         ChatGoogle(api_key="key", n=2).explain("Hi", stream=True)
+
+
+def test_a_result_needs_the_name_of_its_tool_and_broken_calls_are_shown_if_answered():
+    broken = {"type": "invalid_tool_call", "id": "c", "name": "f", "args": '{"a": ', "error": "cut"}
+    asked = [HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken])]
+    shown = body_of([*asked, ToolMessage("not JSON", tool_call_id="c", status="error")])
+    left_out = MODEL.explain([*asked, HumanMessage("Well?")])
+
+    assert shown["contents"][1]["parts"][0]["functionCall"]["args"] == {"INVALID_JSON": '{"a": '}
+    assert "a tool call that did not parse was left out" in left_out.notes
+
+
+def test_options_nobody_knows_go_to_the_generation_config():
+    body = body_of("Hi", generation_config={"top_p": 0.5}, audio_timestamp=True, extra_body={"labels": {"a": "b"}})
+
+    assert body["generationConfig"] == {"topP": 0.5, "audioTimestamp": True}
+    assert body["labels"] == {"a": "b"}
+    with pytest.warns(UserWarning, match="brand_new"):
+        assert ChatGoogle(brand_new=1).model_kwargs == {"brand_new": 1}
+
+
+def test_a_schema_in_openapis_form_is_sent_as_it_is():
+    schema = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}
+
+    assert body_of("Hi", response_schema=schema)["generationConfig"] == {
+        "responseMimeType": "application/json",
+        "responseSchema": schema,
+    }
+
+
+def test_what_cannot_be_said_is_noted():
+    explained = ChatGoogle(model="gemini-2.0-flash", api_key="key", reasoning_effort="high").explain(
+        "Hi", tools=[search], parallel_tool_calls=False
+    )
+
+    assert explained.notes == [
+        "Gemini cannot be told to call one tool at a time: parallel_tool_calls was left out",
+        "gemini-2.0-flash does not reason: reasoning_effort was left out",
+    ]

@@ -76,13 +76,15 @@ def _source(block: Block, mime: str) -> Block:
     raise UsageError(f"a block of the type {block['type']!r} needs base64, url or file_id: {sorted(block)}")
 
 
-def encode_citation(note: Block) -> Block:
-    """Give a citation back as Anthropic wrote it."""
+def encode_citation(note: Block) -> Block | None:
+    """Give a citation back as Anthropic wrote it; None for one of somebody else."""
     if note.get("type") != "citation":
         value: Block = note.get("value") or {}
         return dict(value.get("citation") or value)
     extras = note.get("extras") or {}
-    kind = extras.get("citation_type") or "char_location"
+    kind = extras.get("citation_type")
+    if kind is None:
+        return None
     told: Block = {"type": kind, "cited_text": note.get("cited_text") or ""}
     told["document_title" if kind in DOCUMENT_LOCATIONS else "title"] = note.get("title")
     if note.get("url"):

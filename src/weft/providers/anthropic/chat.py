@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -17,13 +17,20 @@ from weft._run import Run
 from weft.exceptions import UsageError
 from weft.language_models.profile import ModelProfile, find_profile
 from weft.language_models.request import ChatRequest
+from weft.messages import AIMessage
 from weft.providers._http import HttpChatModel
 from weft.providers._wire import ErrorTable, Failure, WireDecoder
 from weft.providers.anthropic.decode import AnthropicDecoder
-from weft.providers.anthropic.encode import betas_of, encode_message, merge_settings
+from weft.providers.anthropic.encode import (
+    betas_of,
+    encode_message,
+    merge_settings,
+    with_tool_extras,
+)
 from weft.providers.anthropic.errors import ERRORS, read_error
 from weft.providers.anthropic.profiles import PROVIDER
 from weft.providers.anthropic.wire import VERSION
+from weft.runnables.base import Runnable
 
 __all__ = ["ALIASES", "ChatAnthropic"]
 
@@ -169,6 +176,12 @@ class ChatAnthropic(HttpChatModel):
         if self.streaming and not self._streaming_disabled(request.options):
             request = request.replace(stream=True)
         return request
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        """Give the model tools; what a tool says for Anthropic alone (`cache_control`, `defer_loading`, …) is kept."""
+        if not isinstance(tools, str | Mapping):
+            tools = [with_tool_extras(tool, kwargs.get("strict")) for tool in tools]
+        return super().bind_tools(tools, **kwargs)
 
     def _known(self, model: str | None) -> ModelProfile | None:
         return self.profile if model in (None, self.model) else find_profile(PROVIDER, model)

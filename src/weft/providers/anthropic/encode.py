@@ -38,6 +38,7 @@ __all__ = [
     "encode_tool_choice",
     "encode_tools",
     "merge_settings",
+    "with_tool_extras",
 ]
 
 Json = Any
@@ -141,20 +142,25 @@ def _add_thinking(body: Body, said: Body, profile: ModelProfile, notes: list[str
 
 
 def _add_output(body: Body, said: Body, notes: list[str]) -> None:
+    """Ask for an answer of a certain form."""
     given = said.get("response_format") if said.get("response_format") is not None else said.get("output_format")
-    if given is None:
+    kind = given.get("type") if isinstance(given, Mapping) else None
+    if kind == "json_object":
+        notes.append("Anthropic has no JSON mode: only the prompt asks for JSON")
+    if given is None or kind in ("text", "json_object"):
         return
-    if isinstance(given, Mapping):
-        if given.get("type") in ("text", "json_object"):
-            if given["type"] == "json_object":
-                notes.append("Anthropic has no JSON mode: only the prompt asks for JSON")
-            return
-        inner = given.get("json_schema", given)
-        schema = inner["schema"] if isinstance(inner, Mapping) and "schema" in inner else convert_to_json_schema(given)
-    else:
-        schema = convert_to_json_schema(given)
-    wanted = {"type": "json_schema", "schema": encode_schema(schema)}
+    wanted = {"type": "json_schema", "schema": encode_schema(_schema_of(given))}
     body["output_config"] = {**(body.get("output_config") or {}), "format": wanted}
+
+
+def _schema_of(given: Json) -> Body:
+    if not isinstance(given, Mapping):
+        return convert_to_json_schema(given)
+    inner = given.get("json_schema", given)
+    if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
+        return dict(inner["schema"])
+    is_tool = any(key in given for key in ("name", "function", "parameters"))
+    return convert_to_json_schema(given) if is_tool else dict(given)
 
 
 def _add_tools(body: Body, said: Body, tools: list[Body], notes: list[str]) -> None:
@@ -231,9 +237,19 @@ def _tool(named: Mapping[str, Json], schema: Body, given: Json, strict: bool | N
     return new
 
 
+def with_tool_extras(tool: Json, strict: bool | None) -> Json:  # noqa: FBT001
+    """Describe a tool so that what it says for Anthropic alone is kept; one that says nothing stays as it is."""
+    extras = _extras(tool)
+    if not extras or (isinstance(tool, Mapping) and is_server_tool(tool)):
+        return tool
+    return {**convert_to_openai_tool(tool, strict=strict), **extras}
+
+
 def _extras(tool: Json) -> Body:
-    """Give what a tool object says for Anthropic."""
+    """Give what a tool says for Anthropic alone."""
     found: Body = {}
+    if isinstance(tool, Mapping):
+        found = {key: tool[key] for key in TOOL_EXTRAS if key in tool and key != "strict"}
     for name in ("metadata", "extras"):
         inner = tool.get(name) if isinstance(tool, Mapping) else getattr(tool, name, None)
         if isinstance(inner, Mapping):

@@ -152,13 +152,20 @@ class MessageEncoder:
             return WRITERS[kind](block)
         if kind == "text":
             text = self._text(block)
-            if text and block.get("annotations"):
-                text["citations"] = [encode_citation(one) for one in block["annotations"]]
+            if text and (cited := self._citations(block)):
+                text["citations"] = cited
             return text
         if kind == "invalid_tool_call":
             return self._broken_call(block)
         self._note(f"{kind} has no place in an assistant's message of Anthropic")
         return None
+
+    def _citations(self, block: Block) -> list[Block]:
+        notes = block.get("annotations") or []
+        cited = [one for note in notes if (one := encode_citation(note)) is not None]
+        if len(cited) < len(notes):
+            self._note("citations that Anthropic did not write were left out")
+        return cited
 
     def _thinking(self, block: Block, *, is_signed: bool) -> Block | None:
         extras = block.get("extras") or {}
