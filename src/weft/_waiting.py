@@ -23,7 +23,7 @@ from collections.abc import (
     Iterable,
     Iterator,
 )
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar, cast
@@ -450,13 +450,15 @@ class PrivateLoop:
         self._process = os.getpid()
         self._resident: asyncio.Task[Any] | None = None
         self._stay: asyncio.Task[None] | None = None
+        self._lock = threading.Lock()
+        self._closing = False
         self._thread = threading.Thread(target=self._work, name="weft-loop", daemon=True)
         self._thread.start()
 
     @property
     def is_running(self) -> bool:
         """Whether coroutines may be run; a forked child has none of its parent's threads."""
-        return self._process == os.getpid() and self._thread.is_alive()
+        return self._process == os.getpid() and not self._closing and self._thread.is_alive()
 
     def _work(self) -> None:
         try:
@@ -469,15 +471,18 @@ class PrivateLoop:
 
     async def run(self, body: Coroutine[Any, Any, T], *, blocking: bool) -> T:
         """Run a coroutine to its end on this loop; whoever stops waiting cancels it."""
-        try:
+        with self._lock:  # what is submitted before the loop is told to stop is cancelled by it, not forgotten
+            if self._closing:
+                body.close()
+                raise ConnectionAbortedError("closed")
             future = asyncio.run_coroutine_threadsafe(body, self._loop)
-        except RuntimeError:  # closed meanwhile
-            body.close()
-            raise
         try:
             return future.result() if blocking else await asyncio.wrap_future(future)
-        except BaseException:
+        except BaseException as error:
             future.cancel()
+            cancelled = isinstance(error, asyncio.CancelledError | CancelledError)
+            if self._closing and cancelled and (blocking or not _is_cancelled()):
+                raise ConnectionAbortedError("closed while in use") from None
             raise
 
     async def use(
@@ -522,12 +527,20 @@ class PrivateLoop:
 
     def close(self, patience: float = 5.0) -> None:
         """Cancel what runs there, end the loop and its thread."""
-        if self._process != os.getpid() or self._loop.is_closed():
+        if self._process != os.getpid():
             return
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        with self._lock:
+            if not self._closing:  # a second stop would interrupt the tidying up
+                self._closing = True
+                self._loop.call_soon_threadsafe(self._loop.stop)
         if threading.current_thread() is not self._thread:
             self._thread.join(patience)
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody asked the running task to stop."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def run_loop(body: Coroutine[Any, Any, T]) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import os
 import pickle
 import sys
@@ -122,6 +123,36 @@ def test_one_session_serves_threads_and_loops_at_once(client):
     assert sorted(results) == sorted(["2", "3", "4", "5", "6", "7"] * 3)
 
 
+def is_gone(process: int) -> bool:
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not Path(f"/proc/{process}").exists()
+
+
+@pytest.mark.slow
+def test_the_server_ends_when_nobody_has_a_tool_of_it_any_more(call):
+    process = tools_of(call, MCPClient(COMMAND))["process"]
+    number = int(call.invoke(process, {}))
+
+    del process
+    gc.collect()
+
+    assert is_gone(number)
+
+
+@pytest.mark.slow
+def test_closing_while_a_call_is_under_way_fails_it_and_does_not_cancel_its_caller(call):
+    client = MCPClient(COMMAND)
+    hang = tools_of(call, client)["hang"]
+    closing = threading.Timer(0.5, client.close)
+    closing.start()
+
+    with pytest.raises(MCPConnectionError, match="went away: closed while in use"):
+        call.invoke(hang, {"seconds": 20})
+    closing.join()
+
+
 @pytest.mark.slow
 def test_the_server_process_is_kept_between_calls_and_ends_with_the_client(call):
     with MCPClient(COMMAND) as client:
@@ -129,10 +160,7 @@ def test_the_server_process_is_kept_between_calls_and_ends_with_the_client(call)
         first, second = int(call.invoke(process, {})), int(call.invoke(process, {}))
         assert first == second
 
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{first}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{first}").exists()
+    assert is_gone(first)
 
 
 @pytest.mark.slow

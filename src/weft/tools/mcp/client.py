@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 from pydantic import PrivateAttr
@@ -18,7 +19,7 @@ from weft._io import ASYNC, BLOCKING, IO, OutOfTime, PrivateLoop, mutex
 from weft.exceptions import ToolException, UsageError, WeftError
 from weft.tools.base import BaseTool, HandleToolError, ResponseFormat, tools_by_name
 from weft.tools.errors import ToolTimeoutError
-from weft.tools.mcp._connect import connected, read_address
+from weft.tools.mcp._connect import Address, connected, read_address
 from weft.tools.mcp._content import from_mcp
 from weft.tools.mcp._package import part
 
@@ -67,9 +68,10 @@ class MCPClient:
         part("mcp")
         self._address = read_address(server)
         self._prefix = prefix
-        self._connect_timeout = connect_timeout
         self._timeout = timeout
         self._options = options
+        # Knows the address and not the client: the session must not keep the client alive.
+        self._open = partial(_open, self._address, connect_timeout)
         self._lock = mutex()
         self._loop: PrivateLoop | None = None
         self._finalizer: Any = None
@@ -154,16 +156,15 @@ class MCPClient:
             part("httpx2").HTTPError,
         )
         try:
-            return await loop.use(self._connected, body, blocking=io.blocking)
+            return await loop.use(self._open, body, blocking=io.blocking)
         except failures as error:
             raise self._explained(error, loop) from error
-
-    def _connected(self) -> Any:
-        return _InTime(connected(self._address, self._connect_timeout), self._connect_timeout)
 
     def _running(self) -> PrivateLoop:
         with self._lock:
             if self._loop is None or not self._loop.is_running:
+                if self._finalizer is not None:
+                    self._finalizer.detach()
                 self._loop = PrivateLoop()
                 # Also when nobody closes: at the end of the program, or when the last tool is gone.
                 self._finalizer = weakref.finalize(self, self._loop.close)
@@ -180,7 +181,8 @@ class MCPClient:
             if self._loop is loop:
                 self._loop = None
         loop.close(patience=0)
-        what = "went away" if code == CLOSED else "cannot be reached"
+        is_gone = code == CLOSED or isinstance(cause, ConnectionAbortedError)
+        what = "went away" if is_gone else "cannot be reached"
         return MCPConnectionError(
             f"the MCP server {what}: {str(cause) or type(cause).__name__}", server=self.server
         )
@@ -236,6 +238,10 @@ class MCPTool(BaseTool):
             raise ToolException(content)
         structured = result.structured_content
         return content, None if structured is None else {"structured_content": structured}
+
+
+def _open(address: Address, seconds: float) -> _InTime:
+    return _InTime(connected(address, seconds), seconds)
 
 
 class _InTime:
