@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from pydantic import Field, model_validator
@@ -48,7 +49,7 @@ class AzureEndpoint(Endpoint):
     azure_ad_token: Key = Field(default=None, exclude=True, repr=False)
     """A token of Entra ID, or a function (also async) that gives one, in place of a key."""
 
-    key_variables = AZURE.keys
+    key_variables: ClassVar[Sequence[str]] = AZURE.keys
 
     @model_validator(mode="before")
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pydantic import model_validator
@@ -93,7 +94,7 @@ class ChatOpenAI(CompletionsModel):
     prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
 
-    key_variables = OPENAI.keys
+    key_variables: ClassVar[Sequence[str]] = OPENAI.keys
     error_table: ClassVar[ErrorTable] = ERRORS
     sent_fields: ClassVar[tuple[str, ...]] = (
         *SENT,
