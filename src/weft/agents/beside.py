@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from weft._io import IO
+from weft.agents.interrupts import AgentInterrupt
 from weft.agents.said import Emit, Said
 
 __all__ = ["beside"]
@@ -16,12 +17,12 @@ DONE = object()
 async def beside(io: IO, body: Callable[[Emit], Awaitable[object]]) -> AsyncGenerator[Said, None]:
     """Run a body beside the reader; give what it says, then raise what it raised. Closing this stops the body."""
     channel = io.channel()
-    failures: list[Exception] = []
+    failures: list[BaseException] = []
 
     async def work() -> AsyncGenerator[Said, None]:
         try:
             await body(channel.put)
-        except Exception as error:  # noqa: BLE001
+        except (Exception, AgentInterrupt) as error:  # noqa: BLE001
             failures.append(error)
         finally:
             channel.put(DONE)

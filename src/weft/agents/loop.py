@@ -112,8 +112,8 @@ class Loop(Opened, ModelStep, ToolStep):
     async def _take_told(self, node: str) -> AsyncGenerator[Said, None]:
         """Take a step as a run of its own in the traces."""
         run = self.run.child(f"graph:step:{self.thread.step + 1}").patched()
-        await run.begin("chain", "on_chain_start", None, self.thread.values, name=node)
         try:
+            await run.begin("chain", "on_chain_start", None, self.thread.values, name=node)
             async with aclosing(self._take(node, run)) as taken:
                 async for said in taken:
                     yield said

@@ -1,0 +1,292 @@
+"""One event stream for the whole run, views of it, traces, the drawing; cancelling and closing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import types
+import typing
+
+import langchain_protocol
+import pytest
+import typing_extensions
+from pydantic import TypeAdapter
+
+from tests.agents.conftest import Recorder, add, fail
+from weft.agents import Interrupt, ToolRuntime, create_agent, interrupt
+from weft.agents.checkpoint import InMemorySaver
+from weft.exceptions import ModelAPIError
+from weft.messages import AIMessage, AIMessageChunk, ToolMessage
+from weft.testing import Call, Fail, ScriptedChatModel, Stall
+from weft.tools import tool
+
+THREAD = {"configurable": {"thread_id": "t1"}}
+SHAPES = {
+    "lifecycle": langchain_protocol.LifecycleData,
+    "messages": langchain_protocol.MessagesData,
+    "tools": langchain_protocol.ToolsData,
+    "input.requested": langchain_protocol.InputRequestedData,
+    "updates": langchain_protocol.UpdatesData,
+    "checkpoints": langchain_protocol.Checkpoint,
+    "custom": langchain_protocol.CustomData,
+    "values": dict[str, typing.Any],
+}
+
+
+def scripted(*turns, **kwargs):
+    return ScriptedChatModel(script=list(turns), **kwargs)
+
+
+def is_shaped(value, shape) -> bool:
+    """Whether a value has the keys and literals of a TypedDict or of one of a union; unknown keys may be there."""
+    if typing.get_origin(shape) in (typing.Union, types.UnionType):
+        return any(is_shaped(value, one) for one in typing.get_args(shape))
+    if not typing.is_typeddict(shape) and not hasattr(shape, "__required_keys__"):
+        return True
+    hints = typing_extensions.get_type_hints(shape, vars(langchain_protocol.protocol), include_extras=True)
+    if not isinstance(value, dict):
+        return False
+    for key, hint in hints.items():
+        is_optional = typing_extensions.get_origin(hint) is typing_extensions.NotRequired
+        if key not in value and not is_optional:
+            return False
+        if key in value and typing.get_origin(hint) is typing.Literal and value[key] not in typing.get_args(hint):
+            return False
+    return True
+
+
+def events(call, agent, value, config=None):
+    return call.stream(agent, value, config, stream_mode="events")
+
+
+def test_the_events_of_a_run_have_the_shapes_of_the_published_protocol(call):
+    @tool
+    def talk(runtime: ToolRuntime) -> str:
+        """Talk."""
+        runtime.emit_output_delta("half")
+        runtime.stream_writer({"progress": 1})
+        return "whole"
+
+    @tool
+    def ask() -> str:
+        """Ask."""
+        return interrupt({"q": 1})
+
+    turn = ["Let me see", Call("talk", {}), Call("fail", {"why": "no"}), Call("ask", {})]
+    agent = create_agent(scripted(turn), [talk, fail, ask], checkpointer=InMemorySaver())
+
+    said = events(call, agent, "?", THREAD)
+
+    assert {one["method"] for one in said} == set(SHAPES)
+    assert [one["seq"] for one in said] == list(range(1, len(said) + 1))
+    for one in said:
+        assert one["type"] == "event"
+        assert is_shaped(one["params"]["data"], SHAPES[one["method"]]), one
+        json.dumps(one)
+        assert one["params"]["namespace"] == []
+    tools = [one["params"]["data"]["event"] for one in said if one["method"] == "tools"]
+    assert sorted(tools) == ["tool-error", *["tool-finished"], "tool-output-delta", *["tool-started"] * 3]
+    ends = [one["params"]["data"]["event"] for one in said if one["method"] == "lifecycle"]
+    assert ends == ["started", "interrupted"]
+
+
+def test_the_test_of_shapes_tells_wrong_from_right():
+    assert not is_shaped({"event": "tool-started"}, SHAPES["tools"])
+    assert not is_shaped({"event": "begun"}, SHAPES["messages"])
+    TypeAdapter(dict).validate_python({})
+
+
+def test_a_sub_agents_events_are_nested_by_namespace(call):
+    inner = create_agent(scripted([Call("add", {"a": 1, "b": 1}, id="c2")], "two"), [add], name="adder")
+
+    @tool
+    def ask(question: str) -> str:
+        """Ask."""
+        return inner.invoke({"messages": question})["messages"][-1].text
+
+    outer = create_agent(scripted([Call("ask", {"question": "1 + 1"}, id="c1")], "It is two"), [ask], name="boss")
+
+    said = events(call, outer, "?")
+
+    nested = [one for one in said if one["params"]["namespace"] == ["tools:c1"]]
+    assert {one["method"] for one in nested} >= {"lifecycle", "messages", "tools", "updates"}
+    begun = next(one for one in nested if one["method"] == "lifecycle")["params"]["data"]
+    assert begun["graph_name"] == "adder"
+    assert begun["cause"] == {"type": "toolCall", "tool_call_id": "c1"}
+    order = [(one["params"]["namespace"], one["params"]["data"].get("event")) for one in said]
+    started = order.index(([], "tool-started"))
+    assert started < order.index((["tools:c1"], "started")) < order.index(([], "tool-finished"))
+
+
+def test_v3_events_and_run_events_are_the_same_stream(call):
+    agent = create_agent(ScriptedChatModel(script=["Hi"], is_cyclic=True))
+
+    by_name = call.run(agent, "run_events", "?")
+    by_version = call.run(agent, "stream_events", "?", version="v3")
+
+    assert [one["method"] for one in by_name] == [one["method"] for one in by_version]
+
+
+def test_stream_gives_updates_values_messages_and_custom(call):
+    @tool
+    def talk(runtime: ToolRuntime) -> str:
+        """Talk."""
+        runtime.stream_writer("half")
+        return "whole"
+
+    def agent():
+        return create_agent(scripted([Call("talk", {})], "It is done"), [talk])
+
+    updates = call.stream(agent(), "?")
+    assert [list(one) for one in updates] == [["model"], ["tools"], ["model"]]
+    values = call.stream(agent(), "?", stream_mode="values")
+    assert [len(one["messages"]) for one in values] == [1, 2, 3, 4]
+    pieces = call.stream(agent(), "?", stream_mode="messages")
+    text = "".join(one.text for one, about in pieces if isinstance(one, AIMessageChunk))
+    assert text == "It is done"
+    assert [one.content for one, about in pieces if isinstance(one, ToolMessage)] == ["whole"]
+    assert call.stream(agent(), "?", stream_mode="custom") == ["half"]
+    both = call.stream(agent(), "?", stream_mode=["custom", "updates"])
+    assert [mode for mode, _ in both] == ["updates", "custom", "updates", "updates"]
+
+
+def test_stream_says_when_a_run_stops_for_a_person(call):
+    @tool
+    def ask() -> str:
+        """Ask."""
+        return interrupt("sure?")
+
+    agent = create_agent(scripted([Call("ask", {})]), [ask], checkpointer=InMemorySaver())
+
+    last = call.stream(agent, "?", THREAD)[-1]
+
+    assert isinstance(last["__interrupt__"][0], Interrupt)
+    assert last["__interrupt__"][0].value == "sure?"
+
+
+def test_a_run_that_fails_says_so_and_raises(call):
+    agent = create_agent(scripted(["Well", Fail(ModelAPIError("down", is_retryable=False))]))
+    said = []
+
+    def read():
+        for one in agent.run_events("?"):
+            said.append(one)
+
+    async def aread():
+        async for one in agent.arun_events("?"):
+            said.append(one)
+
+    with pytest.raises(ModelAPIError, match="down") as caught:
+        read() if call.colour == "blocking" else asyncio.run(aread())
+
+    assert said[-1]["params"]["data"]["event"] == "failed"
+    assert [one.text for one in caught.value.messages] == ["?"]
+    assert caught.value.partial.text == "Well"
+
+
+def test_callbacks_nest_and_every_run_ends_once(call, recorder):
+    agent = create_agent(scripted([Call("add", {"a": 1, "b": 1}), Call("fail", {"why": "x"})], "2"), [add, fail])
+
+    call.invoke(agent, "?", {"callbacks": [recorder]})
+
+    assert recorder.parents["model"] == "agent"
+    assert recorder.parents["tools"] == "agent"
+    assert recorder.parents["ScriptedChatModel"] == "model"
+    assert recorder.parents["add"] == "tools"
+    assert recorder.starts() == recorder.ends() == 8
+    assert recorder.told[-1] == ("chain_end", "agent")
+    assert ("tool_error", "fail") in recorder.told
+
+
+def test_a_stream_ends_its_runs_once_and_tells_the_last_state(call, recorder):
+    outputs = []
+    recorder.on_chain_end = lambda out, *, run_id, **kwargs: (  # type: ignore[method-assign]
+        outputs.append(out), recorder._end("chain_end", run_id)
+    )  # fmt: skip
+    agent = create_agent(scripted([Call("add", {"a": 1, "b": 1})], "2"), [add])
+
+    call.stream(agent, "?", {"callbacks": [recorder]}, stream_mode="messages")
+
+    assert outputs[-1]["messages"][-1].text == "2"
+    assert recorder.starts() == recorder.ends()
+
+
+def test_a_stream_closed_early_ends_its_runs_once(recorder):
+    model = scripted(["one ", "two ", Stall(30)])
+    stream = create_agent(model).stream("?", {"callbacks": [recorder]}, stream_mode="messages")
+
+    begun = time.monotonic()
+    next(stream)
+    stream.close()
+
+    assert time.monotonic() - begun < 5
+    assert model.interrupted == 1
+    assert recorder.starts() == recorder.ends() == 3
+
+
+def test_FC03_a_run_cancelled_at_any_await_ends_every_run_once():
+    @tool
+    async def nap(n: int) -> int:
+        """Sleep."""
+        await asyncio.sleep(0.001)
+        return n
+
+    async def attempt(steps: int, mode: str | None) -> tuple[bool, Recorder]:
+        recorder = Recorder()
+        turns = [["a ", Call("nap", {"n": 1}), Call("nap", {"n": 2})], [Stall(0.001), "ok"]]
+        agent = create_agent(scripted(*turns), [nap], checkpointer=InMemorySaver())
+        config = {"callbacks": [recorder], **THREAD}
+
+        async def body():
+            if mode is None:
+                await agent.ainvoke("?", config)
+            else:
+                async for _ in agent.astream("?", config, stream_mode=mode):
+                    pass
+
+        task = asyncio.ensure_future(body())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        is_done = task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        return is_done, recorder
+
+    for mode in (None, "events"):
+        for steps in range(1, 60):
+            is_done, recorder = asyncio.run(attempt(steps, mode))
+            assert recorder.starts() == recorder.ends(), (mode, steps, recorder.told)
+            if is_done:
+                break
+
+
+def test_the_drawing_shows_model_and_tools():
+    agent = create_agent(scripted("x"), [add])
+
+    graph = agent.get_graph()
+
+    assert set(graph.nodes) == {"__start__", "model", "tools", "__end__"}
+    edges = {(one.source, one.target, one.conditional) for one in graph.edges}
+    assert ("model", "tools", True) in edges
+    assert ("tools", "model", False) in edges
+    assert "tools" in graph.draw_mermaid()
+    assert "model" in graph.draw_ascii()
+
+
+def test_an_agent_is_a_step_like_any_other(call):
+    chain = create_agent(scripted("Hi")) | (lambda state: state["messages"][-1].text)
+
+    assert call.invoke(chain, "?") == "Hi"
+
+
+def test_an_answer_never_takes_the_place_of_an_earlier_message_with_its_id(call):
+    answers = [AIMessage("one", id="same"), AIMessage("two", id="same")]
+    agent = create_agent(scripted(*answers), checkpointer=InMemorySaver())
+
+    call.invoke(agent, "a", THREAD)
+    state = call.invoke(agent, "b", THREAD)
+
+    assert [one.text for one in state["messages"]] == ["a", "one", "b", "two"]
