@@ -18,6 +18,7 @@ __all__ = ["count_tokens_approximately"]
 
 MOST_SCALING = 1.25
 IMAGE_TYPES = frozenset({"image", "image_url"})
+PAYLOADS = frozenset({"base64", "data", "file_data"})
 Tool: TypeAlias = Json
 """A dict, or a tool object, which lives a layer above."""
 
@@ -63,7 +64,9 @@ def _size(message: BaseMessage, *, count_name: bool) -> tuple[int, int]:
         elif item.get("type") == "text":
             characters += len(str(item.get("text") or ""))
         else:
-            characters += len(repr(item))
+            light, payloads = _without_payloads(item)
+            characters += len(repr(light))
+            images += payloads
     if isinstance(message, AIMessage) and isinstance(content, str) and message.tool_calls:
         characters += len(repr(message.tool_calls))
     if isinstance(message, ToolMessage):
@@ -71,6 +74,20 @@ def _size(message: BaseMessage, *, count_name: bool) -> tuple[int, int]:
     if count_name and message.name:
         characters += len(message.name)
     return characters + len(openai_role(message)), images
+
+
+def _without_payloads(item: Json) -> tuple[Json, int]:
+    """Leave out the base64 of files and sounds, and count it as pictures are: its characters are no tokens."""
+    if not isinstance(item, dict):
+        return item, 0
+    light, count = {}, 0
+    for key, value in item.items():
+        if key in PAYLOADS and isinstance(value, str) and " " not in value[:200]:
+            count += 1
+            continue
+        light[key], inside = _without_payloads(value)
+        count += inside
+    return light, count
 
 
 def _scale(messages: Sequence[BaseMessage], sums: Sequence[float]) -> float:

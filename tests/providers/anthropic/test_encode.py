@@ -563,3 +563,10 @@ def test_further_betas_and_effort_of_models_that_do_not_reason():
 
     assert explained.headers["anthropic-beta"] == "task-budgets-2026-03-13,fast-mode-2026-02-01"
     assert explained.notes == ["claude-3-5-haiku-latest does not reason: reasoning_effort was left out"]
+
+
+def test_a_large_document_is_not_taken_for_a_long_text():
+    pdf = {"type": "file", "base64": "A" * 4_000_000, "mime_type": "application/pdf"}
+    native = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 4_000_000}}
+
+    assert MODEL.explain([HumanMessage([pdf, native, "What is it?"])]).tokens < 1000
