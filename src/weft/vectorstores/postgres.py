@@ -166,10 +166,11 @@ class PostgresVectorStore(EmbeddedVectorStore):
     def _nearest(
         self, vector: Floats, k: int, filter: Filter | None, *, with_vectors: bool
     ) -> list[Hit]:
-        statement, values = self._query(vector, filter, with_vectors=with_vectors)
+        nearest, values = self._query(vector, filter, with_vectors=with_vectors)
 
         def read(connection: PostgresConnection) -> list[Hit]:
-            self._tune(connection, k, len(vector))
+            # Equal ones in the order they were added; the index cannot give them so.
+            statement = nearest + ("" if self._tune(connection, k, len(vector)) else ", place")
             if not callable(filter):
                 rows = connection.execute(statement + " LIMIT %s", [*values, k]).fetchall()
                 return [_hit(row) for row in rows]
@@ -212,18 +213,21 @@ class PostgresVectorStore(EmbeddedVectorStore):
         shown = "embedding::real[]" if with_vectors else "NULL"
         statement = (
             f"SELECT id, content, metadata, {score}, {shown} FROM weft_vectors "
-            f"WHERE {same_size} AND collection = %s AND ({condition}) ORDER BY {order}, place"
+            f"WHERE {same_size} AND collection = %s AND ({condition}) ORDER BY {order}"
         )
         return statement, [*bound, self.collection, *values, *bound]
 
-    def _tune(self, connection: PostgresConnection, k: int, size: int) -> None:
+    def _tune(self, connection: PostgresConnection, k: int, size: int) -> bool:
+        """Set up the index, if there is one for vectors of this size."""
         if not self.has_pgvector:
-            return
+            return False
         index = f"weft_vectors_hnsw_{size}"
-        if connection.execute("SELECT to_regclass(%s)", (index,)).fetchone()[0] is not None:
-            connection.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, 2 * k))}")
-            # So that a filter does not leave fewer than k.
-            connection.execute("SET LOCAL hnsw.iterative_scan = 'strict_order'")
+        if connection.execute("SELECT to_regclass(%s)", (index,)).fetchone()[0] is None:
+            return False
+        connection.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, 2 * k))}")
+        # So that a filter does not leave fewer than k.
+        connection.execute("SET LOCAL hnsw.iterative_scan = 'strict_order'")
+        return True
 
     # -- the index
 
@@ -238,12 +242,17 @@ class PostgresVectorStore(EmbeddedVectorStore):
         if dimension is None:
             raise UsageError(f"the collection {self.collection!r} is empty: add documents first")
         size = int(dimension)
-        self._server.run(
-            lambda one: one.execute(
+
+        def make(connection: PostgresConnection) -> None:
+            connection.execute(
                 f"CREATE INDEX IF NOT EXISTS weft_vectors_hnsw_{size} ON weft_vectors USING hnsw "
                 f"((embedding::vector({size})) vector_cosine_ops) WHERE vector_dims(embedding) = {size}"
             )
-        )
+            connection.execute(
+                "ANALYZE weft_vectors"
+            )  # else the planner does not know that it pays
+
+        self._server.run(make)
 
     def _spelled(self, vector: Floats) -> Any:  # noqa: ANN401  as psycopg takes it
         numbers = vector.tolist()
