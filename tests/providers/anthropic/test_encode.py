@@ -1,14 +1,12 @@
-"""Requests: what is sent for messages, tools, thinking, schemas, caching, betas."""
+"""Requests: what is sent for messages, pictures, documents; fields, headers, betas."""
 
 from __future__ import annotations
 
 import base64
 
 import pytest
-from pydantic import BaseModel, Field
 
 from weft.exceptions import UsageError
-from weft.language_models.prompt_caching import CacheConfig
 from weft.messages import (
     AIMessage,
     ChatMessage,
@@ -17,7 +15,7 @@ from weft.messages import (
     SystemMessage,
     ToolMessage,
 )
-from weft.providers.anthropic import ChatAnthropic, convert_to_anthropic_tool
+from weft.providers.anthropic import ChatAnthropic
 
 MODEL = ChatAnthropic(model="claude-sonnet-4-5", api_key="key", max_tokens=1000)
 NEW = ChatAnthropic(model="claude-opus-5", api_key="key", max_tokens=1000)
@@ -262,152 +260,6 @@ def test_sound_and_film_are_refused_clearly(kind):
         content_of({"type": kind, "base64": "AAAA", "mime_type": f"{kind}/mp4"})
 
 
-# -- tools
-
-
-def test_tools_of_every_kind_are_described():
-    class Answer(BaseModel):
-        """The answer."""
-
-        value: int = Field(ge=0)
-
-    own = {
-        "name": "mine",
-        "input_schema": {"type": "object"},
-        "cache_control": {"type": "ephemeral"},
-    }
-    server = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
-    openai = {"type": "function", "function": {"name": "theirs", "parameters": {"type": "object"}}}
-    tools = body_of("Hi", tools=[search, Answer, own, server, openai])["tools"]
-
-    assert tools[0]["name"] == "search"
-    assert tools[0]["description"] == "Search the web."
-    assert tools[0]["input_schema"]["required"] == ["query"]
-    assert tools[1]["input_schema"]["properties"]["value"]["minimum"] == 0
-    assert tools[2:4] == [own, server]
-    assert tools[4] == {"name": "theirs", "input_schema": {"type": "object", "properties": {}}}
-
-
-def test_strict_tools_have_closed_schemas():
-    (tool,) = body_of("Hi", tools=[search], strict=True)["tools"]
-
-    assert tool["strict"] is True
-    assert tool["input_schema"]["additionalProperties"] is False
-
-
-@pytest.mark.parametrize(
-    ("options", "choice"),
-    [
-        ({}, None),
-        ({"tool_choice": "auto"}, {"type": "auto"}),
-        ({"tool_choice": "any"}, {"type": "any"}),
-        ({"tool_choice": "required"}, {"type": "any"}),
-        ({"tool_choice": "none"}, {"type": "none"}),
-        ({"tool_choice": "search"}, {"type": "tool", "name": "search"}),
-        ({"tool_choice": {"type": "tool", "name": "search"}}, {"type": "tool", "name": "search"}),
-        (
-            {"tool_choice": {"type": "function", "function": {"name": "search"}}},
-            {"type": "tool", "name": "search"},
-        ),
-        (
-            {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}},
-            {"type": "any", "disable_parallel_tool_use": True},
-        ),
-        ({"parallel_tool_calls": False}, {"type": "auto", "disable_parallel_tool_use": True}),
-        (
-            {"tool_choice": "any", "parallel_tool_calls": False},
-            {"type": "any", "disable_parallel_tool_use": True},
-        ),
-    ],
-)
-def test_every_way_to_choose_a_tool(options, choice):
-    assert body_of("Hi", tools=[search, other], **options).get("tool_choice") == choice
-
-
-def test_tool_choice_true_means_the_only_tool():
-    assert body_of("Hi", tools=[search], tool_choice=True)["tool_choice"]["type"] in ("tool", "any")
-
-
-def test_a_tool_nobody_has_cannot_be_chosen():
-    with pytest.raises(UsageError, match="nosuch"):
-        body_of("Hi", tools=[search], tool_choice="nosuch")
-
-
-def test_a_forced_tool_gives_way_to_thinking():
-    thinking = {"type": "enabled", "budget_tokens": 1024}
-    explained = MODEL.explain("Hi", tools=[search], tool_choice="any", thinking=thinking)
-
-    assert explained.body["tool_choice"] == {"type": "auto"}
-    assert "tool_choice" in explained.notes[0]
-
-
-# -- thinking, schema, caching
-
-
-def test_effort_is_a_word_or_a_budget_as_the_model_takes_it():
-    new = body_of("Hi", NEW, reasoning_effort="high")
-    old = body_of("Hi", MODEL, reasoning_effort="low")
-
-    assert new["output_config"] == {"effort": "high"}
-    assert new["thinking"] == {"type": "adaptive"}
-    assert old["thinking"] == {"type": "enabled", "budget_tokens": 1024}
-    assert old["max_tokens"] == 2024
-    assert body_of("Hi", NEW, reasoning_effort="none")["thinking"] == {"type": "disabled"}
-    assert body_of("Hi", ChatAnthropic(model="claude-opus-5", effort="low"))["output_config"] == {
-        "effort": "low"
-    }
-
-
-def test_a_schema_is_sent_in_the_words_that_are_enforced():
-    class Person(BaseModel):
-        """Somebody."""
-
-        name: str = Field(max_length=20)
-        age: int | None = Field(default=None, ge=0)
-
-    wanted = body_of("Hi", NEW, response_format=Person)["output_config"]["format"]
-
-    assert wanted["type"] == "json_schema"
-    assert wanted["schema"]["additionalProperties"] is False
-    assert wanted["schema"]["properties"]["name"] == {
-        "type": "string",
-        "description": "{maxLength: 20}",
-    }
-    openai = {
-        "type": "json_schema",
-        "json_schema": {"name": "x", "schema": {"type": "object", "properties": {}}},
-    }
-    assert (
-        body_of("Hi", NEW, response_format=openai)["output_config"]["format"]["schema"]["type"]
-        == "object"
-    )
-
-
-def test_cache_marks_pass_on_blocks_messages_and_tools():
-    mark = {"type": "ephemeral"}
-    body = body_of(
-        [
-            SystemMessage([{"type": "text", "text": "Long", "cache_control": mark}]),
-            HumanMessage("Hi", additional_kwargs={"cache_control": mark}),
-        ],
-        tools=[{"name": "t", "input_schema": {"type": "object"}, "cache_control": mark}],
-    )
-
-    assert body["system"][0]["cache_control"] == mark
-    assert body["messages"][0]["content"][0]["cache_control"] == mark
-    assert body["tools"][0]["cache_control"] == mark
-
-
-def test_cache_marks_can_be_set_by_themselves():
-    model = ChatAnthropic(api_key="key", prompt_cache=CacheConfig(ttl="1h"))
-    body = body_of([("system", "Long"), ("human", "Hi")], model, tools=[search])
-    mark = {"type": "ephemeral", "ttl": "1h"}
-
-    assert body["system"] == [{"type": "text", "text": "Long", "cache_control": mark}]
-    assert body["messages"][0]["content"][0]["cache_control"] == mark
-    assert body["tools"][0]["cache_control"] == mark
-
-
 # -- fields and headers
 
 
@@ -484,14 +336,6 @@ def test_the_key_is_read_from_the_environment_when_it_is_needed(monkeypatch):
     assert "key" not in repr(ChatAnthropic(api_key="the-key")).replace("api_key", "")
 
 
-def test_one_tool_can_be_described_by_itself():
-    assert convert_to_anthropic_tool(search) == {
-        "name": "search",
-        "description": "Search the web.",
-        "input_schema": {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
-    }
-
-
 def test_the_last_container_can_be_used_again():
     ran = AIMessage("Done", response_metadata={"container": {"id": "container_1"}, "model_provider": "anthropic"})
     history = ["Go", ran, "On"]
@@ -510,32 +354,6 @@ def test_langchains_native_content_is_taken():
 
     assert body["messages"][1]["content"] == [thought, {"type": "text", "text": "Looking."}, used]
     assert body["messages"][2]["content"] == [result]
-
-
-def test_a_schema_may_be_bare_and_json_mode_is_noted():
-    bare = {"type": "object", "properties": {"at": {"type": "string", "format": "date"}, "n": {"oneOf": []}}}
-    schema = body_of("Hi", NEW, response_format=bare)["output_config"]["format"]["schema"]
-    noted = NEW.explain("Hi", response_format={"type": "json_object"})
-
-    assert schema["properties"]["at"] == {"type": "string", "format": "date"}
-    assert schema["properties"]["n"] == {"anyOf": []}
-    assert "output_config" not in noted.body
-    assert noted.notes == ["Anthropic has no JSON mode: only the prompt asks for JSON"]
-    with_format = {"type": "array", "minItems": 1, "maxItems": 3, "items": {"type": "string", "format": "odd"}}
-    assert body_of("Hi", NEW, response_format=with_format)["output_config"]["format"]["schema"] == {
-        "type": "array",
-        "minItems": 1,
-        "items": {"type": "string", "description": "{format: odd}"},
-        "description": "{maxItems: 3}",
-    }
-
-
-def test_some_of_the_tools_may_be_allowed():
-    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "other"}]}
-    body = body_of("Hi", tools=[search, other], tool_choice=choice)
-
-    assert [tool["name"] for tool in body["tools"]] == ["other"]
-    assert body["tool_choice"] == {"type": "any"}
 
 
 def test_citations_of_others_and_broken_documents_are_not_sent():
@@ -557,16 +375,9 @@ def test_a_file_can_be_put_into_the_container():
     assert content_of({"type": "text", "text": "Use it"}, upload)[1] == upload
 
 
-def test_further_betas_and_effort_of_models_that_do_not_reason():
-    model = ChatAnthropic(model="claude-3-5-haiku-latest", api_key="key", reasoning_effort="high", speed="fast")
-    explained = model.explain("Hi", output_config={"task_budget": {"type": "tokens", "total": 9}})
-
-    assert explained.headers["anthropic-beta"] == "task-budgets-2026-03-13,fast-mode-2026-02-01"
-    assert explained.notes == ["claude-3-5-haiku-latest does not reason: reasoning_effort was left out"]
-
-
 def test_a_large_document_is_not_taken_for_a_long_text():
     pdf = {"type": "file", "base64": "A" * 4_000_000, "mime_type": "application/pdf"}
-    native = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 4_000_000}}
+    source = {"type": "base64", "media_type": "application/pdf", "data": "A" * 4_000_000}
+    native = {"type": "document", "source": source}
 
     assert MODEL.explain([HumanMessage([pdf, native, "What is it?"])]).tokens < 1000
