@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from tests.providers import recordings
 from tests.servers import Answer, FaultServer, json_answer, sse_answer
@@ -421,126 +419,6 @@ def test_F_H10_a_key_with_a_line_break_is_refused(call: Any, fault_server: Fault
     assert fault_server.hits() == 0
 
 
-# -- keys
-
-
-def test_the_environment_is_read_at_the_call(
-    call: Any, fault_server: FaultServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    fault_server.script(CHAT, json_answer(WHOLE))
-    chat = model(fault_server, api_key=None)
-    with pytest.raises(ModelAuthenticationError, match="OPENAI_API_KEY"):
-        call.invoke(chat, "Hi")
-
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-late")
-    call.invoke(chat, "Hi")
-    assert fault_server.requests()[0].headers["authorization"] == "Bearer sk-late"
-
-
-def test_a_function_gives_the_key_each_time(call: Any, fault_server: FaultServer) -> None:
-    fault_server.script(CHAT, json_answer(WHOLE))
-    keys = iter(["one", "two"])
-    chat = model(fault_server, api_key=lambda: next(keys))
-    call.invoke(chat, "Hi")
-    call.invoke(chat, "Hi")
-    assert [seen.headers["authorization"] for seen in fault_server.requests()] == [
-        "Bearer one",
-        "Bearer two",
-    ]
-
-
-def test_an_async_function_gives_the_key(fault_server: FaultServer) -> None:
-    import asyncio
-
-    async def key() -> str:
-        return "three"
-
-    fault_server.script(CHAT, json_answer(WHOLE))
-    asyncio.run(model(fault_server, api_key=key).ainvoke("Hi"))
-    assert fault_server.requests()[0].headers["authorization"] == "Bearer three"
-
-
-def test_F_V08_the_key_is_nowhere_to_be_seen(call: Any, fault_server: FaultServer) -> None:
-    from weft.load import dumps
-
-    fault_server.script(CHAT, json_answer(refused("invalid_api_key"), status=401))
-    chat = model(fault_server, default_headers={"x-secret": "sk-canary"})
-    with pytest.raises(ModelAuthenticationError) as caught:
-        call.invoke(chat, "Hi")
-    shown = [
-        repr(chat),
-        str(chat),
-        dumps(chat),
-        str(chat.model_dump()),
-        str(caught.value),
-        repr(caught.value),
-    ]
-    shown.append(str(chat.explain("Hi")))
-    assert isinstance(chat.api_key, SecretStr)
-    assert not [text for text in shown if "sk-canary" in text]
-    assert b"sk-canary" not in pickle.dumps(caught.value)
-
-
-def test_explain_shows_what_would_be_sent_and_sends_nothing(
-    fault_server: FaultServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    chat = model(
-        fault_server, api_key=None, temperature=0.5, default_query={"v": "1"}, organization="org"
-    )
-    sent = chat.explain("Hello there", max_tokens=5)
-
-    assert sent.url == f"{fault_server.url}{CHAT}?v=1"
-    assert sent.body == {
-        "model": "m",
-        "messages": [{"role": "user", "content": "Hello there"}],
-        "temperature": 0.5,
-        "max_completion_tokens": 5,
-    }
-    assert sent.headers["openai-organization"] == "org"
-    assert sent.tokens > 2
-    assert fault_server.hits() == 0
-
-
-def test_what_cannot_be_json_is_a_usage_error(call: Any, fault_server: FaultServer) -> None:
-    for value in (float("nan"), object()):
-        with pytest.raises(UsageError, match="cannot be written as JSON"):
-            call.invoke(model(fault_server), "Hi", extra=value)
-
-
-def test_F_S08_a_lone_surrogate_is_sent_escaped(call: Any, fault_server: FaultServer) -> None:
-    fault_server.script(CHAT, json_answer(WHOLE))
-    call.invoke(model(fault_server), "odd", user="\ud83d")
-    assert fault_server.requests()[0].json()["user"] == "\ud83d"
-
-
-@pytest.mark.parametrize(
-    ("body", "failure"),
-    [
-        ({"error": {"code": "c", "type": "t", "message": "m"}}, Failure("c", "t", "m")),
-        (
-            {"type": "error", "error": {"type": "overloaded_error", "message": "m"}},
-            Failure(None, "overloaded_error", "m"),
-        ),
-        (
-            [{"error": {"code": 503, "status": "UNAVAILABLE", "message": "m"}}],
-            Failure("503", "UNAVAILABLE", "m", 503),
-        ),
-        ({"error": "text"}, Failure(message="text")),
-        (
-            {"message": "m", "type": "invalid_request_error", "object": "error"},
-            Failure(None, "invalid_request_error", "m"),
-        ),
-        ({"detail": "not here"}, Failure(message="not here")),
-        ([], Failure()),
-        (3, Failure()),
-    ],
-)
-def test_errors_of_every_shape_are_read(body: Any, failure: Failure) -> None:
-    assert read_failure(body) == failure
-
-
 # -- connections
 
 
@@ -591,8 +469,27 @@ def test_what_was_recorded_is_answered_without_a_server(
     assert "sk-canary" not in path.read_text()
 
 
-def test_explain_asks_nobody_for_the_key(fault_server: FaultServer) -> None:
-    def key() -> str:
-        raise AssertionError("asked for the key")
-
-    assert model(fault_server, api_key=key).explain("Hi").headers["authorization"] == "***"
+@pytest.mark.parametrize(
+    ("body", "failure"),
+    [
+        ({"error": {"code": "c", "type": "t", "message": "m"}}, Failure("c", "t", "m")),
+        (
+            {"type": "error", "error": {"type": "overloaded_error", "message": "m"}},
+            Failure(None, "overloaded_error", "m"),
+        ),
+        (
+            [{"error": {"code": 503, "status": "UNAVAILABLE", "message": "m"}}],
+            Failure("503", "UNAVAILABLE", "m", 503),
+        ),
+        ({"error": "text"}, Failure(message="text")),
+        (
+            {"message": "m", "type": "invalid_request_error", "object": "error"},
+            Failure(None, "invalid_request_error", "m"),
+        ),
+        ({"detail": "not here"}, Failure(message="not here")),
+        ([], Failure()),
+        (3, Failure()),
+    ],
+)
+def test_errors_of_every_shape_are_read(body: Any, failure: Failure) -> None:
+    assert read_failure(body) == failure

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
 from weft.exceptions import MalformedStreamError, ModelAPIError, ModelError, UsageError
 from weft.language_models.usage import time_left
@@ -36,7 +36,8 @@ Body = dict[str, Any]
 class Endpoint(BaseModel):
     """Settings of a connection, and what is made of them."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    # An error of validation would show what was given, a key for one.
+    model_config = ConfigDict(arbitrary_types_allowed=True, hide_input_in_errors=True)
 
     api_key: Key = Field(default=None, exclude=True, repr=False)
     """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""
@@ -64,6 +65,16 @@ class Endpoint(BaseModel):
     """Vendor code or type -> error class."""
 
     _own_transport: Transport | None = PrivateAttr(default=None)
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """Give what is pickled: no secret, and no connection; the other side finds a key in its environment."""
+        state = dict(super().__getstate__())
+        fields = dict(state.get("__dict__") or {})
+        for name, value in fields.items():
+            if isinstance(value, SecretStr):
+                fields[name] = None
+        fields |= {"default_headers": {}, "transport": None}
+        return {**state, "__dict__": fields, "__pydantic_private__": {"_own_transport": None}}
 
     @property
     def _provider(self) -> str | None:

@@ -180,7 +180,7 @@ def schema_format(given: Json, strict: bool | None) -> Body | None:  # noqa: FBT
     schema = convert_to_json_schema(given, strict=True if strict is None and is_model else strict)
     schema = dict(schema)
     name = str(schema.pop("title", None) or "answer")
-    described = {"name": _plain_name(name), "schema": schema}
+    described: Body = {"name": _plain_name(name), "schema": schema}
     if schema.get("description"):
         described["description"] = schema.pop("description")
     described["strict"] = True if strict is None and is_model else bool(strict)

@@ -59,7 +59,7 @@ SENT = (
 class CompletionsModel(HttpChatModel):
     """What every chat model on this wire has."""
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, hide_input_in_errors=True)
 
     model: str = ""
     """The model's id."""
@@ -99,10 +99,9 @@ class CompletionsModel(HttpChatModel):
             return values
         read: dict[str, Json] = {}
         for name, value in values.items():
-            field = ALIASES.get(name, name)
+            field = ALIASES.get(str(name)) or str(name)
             if field in read and read[field] != value and value is not None:
-                said = f"{name}={value!r} and {field}={read[field]!r}"
-                raise UsageError(f"{cls.__name__}: {said} mean the same: give one")
+                raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one")
             if field not in read or value is not None:
                 read[field] = value
         unknown = [name for name in read if name not in cls.model_fields]

@@ -127,4 +127,8 @@ def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
 def _details(given: Json, names: dict[str, str]) -> dict[str, Json]:
     if not isinstance(given, dict):
         return {}
-    return {names.get(name, name): count for name, count in given.items() if isinstance(count, int)}
+    return {
+        names.get(str(name)) or str(name): count
+        for name, count in given.items()
+        if isinstance(count, int)
+    }

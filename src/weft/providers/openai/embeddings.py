@@ -44,7 +44,9 @@ class OpenAIEmbeddings(Endpoint, Embeddings, BaseModel):
     ```
     """
 
-    model_config = ConfigDict(populate_by_name=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(
+        populate_by_name=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True
+    )
 
     model: str = "text-embedding-3-small"
     dimensions: int | None = None
