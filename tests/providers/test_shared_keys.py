@@ -1,4 +1,4 @@
-"""Keys and requests of providers over HTTP, shown on ChatOpenAI: where keys come from, that they show nowhere, `explain`."""
+"""Keys and requests of providers over HTTP, shown on ChatOpenAI: where keys come from, that none shows, `explain`."""
 
 from __future__ import annotations
 
