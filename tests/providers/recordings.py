@@ -18,7 +18,9 @@ FOLDER = Path(__file__).parents[1] / "recordings"
 
 def names(folder: str, beginning: str = "", ending: str = ".sse") -> list[str]:
     """The cases of a folder."""
-    return sorted(p.name.removesuffix(ending) for p in (FOLDER / folder).glob(f"{beginning}*{ending}"))
+    return sorted(
+        p.name.removesuffix(ending) for p in (FOLDER / folder).glob(f"{beginning}*{ending}")
+    )
 
 
 def stream_bytes(folder: str, name: str) -> bytes:
@@ -39,7 +41,9 @@ def fail(body: Any) -> ModelError:
     return ModelError(json.dumps(body))
 
 
-def stream_events(decoder: Any, folder: str, name: str, *, marked: bool | None = None) -> list[Event]:
+def stream_events(
+    decoder: Any, folder: str, name: str, *, marked: bool | None = None
+) -> list[Event]:
     events: list[Event] = []
     for kind, data in payloads(folder, name):
         events += decoder.feed(data, kind)
