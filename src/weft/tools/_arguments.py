@@ -50,11 +50,6 @@ class Argument:
     default: Any
     kind: Any
 
-    @property
-    def is_required(self) -> bool:
-        """Whether it has no default."""
-        return self.default is Parameter.empty
-
 
 def read_arguments(function: Callable[..., Any]) -> list[Argument]:
     """Give the parameters of a function, a bound method, a partial or a callable object."""

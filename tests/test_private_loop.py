@@ -1,0 +1,151 @@
+"""The two ways to wait that tools brought: a body bounded in time, and a loop where an async client lives."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from weft._drive import drive
+from weft._io import ASYNC, BLOCKING, OutOfTime, PrivateLoop
+
+WHO: ContextVar[str] = ContextVar("who", default="nobody")
+
+
+def run(colour: str, body: Any) -> Any:
+    return drive(body(BLOCKING)) if colour == "blocking" else asyncio.run(body(ASYNC))
+
+
+colours = pytest.mark.parametrize("colour", ["blocking", "async"])
+
+
+@colours
+def test_a_body_in_time_gives_its_value_and_sees_the_context(colour):
+    async def who() -> str:
+        return WHO.get()
+
+    WHO.set("me")
+    assert run(colour, lambda io: io.bounded(5, who())) == "me"
+
+
+@colours
+def test_a_body_that_takes_too_long_is_given_up(colour):
+    release = threading.Event()
+    begin = time.perf_counter()
+
+    async def slow(io: Any) -> None:
+        await io.call(release.wait, 10)
+
+    with pytest.raises(OutOfTime, match=r"took longer than 0\.05 s"):
+        run(colour, lambda io: io.bounded(0.05, slow(io)))
+    release.set()
+    assert time.perf_counter() - begin < 5
+
+
+@colours
+def test_a_timeout_of_the_bodys_own_passes(colour):
+    async def fails() -> None:
+        raise TimeoutError("mine")
+
+    with pytest.raises(TimeoutError, match="mine"):
+        run(colour, lambda io: io.bounded(5, fails()))
+
+
+class Resident:
+    def __init__(self) -> None:
+        self.opened = 0
+        self.closed = 0
+        self.threads: set[int] = set()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Resident]:
+        self.opened += 1
+        await asyncio.sleep(0.01)
+        try:
+            yield self
+        finally:
+            self.closed += 1
+
+    async def where(self) -> int:
+        self.threads.add(threading.get_ident())
+        return threading.get_ident()
+
+
+def test_what_lives_there_is_opened_once_and_closed_at_the_end(no_leaks):
+    loop, resident = PrivateLoop(), Resident()
+
+    async def use() -> int:
+        return await loop.use(resident.open, Resident.where, blocking=False)
+
+    async def many() -> list[int]:
+        return await asyncio.gather(*(use() for _ in range(5)))
+
+    assert len({*asyncio.run(many()), *asyncio.run(many())}) == 1
+    drive(loop.use(resident.open, Resident.where, blocking=True))
+    assert threading.get_ident() not in resident.threads
+    loop.close()
+    loop.close()
+
+    assert (resident.opened, resident.closed) == (1, 1)
+    assert not loop.is_running
+    with pytest.raises(ConnectionAbortedError, match="closed"):
+        drive(loop.use(resident.open, Resident.where, blocking=True))
+
+
+def test_one_that_fails_to_open_is_tried_again(no_leaks):
+    loop, tries = PrivateLoop(), []
+
+    @asynccontextmanager
+    async def open_at_second() -> AsyncIterator[str]:
+        tries.append(1)
+        if len(tries) < 2:
+            raise OSError("not yet")
+        yield "open"
+
+    async def same(value: str) -> str:
+        return value
+
+    with pytest.raises(OSError, match="not yet"):
+        drive(loop.use(open_at_second, same, blocking=True))
+    assert drive(loop.use(open_at_second, same, blocking=True)) == "open"
+    loop.close()
+
+
+@colours
+def test_closing_fails_what_runs_there(colour, no_leaks):
+    loop = PrivateLoop()
+
+    async def forever(io: Any) -> None:
+        closing = threading.Timer(0.1, loop.close)
+        closing.start()
+        await loop.run(asyncio.sleep(60), blocking=io.blocking)
+
+    with pytest.raises(ConnectionAbortedError, match="closed while in use"):
+        run(colour, forever)
+
+
+def test_cancelling_the_one_who_waits_cancels_there_too(no_leaks):
+    loop, ended = PrivateLoop(), threading.Event()
+
+    async def body() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(loop.run(body(), blocking=False))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    assert ended.wait(5)
+    loop.close()
