@@ -1,0 +1,144 @@
+"""`weft models`: the providers, what they need and have, and what their models can do."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import import_module
+from typing import Any
+
+from weft.cli.terminal import note, say, table
+from weft.exceptions import UsageError, WeftError
+from weft.language_models.profile import known_profiles
+from weft.providers import REGISTRY, find_provider, provider_names
+
+__all__ = ["key_variables", "models", "url_variables"]
+
+CAPABILITIES = {
+    "tool_calling": "tools",
+    "structured_output": "schema",
+    "reasoning_output": "reasoning",
+    "image_inputs": "images",
+    "pdf_inputs": "pdf",
+    "audio_inputs": "audio",
+    "video_inputs": "video",
+}
+"""Key of a profile -> the word for it."""
+
+
+def models(provider: str | None, *, as_json: bool) -> int:
+    """List the providers, or what one has."""
+    if provider is not None:
+        return _models_of(provider.replace("-", "_").lower(), as_json=as_json)
+    found = [_row(name) for name in _names()]
+    if as_json:
+        say(json.dumps(found, ensure_ascii=False))
+        return 0
+    rows = [(row["provider"], row["state"], row["key"], ", ".join(row["can"])) for row in found]
+    table(("provider", "installed", "key", "its models can"), rows)
+    note(
+        "`weft models PROVIDER` lists the models known; others work by their name as well: -m provider:model"
+    )
+    return 0
+
+
+def _names() -> list[str]:
+    """Every provider once, under the first of its names."""
+    seen: dict[str, str] = {}
+    for name in [*REGISTRY, *provider_names()]:
+        seen.setdefault(REGISTRY.get(name, name), name)
+    return list(seen.values())
+
+
+def _row(name: str) -> dict[str, Any]:
+    state = "yes"
+    try:
+        kind = find_provider(name)
+    except WeftError as error:
+        return {"provider": name, "state": f"no: {error}", "key": "", "can": [], "models": 0}
+    profiles = known_profiles(name)
+    if name == "local":
+        state = _local_state()
+    can = [
+        word for key, word in CAPABILITIES.items() if any(row.get(key) for row in profiles.values())
+    ]
+    return {
+        "provider": name,
+        "state": state,
+        "key": _key_state(kind),
+        "can": can,
+        "models": len(profiles),
+    }
+
+
+def _local_state() -> str:
+    try:
+        import_module("weft.providers.local.runtime").load_library()
+    except WeftError:
+        return 'no: pip install "weft[local]"'
+    fetch = import_module("weft.providers.local.fetch")
+    fetched = [name for name in fetch.MODELS if fetch.MODELS[name].path.exists()]
+    return f"yes, fetched: {', '.join(fetched)}" if fetched else "yes, fetched at first use"
+
+
+def key_variables(kind: Any) -> tuple[str, ...]:
+    """The variables that may hold a provider's key."""
+    return tuple(_of_host(kind, "keys") or getattr(kind, "key_variables", ()))
+
+
+def url_variables(kind: Any) -> tuple[str, ...]:
+    """The variables that may hold another address of a provider."""
+    own = getattr(import_module(kind.__module__), "URL_VARIABLES", ())
+    return tuple(_of_host(kind, "url_variables") or own)
+
+
+def _of_host(kind: Any, what: str) -> Any:
+    host = host_of(kind)
+    return getattr(host, what, ()) if host is not None else ()
+
+
+def host_of(kind: Any) -> Any:
+    """The row of a provider that speaks chat completions; None for others."""
+    for name in ("default_host", "host_row", "own_host"):
+        if (row := getattr(kind, name, None)) is not None:
+            return row
+    fields = getattr(kind, "model_fields", {})
+    named = fields["provider"].default if "provider" in fields else None
+    hosts = import_module("weft.providers.openai_compatible.hosts").HOSTS
+    return hosts.get(named) if isinstance(named, str) else None
+
+
+def _key_state(kind: Any) -> str:
+    variables = key_variables(kind)
+    if not variables:
+        return "none needed"
+    held = [name for name in variables if os.environ.get(name)]
+    if held:
+        return f"{held[0]} is set"
+    host = host_of(kind)
+    if host is not None and not host.needs_key:
+        return "none needed"
+    return f"set {variables[0]}"
+
+
+def _models_of(provider: str, *, as_json: bool) -> int:
+    if provider not in provider_names():
+        raise UsageError(f"there is no provider {provider!r}: weft models lists them")
+    find_provider(provider)
+    profiles = known_profiles(provider)
+    if as_json:
+        say(json.dumps(profiles, ensure_ascii=False, default=str))
+        return 0
+    if not profiles:
+        note(f"no profiles of {provider}'s models here; any works by its name: -m {provider}:MODEL")
+        return 0
+    rows = []
+    for name, profile in sorted(profiles.items()):
+        can = ", ".join(word for key, word in CAPABILITIES.items() if profile.get(key))
+        rows.append((name, _count(profile.get("max_input_tokens")), can))
+    table(("model", "context", "can"), rows)
+    return 0
+
+
+def _count(tokens: Any) -> str:
+    return f"{tokens:,}" if isinstance(tokens, int) else "?"

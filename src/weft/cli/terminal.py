@@ -1,0 +1,102 @@
+"""What is written, and how: styled on a terminal, plain text elsewhere.
+
+What a model or a file says may hold escape sequences that move the cursor or retitle the window: on a terminal they are
+struck out.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["clean", "note", "progress_bar", "say", "table"]
+
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Everything but newline and tab that does something instead of showing something."""
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether a person is looking."""
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
+
+
+def clean(text: str) -> str:
+    """Strike out what a terminal would obey rather than show."""
+    return CONTROLS.sub("", text.replace("\r\n", "\n"))
+
+
+def readable(text: str) -> str:
+    """Give text of the command line or of a pipe whose bytes were not text."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+@cache
+def console(*, is_error: bool = False) -> Console:
+    """The styled way to the terminal. Rich is loaded here, and only for a terminal."""
+    from rich.console import Console
+
+    return Console(stderr=is_error, highlight=False, markup=False, emoji=False)
+
+
+def say(text: str = "", *, end: str = "\n", style: str | None = None) -> None:
+    """Write to stdout, at once."""
+    if is_terminal(sys.stdout):
+        # soft_wrap leaves the breaking of lines to the terminal, which does it again when it is resized.
+        console().print(clean(text), end=end, style=style, soft_wrap=True)
+    else:
+        sys.stdout.write(text + end)
+    sys.stdout.flush()
+
+
+def note(text: str, *, style: str = "dim") -> None:
+    """Write a remark to stderr, where it is not part of the answer."""
+    if is_terminal(sys.stderr):
+        console(is_error=True).print(clean(text), style=style, soft_wrap=True)
+    else:
+        sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write rows under a header: columns on a terminal, tabs elsewhere (for cut and awk)."""
+    if not is_terminal(sys.stdout):
+        for row in (header, *rows):
+            say("\t".join(clean(cell).replace("\n", " ") for cell in row))
+        return
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(*header, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for row in rows:
+        drawn.add_row(*(Text(clean(cell)) for cell in row))
+    console().print(drawn)
+    sys.stdout.flush()
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how far a fetch is, on stderr; nothing is shown before it begins."""
+    if not is_terminal(sys.stderr):
+        yield lambda done, total: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn(label), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console(is_error=True), transient=True) as progress:
+        task = progress.add_task(label, total=None, visible=False)
+
+        def tell(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total, visible=True)
+
+        yield tell
