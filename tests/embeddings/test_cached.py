@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.embeddings import CacheBackedEmbeddings, DeterministicFakeEmbedding, Embeddings
+from weft.exceptions import StoreError, UsageError
+from weft.stores import InMemoryByteStore, InMemoryStore, LocalFileStore, SQLiteStore
+
+
+class Counting(Embeddings):
+    def __init__(self):
+        self.asked = []
+        self.colours = set()
+
+    def embed_documents(self, texts):
+        self.colours.add("blocking")
+        return self._made(texts)
+
+    async def aembed_documents(self, texts):
+        self.colours.add("async")
+        return self._made(texts)
+
+    def _made(self, texts):
+        self.asked.append(list(texts))
+        return [[float(len(text)), 0.1] for text in texts]
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+    async def aembed_query(self, text):
+        return (await self.aembed_documents([text]))[0]
+
+
+@pytest.fixture(params=["memory", "file", "sqlite"])
+def store(request, tmp_path):
+    kinds = {
+        "memory": InMemoryByteStore,
+        "file": lambda: LocalFileStore(tmp_path),
+        "sqlite": lambda: SQLiteStore(tmp_path / "s.db"),
+    }
+    return kinds[request.param]()
+
+
+def test_a_text_is_embedded_once_and_comes_back_unchanged(store, call):
+    model = Counting()
+    cached = CacheBackedEmbeddings.from_bytes_store(model, store, namespace="m")
+    first = call.run(cached, "embed_documents", ["a", "bb", "a"])
+    assert call.run(cached, "embed_documents", ["bb", "ccc"]) == [[2.0, 0.1], [3.0, 0.1]]
+    assert first == [[1.0, 0.1], [2.0, 0.1], [1.0, 0.1]]
+    assert model.asked == [["a", "bb"], ["ccc"]]
+    assert model.colours == {call.colour}
+
+
+def test_queries_are_kept_only_when_asked_for(call):
+    model = Counting()
+    plain = CacheBackedEmbeddings.from_bytes_store(model, InMemoryByteStore())
+    assert call.run(plain, "embed_query", "a") == call.run(plain, "embed_query", "a")
+    assert len(model.asked) == 2
+    kept = CacheBackedEmbeddings.from_bytes_store(
+        model, InMemoryByteStore(), query_embedding_cache=True
+    )
+    assert call.run(kept, "embed_query", "a") == call.run(kept, "embed_query", "a")
+    assert len(model.asked) == 3
+    apart = InMemoryByteStore()
+    other = CacheBackedEmbeddings.from_bytes_store(
+        model, InMemoryByteStore(), query_embedding_cache=apart
+    )
+    call.run(other, "embed_query", "a")
+    assert len(list(apart.yield_keys())) == 1
+
+
+def test_namespaces_keep_models_apart():
+    store = InMemoryByteStore()
+    small, large = DeterministicFakeEmbedding(size=2), DeterministicFakeEmbedding(size=3)
+    for named in ({"namespace": ""}, {}):
+        one = CacheBackedEmbeddings.from_bytes_store(small, store, **named)
+        two = CacheBackedEmbeddings.from_bytes_store(large, store, **named)
+        assert len(one.embed_documents(["x"])[0]) == 2
+        assert len(two.embed_documents(["x"])[0]) == 3
+
+
+def test_what_was_embedded_before_a_failure_is_kept(call):
+    class Failing(Counting):
+        def _made(self, texts):
+            if "bad" in texts:
+                raise RuntimeError("the model failed")
+            return super()._made(texts)
+
+    model = Failing()
+    cached = CacheBackedEmbeddings.from_bytes_store(model, InMemoryByteStore(), batch_size=2)
+    with pytest.raises(RuntimeError):
+        call.run(cached, "embed_documents", ["a", "b", "bad"])
+    call.run(cached, "embed_documents", ["a", "b", "c"])
+    assert model.asked == [["a", "b"], ["c"]]
+
+
+class Gone(InMemoryByteStore):
+    def mget(self, keys):
+        raise StoreError("gone")
+
+    def mset(self, pairs):
+        raise OSError("disk full")
+
+
+def test_F_K03_a_store_that_went_away_is_a_miss(call, caplog):
+    cached = CacheBackedEmbeddings.from_bytes_store(Counting(), Gone(), query_embedding_cache=True)
+    assert call.run(cached, "embed_documents", ["a"]) == [[1.0, 0.1]]
+    assert call.run(cached, "embed_query", "a") == [1.0, 0.1]
+    assert "gone" in caplog.text
+    assert "disk full" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'["a"]',
+        b"weft-f8:123",
+        b"\xff",
+        b"null",
+        b"[NaN]",
+        b"weft-f8:" + b"\xff" * 16,
+    ],
+)
+def test_F_K02_a_damaged_value_is_a_miss(value, call):
+    store = InMemoryByteStore()
+    cached = CacheBackedEmbeddings.from_bytes_store(Counting(), store, namespace="n")
+    call.run(cached, "embed_documents", ["a"])
+    (key,) = store.yield_keys()
+    store.mset([(key, value)])
+    assert call.run(cached, "embed_documents", ["a"]) == [[1.0, 0.1]]
+
+
+def test_values_that_langchain_wrote_are_read(call):
+    store = InMemoryByteStore()
+    cached = CacheBackedEmbeddings.from_bytes_store(
+        Counting(), store, namespace="n", key_encoder=lambda text: text
+    )
+    store.mset([("na", json.dumps([7, 8.5]).encode())])
+    assert call.run(cached, "embed_documents", ["a"]) == [[7.0, 8.5]]
+
+
+def test_a_store_of_vectors_is_taken_as_it_is(call):
+    store = InMemoryStore()
+    cached = CacheBackedEmbeddings(Counting(), store)
+    call.run(cached, "embed_documents", ["a"])
+    assert store.mget(["a"]) == [[1.0, 0.1]]
+
+
+@pytest.mark.parametrize("encoder", ["sha1", "sha256", "sha512", "blake2b"])
+def test_keys_are_hashes_under_the_namespace(encoder):
+    store = InMemoryByteStore()
+    CacheBackedEmbeddings.from_bytes_store(
+        Counting(), store, namespace="n:", key_encoder=encoder
+    ).embed_documents(["secret text"])
+    (key,) = store.yield_keys()
+    assert key.startswith("n:")
+    assert "secret" not in key
+
+
+def test_wrong_settings_are_refused():
+    with pytest.raises(UsageError, match="md5"):
+        CacheBackedEmbeddings.from_bytes_store(Counting(), InMemoryByteStore(), key_encoder="md5")
+    with pytest.raises(UsageError, match="batch_size"):
+        CacheBackedEmbeddings.from_bytes_store(Counting(), InMemoryByteStore(), batch_size=0)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
+def test_any_vector_comes_back_exactly(vector):
+    class Fixed(Counting):
+        def _made(self, texts):
+            return [vector for _ in texts]
+
+    cached = CacheBackedEmbeddings.from_bytes_store(Fixed(), InMemoryByteStore())
+    assert cached.embed_documents(["a"]) == cached.embed_documents(["a"]) == [vector]

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import pytest
+
+from weft.callbacks import BaseCallbackHandler
+from weft.callbacks.manager import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from weft.documents import Document
+from weft.exceptions import BlockingCallError
+from weft.retrievers import BaseRetriever
+from weft.runnables import RunnableLambda
+
+
+class Recorder(BaseCallbackHandler):
+    def __init__(self):
+        self.seen = []
+
+    def on_retriever_start(self, serialized, query, **kwargs):
+        self.seen.append(("start", query, kwargs["name"], kwargs["tags"], kwargs["metadata"]))
+        self.run_id = kwargs["run_id"]
+
+    def on_retriever_end(self, documents, **kwargs):
+        self.seen.append(("end", [document.page_content for document in documents]))
+
+    def on_retriever_error(self, error, **kwargs):
+        self.seen.append(("error", str(error)))
+
+    def on_chain_start(self, serialized, inputs, **kwargs):
+        self.seen.append(("chain", kwargs["name"], kwargs["parent_run_id"]))
+
+    def on_custom_event(self, name, data, **kwargs):
+        self.seen.append((name, data))
+
+
+class Echo(BaseRetriever):
+    def _get_relevant_documents(self, query, *, run_manager):
+        if query == "boom":
+            raise ValueError("no")
+        return [Document(query)]
+
+
+def names(recorder):
+    return [event[0] for event in recorder.seen]
+
+
+@pytest.mark.parametrize("how", ["invoke", "stream", "batch", "transform"])
+def test_a_run_is_told_as_a_retrievers_run(call, how):
+    recorder = Recorder()
+    config = {"callbacks": [recorder], "tags": ["given"], "metadata": {"m": 1}}
+    echo = Echo(tags=["own"], metadata={"o": 2})
+    given = {"invoke": "a", "stream": "a", "batch": ["a"], "transform": ["a"]}[how]
+    getattr(call, how)(echo, given, config)
+    started = (
+        "start",
+        "a",
+        "Echo",
+        ["given", "own"],
+        {"m": 1, "ls_retriever_name": "echo", "o": 2},
+    )
+    assert recorder.seen == [started, ("end", ["a"])]
+
+
+def test_a_failure_is_told_and_raised(call):
+    recorder = Recorder()
+    with pytest.raises(ValueError, match="no"):
+        call.invoke(Echo(), "boom", {"callbacks": [recorder]})
+    assert recorder.seen[-1] == ("error", "no")
+    assert names(recorder) == ["start", "error"]
+
+
+def test_it_composes(call):
+    chain = Echo() | RunnableLambda(lambda documents: documents[0].page_content)
+    assert call.invoke(chain, "hi") == "hi"
+    assert call.batch(chain, ["a", "b"]) == ["a", "b"]
+
+
+def test_the_hook_of_the_calls_colour_is_taken(call):
+    class Both(Echo):
+        async def _aget_relevant_documents(self, query, *, run_manager):
+            assert isinstance(run_manager, AsyncCallbackManagerForRetrieverRun)
+            return [Document("async")]
+
+        def _get_relevant_documents(self, query, *, run_manager):
+            assert isinstance(run_manager, CallbackManagerForRetrieverRun)
+            return [Document("blocking")]
+
+    assert call.invoke(Both(), "x")[0].page_content == call.colour
+
+
+def test_a_blocking_hook_under_an_awaited_call_gets_a_blocking_manager(call):
+    given = []
+
+    class Looks(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            given.append(run_manager)
+            return []
+
+    call.invoke(Looks(), "x", {"callbacks": [Recorder()]})
+    assert isinstance(given[0], CallbackManagerForRetrieverRun)
+
+
+def test_an_async_only_hook_says_so_in_a_blocking_call(call):
+    class OnlyAsync(BaseRetriever):
+        async def _aget_relevant_documents(self, query, *, run_manager):
+            return [Document("ok")]
+
+    if call.colour == "async":
+        assert call.invoke(OnlyAsync(), "x")[0].page_content == "ok"
+    else:
+        with pytest.raises(BlockingCallError, match="use ainvoke"):
+            call.invoke(OnlyAsync(), "x")
+
+
+def test_a_hook_without_a_run_manager_and_one_with_more_arguments(call):
+    class Old(BaseRetriever):
+        def _get_relevant_documents(self, query):
+            return [Document(query)]
+
+    class More(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager, times=1):
+            return [Document(query)] * times
+
+    assert call.invoke(Old(), "a", unknown=1) == [Document("a")]
+    assert len(call.invoke(More(), "a", times=3)) == 3
+
+
+def test_nothing_written_says_so(call):
+    with pytest.raises(NotImplementedError, match="neither"):
+        call.invoke(BaseRetriever(), "x")
+
+
+def test_runnables_called_in_the_hook_are_children_of_the_run(call):
+    class Nested(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return RunnableLambda(lambda text: [Document(text)], name="inner").invoke(query)
+
+    recorder = Recorder()
+    call.invoke(Nested(), "q", {"callbacks": [recorder]})
+    assert ("chain", "inner", recorder.run_id) in recorder.seen
+
+
+def test_an_overridden_invoke_is_what_parents_and_streams_call(call):
+    class ByHand(Echo):
+        def invoke(self, input, config=None, **kwargs):
+            return [Document("by hand"), *super().invoke(input, config, **kwargs)]
+
+    found = call.stream(ByHand(), "x")[0]
+    assert [document.page_content for document in found][-1] == "x"
+    if call.colour == "blocking":
+        assert found[0].page_content == "by hand"
+
+
+def test_a_run_name_names_the_run(call):
+    recorder = Recorder()
+    call.invoke(Echo(), "a", {"callbacks": [recorder], "run_name": "look it up"})
+    assert recorder.seen[0][2] == "look it up"
