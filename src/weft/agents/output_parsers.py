@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 from weft.exceptions import OutputParserException
-from weft.messages import AIMessage, BaseMessage
+from weft.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from weft.output_parsers.base import BaseOutputParser
 from weft.outputs import ChatGeneration, Generation
 from weft.outputs.agent import AgentAction, AgentActionMessageLog, AgentFinish
@@ -198,6 +198,8 @@ def actions_of(message: BaseMessage) -> list[AgentAction] | AgentFinish:
         raise OutputParserException(
             f"expected the message of a model, not {type(message).__name__}"
         )
+    if isinstance(message, AIMessageChunk):  # the sum of a stream
+        message = cast("AIMessage", message_chunk_to_message(message))
     text = str(message.text)
     is_cut = message.finish_reason in CUT or message.status == "incomplete"
     if message.invalid_tool_calls or (message.tool_calls and is_cut):

@@ -1,0 +1,337 @@
+"""`AgentExecutor`, seed 004's loop: plan, act, until there is an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from tests.agents.conftest import Recorder
+from weft.agents import (
+    AgentAction,
+    AgentExecutor,
+    AgentFinish,
+    AgentStep,
+    BaseMultiActionAgent,
+    BaseSingleActionAgent,
+    RunnableAgent,
+    RunnableMultiActionAgent,
+    create_json_chat_agent,
+    create_react_agent,
+    create_structured_chat_agent,
+    create_tool_calling_agent,
+)
+from weft.agents.format_scratchpad import (
+    format_log_to_messages,
+    format_log_to_str,
+    format_to_tool_messages,
+)
+from weft.exceptions import OutputParserException, UsageError
+from weft.language_models import FakeListChatModel, FakeListLLM
+from weft.memory import ConversationBufferMemory
+from weft.messages import AIMessage, HumanMessage, ToolMessage
+from weft.prompts import ChatPromptTemplate, PromptTemplate
+from weft.testing import Call, Finish, ScriptedChatModel
+from weft.tools import tool
+
+REACT = PromptTemplate.from_template("{tools} {tool_names} {input} {agent_scratchpad}")
+TOOLS = ChatPromptTemplate.from_messages([("human", "{input}"), ("placeholder", "{agent_scratchpad}")])
+JSON = ChatPromptTemplate.from_messages(
+    [("system", "{tools} {tool_names}"), ("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
+)
+ACT = "Thought: let me see\nAction: shout\nAction Input: hi"
+END = "I know\nFinal Answer: HI!"
+
+
+@tool
+def shout(text: str) -> str:
+    """Say it louder."""
+    return text.upper() + "!"
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def react(*answers, **kwargs):
+    model = FakeListLLM(responses=list(answers))
+    return AgentExecutor(agent=create_react_agent(model, [shout], REACT), tools=[shout], **kwargs)
+
+
+def test_a_react_agent_acts_and_answers(call):
+    outputs = call.invoke(react(ACT, END, return_intermediate_steps=True), {"input": "?"})
+
+    assert outputs["output"] == "HI!"
+    assert outputs["input"] == "?"
+    (step,) = outputs["intermediate_steps"]
+    assert (step[0].tool, step[0].tool_input, step[1]) == ("shout", "hi", "HI!")
+
+
+def test_stream_gives_actions_steps_and_the_answer(call):
+    pieces = call.stream(react(ACT, END), {"input": "?"})
+
+    assert [sorted(one) for one in pieces] == [["actions", "messages"], ["messages", "steps"], ["messages", "output"]]
+    assert isinstance(pieces[0]["actions"][0], AgentAction)
+    assert isinstance(pieces[1]["steps"][0], AgentStep)
+    assert pieces[2]["output"] == "HI!"
+
+
+def test_iter_gives_step_by_step(call):
+    executor = react(ACT, END)
+
+    async def collect():
+        return [one async for one in executor.iter({"input": "?"})]
+
+    steps = list(executor.iter({"input": "?"})) if call.colour == "blocking" else asyncio.run(collect())
+
+    assert steps[0]["intermediate_step"][0][1] == "HI!"
+    assert steps[-1]["output"] == "HI!"
+
+
+def test_an_unknown_tool_is_told_to_the_agent(call):
+    outputs = call.invoke(
+        react("Action: whisper\nAction Input: hi", END, return_intermediate_steps=True), {"input": "?"}
+    )
+
+    assert outputs["intermediate_steps"][0][1] == "whisper is not a valid tool, try one of [shout]."
+
+
+def test_words_that_do_not_parse_raise_or_are_told_to_the_agent(call):
+    def told(handle):
+        executor = react("gibberish", END, handle_parsing_errors=handle, return_intermediate_steps=True)
+        return call.invoke(executor, {"input": "?"})["intermediate_steps"][0]
+
+    assert told(True)[1] == "Invalid Format: Missing 'Action:' after 'Thought:'"
+    assert told(True)[0].tool == "_Exception"
+    assert told("speak clearly")[1] == "speak clearly"
+    assert told(lambda error: f"what? {error.llm_output}")[1] == "what? gibberish"
+    with pytest.raises(OutputParserException, match="handle_parsing_errors=True"):
+        call.invoke(react("gibberish"), {"input": "?"})
+
+
+def test_an_answer_that_never_parses_stops_at_the_limit(call):
+    executor = react("gibberish", handle_parsing_errors=True, max_iterations=3, return_intermediate_steps=True)
+
+    outputs = call.invoke(executor, {"input": "?"})
+
+    assert outputs["output"] == "Agent stopped due to iteration limit or time limit."
+    assert len(outputs["intermediate_steps"]) == 3
+
+
+def test_a_stopped_agent_may_generate_its_last_words(call):
+    executor = react(ACT, ACT, END, max_iterations=2, early_stopping_method="generate")
+
+    assert call.invoke(executor, {"input": "?"})["output"] == "HI!"
+    with pytest.raises(UsageError):
+        call.invoke(react(ACT, max_iterations=1, early_stopping_method="shrug"), {"input": "?"})
+
+
+def test_a_time_limit_stops_it(call):
+    @tool
+    def nap(text: str) -> str:
+        """Sleep."""
+        time.sleep(0.15)
+        return text
+
+    model = FakeListLLM(responses=["Action: nap\nAction Input: x"])
+    agent = create_react_agent(model, [nap], REACT)
+    executor = AgentExecutor(agent=agent, tools=[nap], max_execution_time=0.2, max_iterations=None)
+    begun = time.monotonic()
+
+    assert call.invoke(executor, {"input": "?"})["output"].startswith("Agent stopped")
+    assert time.monotonic() - begun < 5
+
+
+def test_a_tool_that_returns_direct_is_the_answer(call):
+    @tool(return_direct=True)
+    def shout(text: str) -> str:
+        """Say it louder."""
+        return text.upper()
+
+    agent = create_react_agent(FakeListLLM(responses=[ACT]), [shout], REACT)
+
+    assert call.invoke(AgentExecutor(agent=agent, tools=[shout]), {"input": "?"})["output"] == "HI"
+
+
+def test_only_the_last_steps_are_shown_to_the_agent(call):
+    seen = []
+
+    class Watching(BaseSingleActionAgent):
+        @property
+        def input_keys(self):
+            return ["input"]
+
+        def plan(self, intermediate_steps, callbacks=None, **kwargs):
+            seen.append(len(intermediate_steps))
+            if len(seen) < 4:
+                return AgentAction("shout", "hi", "")
+            return AgentFinish({"output": "done"}, "")
+
+    executor = AgentExecutor(agent=Watching(), tools=[shout], trim_intermediate_steps=2)
+
+    assert call.invoke(executor, "?")["output"] == "done"
+    assert seen == [0, 1, 2, 2]
+
+
+def test_an_agent_may_plan_several_actions_at_once(call):
+    class Twice(BaseMultiActionAgent):
+        @property
+        def input_keys(self):
+            return ["input"]
+
+        def plan(self, intermediate_steps, callbacks=None, **kwargs):
+            if intermediate_steps:
+                return AgentFinish({"output": [one for _, one in intermediate_steps]}, "")
+            return [AgentAction("shout", "a", ""), AgentAction("shout", "b", "")]
+
+    assert call.invoke(AgentExecutor(agent=Twice(), tools=[shout]), "?")["output"] == ["A!", "B!"]
+
+
+def test_a_tool_calling_agent_sends_results_back_with_their_ids(call):
+    model = ScriptedChatModel(
+        script=[[Call("add", {"a": 1, "b": 2}, id="c1"), Call("add", {"a": 3, "b": 4}, id="c2")], "3 and 7"]
+    )
+    executor = AgentExecutor(agent=create_tool_calling_agent(model, [add], TOOLS), tools=[add])
+
+    outputs = call.invoke(executor, {"input": "?"})
+
+    assert isinstance(executor.agent, RunnableMultiActionAgent)
+    assert outputs["output"] == "3 and 7"
+    sent = model.requests[1].messages
+    assert [type(one) for one in sent] == [HumanMessage, AIMessage, ToolMessage, ToolMessage]
+    assert [(one.tool_call_id, one.content) for one in sent[2:]] == [("c1", "3"), ("c2", "7")]
+
+
+@pytest.mark.parametrize("turn", [[Call("add", '{"a": 1')], [Call("add", {"a": 1, "b": 2}), Finish("length")]])
+def test_E5_a_tool_calling_agent_runs_no_broken_or_cut_call(call, turn):
+    model = ScriptedChatModel(script=[turn, "sorry"])
+    executor = AgentExecutor(
+        agent=create_tool_calling_agent(model, [add], TOOLS), tools=[add],
+        handle_parsing_errors=True, return_intermediate_steps=True,
+    )  # fmt: skip
+
+    outputs = call.invoke(executor, {"input": "?"})
+
+    assert outputs["intermediate_steps"][0][0].tool == "_Exception"
+    assert "Not run: add" in outputs["intermediate_steps"][0][1]
+
+
+def test_agents_that_speak_json(call):
+    act = '```json\n{"action": "add", "action_input": {"a": 1, "b": 2}}\n```'
+    end = 'Action:\n```\n{"action": "Final Answer", "action_input": "3"}\n```'
+    for make in (create_structured_chat_agent, create_json_chat_agent):
+        prompt = REACT if make is create_structured_chat_agent else JSON
+        agent = make(FakeListChatModel(responses=[act, end]), [add], prompt)
+        assert call.invoke(AgentExecutor(agent=agent, tools=[add]), {"input": "?"})["output"] == "3"
+
+
+def test_a_prompt_without_its_variables_is_refused():
+    with pytest.raises(UsageError, match="agent_scratchpad"):
+        create_react_agent(FakeListLLM(responses=["x"]), [shout], PromptTemplate.from_template("{input}"))
+    with pytest.raises(UsageError, match="takes no tools"):
+        create_tool_calling_agent(FakeListLLM(responses=["x"]), [shout], TOOLS)
+
+
+def test_memory_is_read_and_written(call):
+    memory = ConversationBufferMemory(memory_key="history", input_key="input", output_key="output")
+    prompt = PromptTemplate.from_template("{history} {tools} {tool_names} {input} {agent_scratchpad}")
+    model = FakeListLLM(responses=[ACT, END, END])
+    executor = AgentExecutor(agent=create_react_agent(model, [shout], prompt), tools=[shout], memory=memory)
+
+    call.invoke(executor, {"input": "first"})
+    call.stream(executor, {"input": "second"})
+
+    assert "Human: first\nAI: HI!" in memory.load_memory_variables({})["history"]
+    assert "Human: second\nAI: HI!" in memory.load_memory_variables({})["history"]
+
+
+def test_callbacks_nest_and_actions_are_told(call):
+    recorder = Recorder()
+    told = []
+    recorder.on_agent_action = lambda action, **kwargs: told.append(action.tool)  # type: ignore[method-assign]
+    recorder.on_agent_finish = lambda finish, **kwargs: told.append("finish")  # type: ignore[method-assign]
+    recorder.on_llm_start = lambda serialized, prompts, *, run_id, parent_run_id=None, **kwargs: recorder._start(
+        "llm", "llm", run_id, parent_run_id
+    )
+
+    call.invoke(react(ACT, END), {"input": "?"}, {"callbacks": [recorder]})
+
+    assert told == ["shout", "finish"]
+    assert recorder.parents["shout"] == "AgentExecutor"
+    assert recorder.parents["RunnableSequence"] == "AgentExecutor"
+    assert recorder.starts() == recorder.ends()
+
+
+def test_a_tool_that_raises_ends_the_run_with_its_steps(call):
+    @tool
+    def shout(text: str) -> str:
+        """Say it louder."""
+        raise OSError("no voice")
+
+    agent = create_react_agent(FakeListLLM(responses=[ACT]), [shout], REACT)
+
+    with pytest.raises(OSError, match="no voice") as caught:
+        call.invoke(AgentExecutor(agent=agent, tools=[shout]), {"input": "?"})
+    assert caught.value.intermediate_steps == []
+
+
+def test_a_subclass_that_overrides_a_step_is_obeyed(call):
+    class Counting(AgentExecutor):
+        taken: list[int] = []  # noqa: RUF012
+
+        def _take_next_step(self, name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager=None):
+            self.taken.append(len(intermediate_steps))
+            return super()._take_next_step(
+                name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager
+            )
+
+    agent = create_react_agent(FakeListLLM(responses=[ACT, END]), [shout], REACT)
+    executor = Counting(agent=agent, tools=[shout], taken=[])
+
+    assert call.invoke(executor, {"input": "?"})["output"] == "HI!"
+    assert executor.taken == [0, 1]
+
+
+def test_the_steps_of_the_loop_under_their_names():
+    executor = react(ACT, END, return_intermediate_steps=True)
+    tools = {"shout": shout}
+
+    taken = executor._take_next_step(tools, {}, {"input": "?"}, [])
+    said = list(executor._iter_next_step(tools, {}, {"input": "?"}, taken))
+
+    assert taken[0][1] == "HI!"
+    assert isinstance(said[0], AgentFinish)
+    assert executor._consume_next_step(said) is said[0]
+    assert executor._return(said[0], taken)["intermediate_steps"] == taken
+    assert executor._should_continue(14, 0.0)
+    assert not executor._should_continue(15, 0.0)
+    assert executor._perform_agent_action(tools, {}, taken[0][0]).observation == "HI!"
+    assert executor._get_tool_return(taken[0]) is None
+
+
+def test_wrong_agents_are_refused():
+    with pytest.raises(ValueError, match="agent must be a runnable"):
+        AgentExecutor(agent=3, tools=[shout])
+    assert isinstance(react("x").agent, RunnableAgent)
+
+
+def test_scratchpads():
+    steps = [(AgentAction("shout", "hi", "Thought: x"), "HI!")]
+
+    assert format_log_to_str(steps) == "Thought: x\nObservation: HI!\nThought: "
+    assert [one.content for one in format_log_to_messages(steps, "got {observation}")] == ["Thought: x", "got HI!"]
+    assert format_to_tool_messages(steps) == [AIMessage("Thought: x")]
+
+
+def test_hostile_words_are_read_in_linear_time():
+    from weft.agents.output_parsers import ReActSingleInputOutputParser
+
+    parser = ReActSingleInputOutputParser()
+    begun = time.monotonic()
+    for hostile in ("Action" + " " * 200_000, "Action:" * 50_000, "Action Input:" * 50_000):
+        with pytest.raises(OutputParserException):
+            parser.parse(hostile)
+    assert time.monotonic() - begun < 2
