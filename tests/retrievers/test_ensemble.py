@@ -32,7 +32,6 @@ def contents(documents):
 def test_ranks_are_fused_by_their_reciprocals(call):
     both = EnsembleRetriever(retrievers=[Fixed(texts=["a", "b", "c"]), Fixed(texts=["c", "b"])])
     assert both.weights == [0.5, 0.5]
-    # a: 1/61; b: 1/62 + 1/62; c: 1/63 + 1/61
     assert contents(call.invoke(both, "?")) == ["c", "b", "a"]
 
 
