@@ -1,0 +1,140 @@
+"""What a whole process costs: importing, memory after it, packages to install, the first word of an answer."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import metadata
+
+Run = Callable[[], float]
+
+STATEMENTS: dict[str, dict[str, str]] = {
+    "messages": {
+        "floor": "import pydantic; pydantic.BaseModel",
+        "weft": "from weft.messages import HumanMessage",
+        "langchain": "from langchain_core.messages import HumanMessage",
+    },
+    "openai": {
+        "floor": "import pydantic; pydantic.BaseModel",
+        "weft": "from weft.providers.openai import ChatOpenAI",
+        "langchain": "from langchain_openai import ChatOpenAI",
+        "openai": "from openai import OpenAI, AsyncOpenAI",
+        "pydantic-ai": "from pydantic_ai import Agent; from pydantic_ai.models.openai import OpenAIChatModel",
+        "litellm": "from litellm import completion",
+    },
+    "anthropic": {
+        "floor": "import pydantic; pydantic.BaseModel",
+        "weft": "from weft.providers.anthropic import ChatAnthropic",
+        "langchain": "from langchain_anthropic import ChatAnthropic",
+        "anthropic": "from anthropic import Anthropic, AsyncAnthropic",
+    },
+    "agents": {
+        "weft": "from weft.agents import create_agent",
+        "langchain": "from langchain.agents import create_agent",
+        "pydantic-ai": "from pydantic_ai import Agent",
+    },
+    "chain": {
+        "weft": "from weft.prompts import ChatPromptTemplate; from weft.output_parsers import StrOutputParser",
+        "langchain": "from langchain_core.prompts import ChatPromptTemplate; "
+        "from langchain_core.output_parsers import StrOutputParser",
+    },
+}
+MEASURED = """
+import sys, time
+begin = time.process_time()
+{statement}
+took = (time.process_time() - begin) * 1000
+try:
+    memory = int(open("/proc/self/statm").read().split()[1]) * 4096 / 1e6
+except OSError:
+    import resource
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+print(took, len(sys.modules), memory)
+"""
+OF = {"cpu": 0, "modules": 1, "memory": 2}
+
+
+def importing(side: str, what: str, of: str = "cpu") -> Run:
+    """Milliseconds of CPU, modules loaded or megabytes of a fresh process after one import."""
+    code = MEASURED.format(statement=STATEMENTS[what][side])
+
+    def run() -> float:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        return float(done.stdout.split()[OF[of]])
+
+    return run
+
+
+COLD = {
+    "weft": "from weft.providers.openai import ChatOpenAI\n"
+    "chat = ChatOpenAI(model='text-20', api_key='k', base_url='{url}/v1')\n"
+    "for chunk in chat.stream('hi'):\n    print(chunk.content, flush=True)",
+    "langchain": "from langchain_openai import ChatOpenAI\n"
+    "chat = ChatOpenAI(model='text-20', api_key='k', base_url='{url}/v1')\n"
+    "for chunk in chat.stream('hi'):\n    print(chunk.content, flush=True)",
+    "openai": "from openai import OpenAI\n"
+    "client = OpenAI(api_key='k', base_url='{url}/v1')\n"
+    "said = [{{'role': 'user', 'content': 'hi'}}]\n"
+    "for chunk in client.chat.completions.create(model='text-20', messages=said, stream=True):\n"
+    "    print(chunk.choices and chunk.choices[0].delta.content, flush=True)",
+    "litellm": "import os; os.environ['LITELLM_LOCAL_MODEL_COST_MAP'] = 'True'\n"
+    "from litellm import completion\n"
+    "said = [{{'role': 'user', 'content': 'hi'}}]\n"
+    "options = dict(api_key='k', api_base='{url}/v1', stream=True)\n"
+    "for chunk in completion(model='openai/text-20', messages=said, **options):\n"
+    "    print(chunk.choices[0].delta.content, flush=True)",
+}
+COLD["floor"] = "print('word', flush=True)"
+
+
+def cold_start(side: str) -> Run:
+    """Milliseconds from starting Python to the first line of an answer."""
+    code = COLD[side].format(url=os.environ["WEFT_BENCH_STUB"])
+
+    def run() -> float:
+        begin = time.perf_counter()
+        with subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            assert process.stdout is not None
+            while not (line := process.stdout.readline()).strip():
+                assert line, f"{side} said nothing"
+            took = time.perf_counter() - begin
+            process.stdout.read()
+        return took * 1000
+
+    return run
+
+
+ROOTS = {
+    "weft": ["weft"],
+    "langchain": ["langchain-core", "langchain-openai", "langchain-anthropic"],
+    "pydantic-ai": ["pydantic-ai-slim", "openai"],
+    "litellm": ["litellm"],
+    "openai": ["openai"],
+}
+
+
+def packages(side: str) -> Run:
+    """How many packages must be installed, itself included."""
+
+    def run() -> float:
+        seen: set[str] = set()
+        waiting = list(ROOTS[side])
+        while waiting:
+            name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
+            if name in seen:
+                continue
+            try:
+                needs = metadata.requires(name) or []
+            except metadata.PackageNotFoundError:
+                continue  # not for this platform or Python
+            seen.add(name)
+            waiting += [re.split(r"[^\w.-]", one)[0] for one in needs if "extra ==" not in one]
+        return float(len(seen))
+
+    return run

@@ -1,0 +1,186 @@
+"""The table: as lines on the terminal, as benchmarks/results.json, as docs/benchmarks.md with its plots."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from benchmarks.plots import draw
+from benchmarks.table import PLOTS, ROWS, Row
+
+Values = dict[str, float]
+NAMED = (
+    "langchain-core", "langchain-openai", "langchain-anthropic", "langchain", "pydantic-ai-slim",
+    "litellm", "openai", "anthropic",
+)
+
+
+def ratio(row: Row, values: Values) -> float | None:
+    """Give ours over the peer's; where there is no peer, over the floor."""
+    against = row.peer if row.peer is not None else row.floor
+    ours, theirs = values.get("weft"), values.get(against or "")
+    return ours / theirs if ours is not None and theirs else None
+
+
+def line(row: Row, values: Values) -> str:
+    """One row for the terminal."""
+    said = "  ".join(f"{side} {_number(value)}" for side, value in values.items())
+    return f"{row.name:52} {_ratio(row, values):>8} {_target(row):>16} {_verdict(row, values):7} {said} {row.unit}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _ratio(row: Row, values: Values) -> str:
+    found = ratio(row, values)
+    if found is None:
+        return "–"
+    return f"1/{1 / found:.1f}" if found < 1 else f"{found:.2f}"
+
+
+def _target(row: Row) -> str:
+    parts = []
+    if row.target is not None:
+        parts.append(f"≤ 1/{1 / row.target:.0f}")
+    if row.floor_target is not None:
+        parts.append(f"≤ {row.floor_target:g} × floor")
+    if row.limit is not None:
+        parts.append(f"≤ {row.limit:g}")
+    return ", ".join(parts)
+
+
+def _verdict(row: Row, values: Values) -> str:
+    return {True: "met", False: "MISSED", None: ""}[row.met(values)]
+
+
+def results(found: dict[str, Values], curves: dict[str, Any], before: Any, peers: str) -> Any:
+    """Give what is committed; rows that were not measured now stay as they were."""
+    rows = dict(before.get("rows", {}))
+    for row in ROWS:
+        if (values := found.get(row.name)) is not None:
+            kept = {side: float(f"{value:.4g}") for side, value in values.items()}
+            share = ratio(row, values)
+            rows[row.name] = {"ratio": float(f"{share:.4g}") if share else None, "values": kept}
+    rows = {row.name: rows[row.name] for row in ROWS if row.name in rows}
+    return {
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "load": [round(one, 1) for one in os.getloadavg()],
+        "python": platform.python_version(),
+        "versions": {"weft": metadata.version("weft"), **_versions(peers)},
+        "rows": rows,
+        "curves": curves or before.get("curves", {}),
+    }
+
+
+def _versions(peers: str) -> dict[str, str]:
+    if not peers:
+        return {}
+    code = f"from importlib.metadata import version\nfor n in {NAMED!r}: print(n, version(n))"
+    said = subprocess.run([peers, "-c", code], capture_output=True, text=True, check=False).stdout
+    return dict(one.split() for one in said.splitlines())
+
+
+PAGE = """# Benchmarks
+
+<!-- Written by `scripts/bench --save`: change the script, not this page. -->
+
+What weft costs beside what its users would pick instead, and beside the floor: the same work with plain dicts and
+functions, or over HTTP with a bare client (`pyreqwest`, a Rust client, and `json.loads`) and with a raw socket. All of
+a row is measured in one run, in turn, round after round, each side in a process of its own; a number is the median of
+its rounds. It is processor time unless the row says wall. Over HTTP the other end is a stub in a process of its own,
+which sends bytes rendered beforehand.
+
+    scripts/bench                  print the table (some minutes)
+    scripts/bench --quick          one round of each row
+    scripts/bench --only HTTP      some rows
+    scripts/bench --check          fail where a ratio grew by over a quarter since the table below
+    scripts/bench --save           renew this page, its plots and benchmarks/results.json
+
+Taken {taken} on {machine}, Python {python}; load {load} when it ended: the machine was {busy}, so trust the ratios and
+not the microseconds. Versions: {versions}.
+
+| measure | floor | weft | peer | ratio | target | | other peers |
+|---|---:|---:|---:|---:|---|---|---|
+{table}
+
+{counted} Lines marked MISSED are work to do, not rounding.
+
+The peer is LangChain unless there is none. Of the events of a v2 stream (`stream_v2`), LangChain's number is that of
+`stream_events(version="v3")` on a model whose author wrote `_stream`, which is every model of its users; ours is a
+model that gives events itself. The row "bridged" has `_stream` on both sides.
+
+## Scaling
+
+{plots}
+"""
+
+
+def write_page(root: Path, kept: Any) -> None:
+    """Write docs/benchmarks.md and docs/images/*.svg from the results."""
+    rows = [(row, kept["rows"][row.name]["values"]) for row in ROWS if row.name in kept["rows"]]
+    verdicts = [met for row, values in rows if (met := row.met(values)) is not None]
+    missed = verdicts.count(False)
+    page = PAGE.format(
+        taken=kept["taken"],
+        machine=kept["machine"],
+        python=kept["python"],
+        load="/".join(map(str, kept["load"])),
+        busy="busy with other work" if kept["load"][0] > 3 else "quiet",
+        versions=", ".join(f"{name} {version}" for name, version in kept["versions"].items()),
+        table="\n".join(_table_row(row, values) for row, values in rows),
+        counted=f"{len(verdicts) - missed} of {len(verdicts)} targets are met, {missed} missed.",
+        plots="\n\n".join(_plots(root, kept["curves"])) or "Not taken yet.",
+    )
+    (root / "docs" / "benchmarks.md").write_text(page)
+
+
+def _table_row(row: Row, values: Values) -> str:
+    def cell(side: str | None) -> str:
+        found = values.get(side or "")
+        return f"{_number(found)} {row.unit}".strip() if found is not None else ""
+
+    shown = {"weft", row.floor, row.peer}
+    others = ", ".join(f"{side} {_number(one)}" for side, one in values.items() if side not in shown)
+    verdict = _verdict(row, values).replace("MISSED", "**MISSED**")
+    name = row.name.replace("|", "\\|")
+    return (
+        f"| {name} | {cell(row.floor)} | {cell('weft')} | {cell(row.peer)} | {_ratio(row, values)} "
+        f"| {_target(row)} | {verdict} | {others} |"
+    )
+
+
+def _plots(root: Path, curves: dict[str, Any]) -> list[str]:
+    images = root / "docs" / "images"
+    images.mkdir(exist_ok=True)
+    shown = []
+    for name, (title, x_name, y_name, _) in PLOTS.items():
+        if name not in curves:
+            continue
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for x, values in curves[name]:
+            for side, y in values.items():
+                lines.setdefault(side, []).append((x, max(y, 0.001)))
+        (images / f"{name}.svg").write_text(draw(title, x_name, y_name, lines))
+        shown.append(f"![{title}](images/{name}.svg)")
+        shown.append(_said(title, y_name, lines))
+    return shown
+
+
+def _said(title: str, y_name: str, lines: dict[str, list[tuple[float, float]]]) -> str:
+    parts = []
+    for side, line_ in lines.items():
+        (x1, y1), (x2, y2) = line_[0], line_[-1]
+        parts.append(f"{side} {_number(y1)} at {x1:,} and {_number(y2)} at {x2:,}")
+    return f"{title}, {y_name}: {'; '.join(parts)}."
+
+
+if __name__ == "__main__":
+    sys.exit("run scripts/bench")

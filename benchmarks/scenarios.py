@@ -1,0 +1,416 @@
+"""What happens in one process: each scenario makes a run, which does some units of work and says how many.
+
+The same code measures weft and langchain-core, because `langchain_core` -> `weft` is a rename; the side "floor" is
+the same work with dicts, lists and plain functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+Run = Callable[[], float]
+ROOTS = {"weft": "weft", "langchain": "langchain_core"}
+
+
+def load(side: str, name: str) -> Any:
+    """Import a module of a side's framework."""
+    return import_module(f"{ROOTS[side]}.{name}")
+
+
+def times(count: int, work: Callable[[], Any]) -> Run:
+    """Make a run that does something many times."""
+
+    def run() -> int:
+        for _ in range(count):
+            work()
+        return count
+
+    return run
+
+
+# -- messages
+
+
+def make_message(side: str) -> Run:
+    """One HumanMessage."""
+    if side == "floor":
+        return times(2000, lambda: {"type": "human", "content": "hello"})
+    message = load(side, "messages").HumanMessage
+    return times(2000, lambda: message("hello"))
+
+
+def add_chunks(side: str, kind: str = "text", count: int = 4000) -> Run:
+    """Add up chunks that are there already, and read the sum."""
+    chunks = [_chunk(side, kind, place) for place in range(count)]
+
+    def run() -> int:
+        whole = chunks[0]
+        for chunk in chunks[1:]:
+            whole = whole + chunk
+        assert whole.content is not None
+        assert whole.tool_calls is not None
+        return count
+
+    return run
+
+
+def _chunk(side: str, kind: str, place: int) -> Any:
+    made = load(side, "messages").AIMessageChunk
+    if kind == "text":
+        return made(content="word ")
+    opens = place == 0
+    args = '{"text": "' if opens else "0123456789"
+    part = {"name": "write" if opens else None, "args": args, "id": "c" if opens else None}
+    return made(content="", tool_call_chunks=[{**part, "index": 0, "type": "tool_call_chunk"}])
+
+
+# -- chat models
+
+
+def invoke(side: str, handler: bool = False) -> Run:
+    """One call of a fake model, with or without a handler that listens to everything."""
+    if side == "floor":
+        return times(300, lambda: {"role": "ai", "content": ["hello"][0]})
+    model = load(side, "language_models").FakeListChatModel(responses=["hello"])
+    if not handler:
+        return times(300, lambda: model.invoke("hi"))
+    config = {"callbacks": [_listener(side)]}
+    return times(300, lambda: model.invoke("hi", config))
+
+
+def _listener(side: str) -> Any:
+    class Listener(load(side, "callbacks").BaseCallbackHandler):  # type: ignore[misc]
+        def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None: ...
+
+        def on_llm_new_token(self, *args: Any, **kwargs: Any) -> None: ...
+
+        def on_llm_end(self, *args: Any, **kwargs: Any) -> None: ...
+
+        def on_chain_start(self, *args: Any, **kwargs: Any) -> None: ...
+
+        def on_chain_end(self, *args: Any, **kwargs: Any) -> None: ...
+
+    return Listener()
+
+
+def stream_text(side: str, count: int = 2000, handler: bool = False) -> Run:
+    """A v1 stream of text, a letter at a time, from the fake model."""
+    if side == "floor":
+        return lambda: sum(1 for _ in [{"content": letter} for letter in "x" * count])
+    model = load(side, "language_models").FakeListChatModel(responses=["x" * count])
+    config = {"callbacks": [_listener(side)]} if handler else None
+    return lambda: sum(1 for _ in model.stream("hi", config))
+
+
+def stream_and_add(side: str, kind: str = "text", count: int = 4000) -> Run:
+    """Stream from a model whose author wrote `_stream`, and add the chunks up."""
+    model = _chunked(side, kind, count)
+
+    def run() -> int:
+        whole = None
+        for chunk in model.stream("hi"):
+            whole = chunk if whole is None else whole + chunk
+        assert whole is not None
+        assert whole.tool_calls is not None
+        return count
+
+    return run
+
+
+def _chunked(side: str, kind: str, count: int) -> Any:
+    models, outputs = load(side, "language_models"), load(side, "outputs")
+
+    class Chunked(models.BaseChatModel):  # type: ignore[misc,name-defined]
+        def _generate(self, *args: Any, **kwargs: Any) -> Any:
+            raise NotImplementedError
+
+        def _stream(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+            for place in range(count):
+                yield outputs.ChatGenerationChunk(message=_chunk(side, kind, place))
+
+        @property
+        def _llm_type(self) -> str:
+            return "bench"
+
+    return Chunked()
+
+
+DELTAS = {
+    "text": ({"type": "text", "text": ""}, {"type": "text-delta", "text": "word "}),
+    "reasoning": (
+        {"type": "reasoning", "reasoning": ""},
+        {"type": "reasoning-delta", "reasoning": "word "},
+    ),
+    "tool": (
+        {"type": "tool_call_chunk", "name": "write", "id": "c", "args": ""},
+        {"type": "block-delta", "fields": {"type": "tool_call_chunk", "args": "0123456789"}},
+    ),
+}
+
+
+def _events(kind: str, count: int) -> Iterator[dict[str, Any]]:
+    opened, delta = DELTAS[kind]
+    yield {"event": "message-start", "role": "ai", "id": "m"}
+    yield {"event": "content-block-start", "index": 0, "content": dict(opened)}
+    for _ in range(count):
+        yield {"event": "content-block-delta", "index": 0, "delta": dict(delta)}
+    final = dict(opened)
+    if kind == "tool":
+        final["args"] = "0123456789" * count
+        final["type"] = "invalid_tool_call"
+    else:
+        final[kind] = "word " * count
+    yield {"event": "content-block-finish", "index": 0, "content": final}
+    yield {"event": "message-finish"}
+
+
+def events(side: str, kind: str = "text", count: int = 10_000) -> Run:
+    """A stream of events: ours from a native model; LangChain's from its bridge over `_stream`, which its users have."""
+    if side == "floor":
+        return lambda: _drained(iter(list(_events(kind, count))))
+    if side == "weft":
+        model = _native(kind, count)
+        return lambda: _drained(model.stream_v2("hi"))
+    bridged = _chunked(side, kind, count)
+    return lambda: _drained(bridged.stream_events("hi", version="v3"))
+
+
+def bridged_events(side: str, kind: str = "text", count: int = 10_000) -> Run:
+    """A stream of events from a model whose author wrote `_stream`, on both sides."""
+    model = _chunked(side, kind, count)
+    if side == "weft":
+        return lambda: _drained(model.stream_v2("hi"))
+    return lambda: _drained(model.stream_events("hi", version="v3"))
+
+
+def _drained(stream: Any) -> int:
+    return sum(1 for _ in stream)
+
+
+def _native(kind: str, count: int) -> Any:
+    models = load("weft", "language_models")
+
+    class Native(models.BaseChatModel):  # type: ignore[misc,name-defined]
+        def _generate(self, *args: Any, **kwargs: Any) -> Any:
+            raise NotImplementedError
+
+        def _stream_chat_model_events(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+            return _events(kind, count)
+
+        @property
+        def _llm_type(self) -> str:
+            return "bench"
+
+    return Native()
+
+
+def replay_memory(side: str, count: int = 20_000) -> Run:
+    """Bytes per delta that a finished stream holds, ready to be read again."""
+    model = _native("text", count) if side == "weft" else _chunked(side, "text", count)
+
+    def run() -> float:
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        version = {} if side == "weft" else {"version": "v3"}
+        opened = model.stream_v2 if side == "weft" else model.stream_events
+        stream = opened("hi", **version)
+        _drained(stream)
+        held = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        return held / count
+
+    return run
+
+
+def history_memory(side: str, count: int = 1000) -> Run:
+    """Bytes per message of a history of pairs."""
+
+    def run() -> float:
+        messages = load(side, "messages") if side != "floor" else None
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        kept: list[Any] = []
+        for place in range(count // 2):
+            said = f"message {place}"
+            if messages is None:
+                kept += [{"role": "human", "content": said}, {"role": "ai", "content": said}]
+            else:
+                kept += [messages.HumanMessage(said), messages.AIMessage(said)]
+        held = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        return held / len(kept)
+
+    return run
+
+
+# -- chains
+
+
+def _add(x: int) -> int:
+    return x + 1
+
+
+def ten_lambdas(side: str) -> Run:
+    """Ten functions in a sequence."""
+    if side == "floor":
+        steps = [_add] * 10
+
+        def call() -> int:
+            value = 1
+            for step in steps:
+                value = step(value)
+            return value
+
+        return times(200, call)
+    runnables = load(side, "runnables")
+    chain = runnables.RunnableLambda(_add)
+    for _ in range(9):
+        chain = chain | runnables.RunnableLambda(_add)
+    return times(100, lambda: chain.invoke(1))
+
+
+def _prompt_model_parser(side: str, letters: int = 5) -> Any:
+    prompt = load(side, "prompts").ChatPromptTemplate.from_messages(
+        [("system", "Be brief."), ("human", "Tell me about {topic}.")]
+    )
+    model = load(side, "language_models").FakeListChatModel(responses=["x" * letters])
+    return prompt | model | load(side, "output_parsers").StrOutputParser()
+
+
+def chain(side: str, way: str = "invoke", handler: bool = False) -> Run:
+    """`prompt | model | parser`: one call; or a batch of 1,000, blocking or async; or its events."""
+    made = _prompt_model_parser(side, 200 if way == "astream_events" else 5)
+    topic = {"topic": "bears"}
+    if way == "invoke":
+        config = {"callbacks": [_listener(side)]} if handler else None
+        return times(50, lambda: made.invoke(topic, config))
+    if way == "astream_events":
+        return lambda: asyncio.run(_count(made.astream_events(topic, version="v2")))
+    inputs = [topic] * 1000
+    if way == "batch":
+        return lambda: len(made.batch(inputs))
+    return lambda: len(asyncio.run(made.abatch(inputs)))
+
+
+async def _count(items: Any) -> int:
+    count = 0
+    async for _ in items:
+        count += 1
+    return count
+
+
+def streamed_item(side: str, count: int = 1000) -> Run:
+    """One item through three generator steps."""
+
+    def source(starts: Any) -> Any:
+        for start in starts:
+            yield from range(start, start + count)
+
+    def step(numbers: Any) -> Any:
+        for number in numbers:
+            yield number + 1
+
+    if side == "floor":
+        return lambda: _drained(step(step(source([0]))))
+    made = load(side, "runnables").RunnableGenerator(source) | step | step
+    return lambda: _drained(made.stream(0))
+
+
+def json_parser(side: str, count: int = 2000) -> Run:
+    """Partial JSON objects out of a stream of slices."""
+    parser = load(side, "output_parsers").JsonOutputParser()
+    whole = json.dumps({"rows": [{"name": f"n{place}", "value": place} for place in range(400)]})
+    size = -(-len(whole) // count)
+    slices = [whole[place : place + size] for place in range(0, len(whole), size)]
+
+    def run() -> int:
+        last = None
+        for last in parser.transform(iter(slices)):
+            pass
+        assert last is not None and len(last["rows"]) == 400
+        return len(slices)
+
+    return run
+
+
+def prompt(side: str) -> Run:
+    """Format a chat prompt of two messages."""
+    if side == "floor":
+        return times(500, lambda: ["Be brief.", "Tell me about {topic}.".format(topic="bears")])
+    made = load(side, "prompts").ChatPromptTemplate.from_messages(
+        [("system", "Be brief."), ("human", "Tell me about {topic}.")]
+    )
+    return times(200, lambda: made.invoke({"topic": "bears"}))
+
+
+def tool(side: str) -> Run:
+    """A call of a tool, as a model makes it."""
+
+    def add(a: int, b: int = 2) -> int:
+        """Add two numbers."""
+        return a + b
+
+    if side == "floor":
+        return times(1000, lambda: add(**{"a": 1, "b": 2}))
+    made = load(side, "tools").tool(add)
+    call = {"type": "tool_call", "name": "add", "args": {"a": 1, "b": 2}, "id": "call_1"}
+    return times(300, lambda: made.invoke(call))
+
+
+TURNS = 10
+
+
+def agent_turn(side: str) -> Run:
+    """A turn of an agent: nine calls of a tool and an answer, by a scripted model."""
+    models, outputs = load(side, "language_models"), load(side, "outputs")
+    message = load(side, "messages").AIMessage
+    home = "weft.agents" if side == "weft" else "langchain.agents"
+
+    class Scripted(models.BaseChatModel):  # type: ignore[misc,name-defined]
+        turn: int = 0
+
+        @property
+        def _llm_type(self) -> str:
+            return "scripted"
+
+        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+            return self
+
+        def _generate(self, *args: Any, **kwargs: Any) -> Any:
+            self.turn += 1
+            said = message("done")
+            if self.turn % TURNS:
+                call = {"name": "add", "args": {"a": 1, "b": 2}, "id": f"c{self.turn}"}
+                said = message("", tool_calls=[call])
+            return outputs.ChatResult(generations=[outputs.ChatGeneration(message=said)])
+
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    agent = import_module(home).create_agent(Scripted(), [add])
+
+    def run() -> int:
+        assert len(agent.invoke({"messages": [("human", "go")]})["messages"]) == 2 * TURNS
+        return TURNS
+
+    return run
+
+
+def vectors(side: str) -> Run:
+    """Search 100,000 vectors of 384 numbers: ours, or the bare product of NumPy."""
+    from benchmarks import vectors as search
+
+    store, units, query = search._filled()
+    numbers = query.tolist()
+    if side == "weft":
+        return times(5, lambda: store.similarity_search_by_vector(numbers, k=search.K))
+    import numpy as np
+
+    top = search.COUNT - search.K
+    return times(5, lambda: np.argpartition(units @ query, top)[top:])

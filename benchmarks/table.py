@@ -1,0 +1,175 @@
+"""The rows: what is measured, for whom, how, and what design.md wants of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measure. `target` is the ratio to the peer, `floor_target` to the floor, `limit` the number itself."""
+
+    name: str
+    scenario: str
+    unit: str = "µs"
+    sides: tuple[str, ...] = ("floor", "weft", "langchain")
+    measure: str = "cpu"
+    options: dict[str, Any] = field(default_factory=dict)
+    peer: str | None = "langchain"
+    floor: str | None = "floor"
+    target: float | None = None
+    floor_target: float | None = None
+    limit: float | None = None
+    rounds: int = 5
+    note: str = ""
+
+    def met(self, found: dict[str, float]) -> bool | None:
+        """Whether the targets hold; None where there is none, or nothing to compare with."""
+        ours, checks = found.get("weft"), []
+        if ours is None:
+            return None
+        if self.target is not None and self.peer in found:
+            checks.append(ours <= self.target * found[self.peer])
+        if self.floor_target is not None and self.floor in found:
+            checks.append(ours <= self.floor_target * found[self.floor])
+        if self.limit is not None:
+            checks.append(ours <= self.limit)
+        return all(checks) if checks else None
+
+
+BOTH = ("weft", "langchain")
+HTTP = ("socket", "bare", "weft", "langchain", "openai", "pydantic-ai", "litellm")
+STREAMS = ("socket", "bare", "weft", "langchain", "openai", "litellm")
+OF_ANTHROPIC = ("socket", "bare", "weft", "langchain", "anthropic")
+IMPORTS = ("floor", "weft", "langchain", "openai", "pydantic-ai", "litellm")
+
+
+def _import(what: str, sides: tuple[str, ...], target: float | None, name: str) -> Row:
+    return Row(
+        name, "processes.importing", "ms", sides, "value", {"what": what}, target=target
+    )
+
+
+def _events(kind: str, count: int, rounds: int, sides: tuple[str, ...] = BOTH) -> Row:
+    return Row(
+        f"v2 stream, per {kind} event, {count:,} events",
+        "scenarios.events",
+        sides=sides,
+        options={"kind": kind, "count": count},
+        target=1 / 10,
+        rounds=rounds,
+        note="LangChain's is its bridge over `_stream`, the path its users have; ours a native model",
+    )
+
+
+ROWS = [
+    _import("messages", ("floor", *BOTH), 1 / 3, "import HumanMessage, CPU"),
+    _import("openai", IMPORTS, 1 / 10, "import ChatOpenAI, CPU"),
+    _import("anthropic", ("floor", *BOTH, "anthropic"), None, "import ChatAnthropic, CPU"),
+    _import("agents", (*BOTH, "pydantic-ai"), None, "import create_agent, CPU"),
+    _import("chain", BOTH, None, "import a prompt and a parser, CPU"),
+    Row("import ChatOpenAI, modules loaded", "processes.importing", "", IMPORTS, "value",
+        {"what": "openai", "of": "modules"}, rounds=1),
+    Row("import ChatOpenAI, memory", "processes.importing", "MB", IMPORTS, "value",
+        {"what": "openai", "of": "memory"}, target=1 / 2, rounds=3),
+    Row("packages to install, core + OpenAI + Anthropic", "processes.packages", "",
+        (*BOTH, "openai", "pydantic-ai", "litellm"), "value", limit=8, rounds=1),
+    Row("make a HumanMessage", "scenarios.make_message"),
+    Row("add up 4,000 text chunks, per chunk", "scenarios.add_chunks", sides=BOTH, rounds=3),
+    Row("add up 2,000 tool slices, per slice", "scenarios.add_chunks", sides=BOTH,
+        options={"kind": "tool", "count": 2000}, rounds=2),
+    Row("fake invoke", "scenarios.invoke", target=1 / 8),
+    Row("fake invoke, one handler", "scenarios.invoke", sides=BOTH, options={"handler": True}),
+    Row("v1 stream, per text chunk", "scenarios.stream_text", target=1 / 5),
+    Row("v1 stream, per text chunk, one handler", "scenarios.stream_text", sides=BOTH,
+        options={"handler": True}),
+    Row("stream and add up 4,000 text chunks, per chunk", "scenarios.stream_and_add", sides=BOTH,
+        target=1 / 10, rounds=3),
+    Row("stream and add up 4,000 tool slices, per slice", "scenarios.stream_and_add", sides=BOTH,
+        options={"kind": "tool"}, target=1 / 100, rounds=1),
+    _events("text", 1000, 5, ("floor", *BOTH)),
+    _events("text", 10_000, 3, ("floor", *BOTH)),
+    _events("text", 200_000, 1, ("floor", "weft")),
+    _events("tool", 1000, 3),
+    Row("v2 stream bridged from `_stream`, per text event", "scenarios.bridged_events", sides=BOTH,
+        options={"count": 5000}, rounds=3),
+    Row("memory kept for replay, per delta", "scenarios.replay_memory", "bytes", BOTH, "value",
+        rounds=1),
+    Row("memory of a history, per message", "scenarios.history_memory", "bytes",
+        ("floor", *BOTH), "value", rounds=1),
+    Row("ten-lambda sequence", "scenarios.ten_lambdas", target=1 / 15),
+    Row("prompt | model | parser, invoke", "scenarios.chain", sides=BOTH, target=1 / 8),
+    Row("prompt | model | parser, invoke, one handler", "scenarios.chain", sides=BOTH,
+        options={"handler": True}),
+    Row("prompt | model | parser, batch of 1,000, per input", "scenarios.chain", sides=BOTH,
+        options={"way": "batch"}, target=1 / 8, rounds=3),
+    Row("prompt | model | parser, abatch of 1,000, per input", "scenarios.chain", sides=BOTH,
+        options={"way": "abatch"}, target=1 / 8, rounds=3),
+    Row("astream_events, per event", "scenarios.chain", sides=BOTH,
+        options={"way": "astream_events"}, rounds=3),
+    Row("streamed item through three steps", "scenarios.streamed_item"),
+    Row("partial JSON of 2,000 slices, per slice", "scenarios.json_parser", sides=BOTH, rounds=2),
+    Row("format a chat prompt", "scenarios.prompt"),
+    Row("call of a @tool", "scenarios.tool"),
+    Row("agent, per turn", "scenarios.agent_turn", sides=BOTH),
+    Row("search 100,000 vectors", "scenarios.vectors", sides=("floor", "weft"), measure="wall",
+        peer=None, note="the floor is the bare product of NumPy"),
+    Row("HTTP call, CPU", "http_scenarios.call", sides=HTTP, floor="bare", target=1 / 8,
+        floor_target=2.5),
+    Row("HTTP call, wall", "http_scenarios.call", sides=HTTP, floor="bare", measure="wall"),
+    Row("HTTP call, Responses, CPU", "http_scenarios.call", sides=STREAMS[:-1], floor="bare",
+        options={"api": "responses"}, target=1 / 8),
+    Row("HTTP call, Anthropic, CPU", "http_scenarios.call", sides=OF_ANTHROPIC, floor="bare",
+        options={"api": "anthropic"}, target=1 / 8),
+    Row("HTTP stream, CPU per text chunk", "http_scenarios.stream", sides=STREAMS, floor="bare",
+        target=1 / 15, floor_target=3),
+    Row("HTTP stream, CPU per tool slice", "http_scenarios.stream", sides=STREAMS, floor="bare",
+        options={"kind": "tool"}, target=1 / 15, floor_target=3),
+    Row("HTTP stream, Responses, CPU per text chunk", "http_scenarios.stream",
+        sides=STREAMS[:-1], floor="bare", options={"api": "responses"}),
+    Row("HTTP stream, Anthropic, CPU per text chunk", "http_scenarios.stream", sides=OF_ANTHROPIC,
+        floor="bare", options={"api": "anthropic"}),
+    Row("HTTP stream, Anthropic, CPU per tool slice", "http_scenarios.stream", sides=OF_ANTHROPIC,
+        floor="bare", options={"api": "anthropic", "kind": "tool"}),
+    Row("500 concurrent calls, CPU per call", "http_scenarios.concurrent",
+        sides=("bare", "weft", "langchain", "openai", "pydantic-ai"), floor="bare",
+        target=1 / 20, rounds=3),
+    Row("1,000 open streams, memory per stream", "http_scenarios.open_streams", "kB",
+        ("weft", "langchain", "openai"), "value", rounds=1, floor=None),
+    Row("cold start to the first word, wall", "processes.cold_start", "ms",
+        ("floor", "weft", "langchain", "openai", "litellm"), "value"),
+]
+
+LENGTHS = (100, 1000, 10_000, 50_000, 200_000)
+CONCURRENCY = (1, 10, 50, 100, 250, 500)
+HISTORIES = (10, 100, 1000, 10_000, 50_000)
+
+
+def curve(scenario: str, option: str, values: tuple[int, ...], limits: dict[str, int],
+          measure: str = "cpu") -> list[Row]:
+    """Make the rows behind a plot; a side whose cost grows is measured up to its limit only."""
+    rows = []
+    for value in values:
+        sides = tuple(side for side, limit in limits.items() if value <= limit)
+        rows.append(Row(f"{scenario} {value}", scenario, sides=sides, options={option: value},
+                        measure=measure, rounds=1))
+    return rows
+
+
+PLOTS = {
+    "cost-per-delta": (
+        "CPU per delta against the length of a v2 stream", "deltas", "µs per delta",
+        curve("scenarios.events", "count", LENGTHS, {"weft": 200_000, "langchain": 10_000}),
+    ),
+    "cost-per-call": (
+        "CPU per call against calls in flight", "calls at once", "µs per call",
+        curve("http_scenarios.concurrent", "count", CONCURRENCY,
+              {"bare": 500, "weft": 500, "langchain": 500}),
+    ),
+    "memory-of-history": (
+        "Memory per message against the length of a history", "messages", "bytes per message",
+        curve("scenarios.history_memory", "count", HISTORIES,
+              {"floor": 50_000, "weft": 50_000, "langchain": 50_000}, "value"),
+    ),
+}
