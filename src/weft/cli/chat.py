@@ -58,7 +58,10 @@ def chat(
 ) -> int:
     """Ask once, or open a session."""
     wishes = Wishes(
-        as_json=as_json, events=events, no_stream=no_stream, schema=schema and _read_schema(schema)
+        as_json=as_json,
+        events=events,
+        no_stream=no_stream,
+        schema=_read_schema(schema) if schema else None,
     )
     if schema and (tools or events):
         raise UsageError("--schema goes with neither --tool nor --events: leave one of them out")

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from weft import __version__
 from weft.cli import places
-from weft.cli.models import _names, host_of, key_variables, url_variables
+from weft.cli.models import host_of, key_variables, main_names, url_variables
 from weft.cli.start import Code
 from weft.cli.terminal import say
 from weft.exceptions import WeftError
@@ -82,8 +82,6 @@ def _findings() -> Iterator[Finding]:
 
 def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < (3, 11):
-        return Finding("problem", f"Python {version}", "weft needs Python 3.11 or newer")
     return Finding("ok", f"Python {version} at {sys.executable}")
 
 
@@ -153,7 +151,7 @@ def _local_models() -> Iterator[Finding]:
 
 
 def _providers() -> Iterator[Finding]:
-    for name in _names():
+    for name in main_names():
         try:
             kind = find_provider(name)
         except WeftError as error:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from weft.exceptions import BudgetExceeded, ModelError
 from weft.messages import AIMessage, BaseMessage, ToolMessage
 from weft.protocol.events import Event
-from weft.runnables import RunnableLambda
+from weft.runnables import Runnable, RunnableLambda
 
 __all__ = ["Exchange", "Show"]
 
@@ -53,7 +53,7 @@ class Exchange:
     def run(self, messages: Sequence[BaseMessage], callbacks: Sequence[Any] = ()) -> AIMessage:
         """Talk until the model calls no more tools."""
         # One run around all of it, so that a trace is one tree.
-        whole = RunnableLambda(self._talk).with_config(run_name="weft chat")
+        whole: Runnable[Any, Any] = RunnableLambda(self._talk).with_config(run_name="weft chat")
         try:
             answer: AIMessage = whole.invoke(list(messages), {"callbacks": list(callbacks)})
         except BaseException:

@@ -11,8 +11,9 @@ from weft.cli.terminal import note, say, table
 from weft.exceptions import UsageError, WeftError
 from weft.language_models.profile import known_profiles
 from weft.providers import REGISTRY, find_provider, provider_names
+from weft.providers._completions.host import Host
 
-__all__ = ["key_variables", "models", "url_variables"]
+__all__ = ["host_of", "key_variables", "main_names", "models", "url_variables"]
 
 CAPABILITIES = {
     "tool_calling": "tools",
@@ -24,13 +25,18 @@ CAPABILITIES = {
     "video_inputs": "video",
 }
 """Key of a profile -> the word for it."""
+OTHER_URLS = {
+    "ChatGoogle": ("GOOGLE_GEMINI_BASE_URL",),
+    "AzureChatOpenAI": ("AZURE_OPENAI_ENDPOINT",),
+}
+"""Variables that hold an address and are no row of a table."""
 
 
 def models(provider: str | None, *, as_json: bool) -> int:
     """List the providers, or what one has."""
     if provider is not None:
         return _models_of(provider.replace("-", "_").lower(), as_json=as_json)
-    found = [_row(name) for name in _names()]
+    found = [_row(name) for name in main_names()]
     if as_json:
         say(json.dumps(found, ensure_ascii=False))
         return 0
@@ -42,7 +48,7 @@ def models(provider: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _names() -> list[str]:
+def main_names() -> list[str]:
     """Every provider once, under the first of its names."""
     seen: dict[str, str] = {}
     for name in [*REGISTRY, *provider_names()]:
@@ -56,7 +62,7 @@ def _row(name: str) -> dict[str, Any]:
         kind = find_provider(name)
     except WeftError as error:
         return {"provider": name, "state": f"no: {error}", "key": "", "can": [], "models": 0}
-    profiles = known_profiles(name)
+    profiles = _profiles(name)
     if name == "local":
         state = _local_state()
     can = [
@@ -69,6 +75,12 @@ def _row(name: str) -> dict[str, Any]:
         "can": can,
         "models": len(profiles),
     }
+
+
+def _profiles(name: str) -> dict[str, Any]:
+    """The profiles under any of a provider's names."""
+    same = [one for one, place in REGISTRY.items() if place == REGISTRY.get(name)]
+    return next((found for one in (name, *same) if (found := known_profiles(one))), {})
 
 
 def _local_state() -> str:
@@ -89,7 +101,7 @@ def key_variables(kind: Any) -> tuple[str, ...]:
 def url_variables(kind: Any) -> tuple[str, ...]:
     """The variables that may hold another address of a provider."""
     own = getattr(import_module(kind.__module__), "URL_VARIABLES", ())
-    return tuple(_of_host(kind, "url_variables") or own)
+    return tuple(_of_host(kind, "url_variables") or own or OTHER_URLS.get(kind.__name__, ()))
 
 
 def _of_host(kind: Any, what: str) -> Any:
@@ -99,13 +111,13 @@ def _of_host(kind: Any, what: str) -> Any:
 
 def host_of(kind: Any) -> Any:
     """The row of a provider that speaks chat completions; None for others."""
-    for name in ("default_host", "host_row", "own_host"):
-        if (row := getattr(kind, name, None)) is not None:
-            return row
     fields = getattr(kind, "model_fields", {})
     named = fields["provider"].default if "provider" in fields else None
     hosts = import_module("weft.providers.openai_compatible.hosts").HOSTS
-    return hosts.get(named) if isinstance(named, str) else None
+    if isinstance(named, str) and named in hosts:
+        return hosts[named]
+    module = vars(import_module(kind.__module__))
+    return next((value for value in module.values() if isinstance(value, Host)), None)
 
 
 def _key_state(kind: Any) -> str:
@@ -125,7 +137,7 @@ def _models_of(provider: str, *, as_json: bool) -> int:
     if provider not in provider_names():
         raise UsageError(f"there is no provider {provider!r}: weft models lists them")
     find_provider(provider)
-    profiles = known_profiles(provider)
+    profiles = _profiles(provider)
     if as_json:
         say(json.dumps(profiles, ensure_ascii=False, default=str))
         return 0

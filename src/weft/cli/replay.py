@@ -1,7 +1,7 @@
 """`weft replay`: a recorded stream, played back at its speed.
 
-Three kinds of file are known: events as `weft chat --events` prints them, calls as `RecordingTransport` writes them, and
-the server-sent events of a provider. The last two go through the provider's own decoder.
+Three kinds of file are known: events as `weft chat --events` prints them, calls as `RecordingTransport` writes them,
+and the server-sent events of a provider. The last two go through the provider's own decoder.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _play_events(events: Iterable[dict[str, Any]], show: Show, speed: float) -> 
     for event in events:
         if event.get("event") == "message-start":
             builder = MessageBuilder()
-        builder.feed(event)  # type: ignore[arg-type]
+        builder.feed(event)
         show.event(event)  # type: ignore[arg-type]
         if event.get("event") == "message-finish":
             show.end(AIMessage.from_fold(builder.result()))
