@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -62,7 +63,7 @@ def test_pieces_overlap_by_no_more_than_was_asked(text, size, overlap):
     overlap = min(size, overlap)
     splitter = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=overlap, lossless=True)
     spans = list(splitter._spans(text))
-    for before, after in zip(spans, spans[1:], strict=False):
+    for before, after in pairwise(spans):
         assert before.start <= after.start <= before.end
         assert before.end - after.start <= overlap
 

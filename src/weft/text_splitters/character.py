@@ -54,8 +54,8 @@ class RecursiveCharacterTextSplitter(TextSplitter):
     from weft.text_splitters import RecursiveCharacterTextSplitter
 
     splitter = RecursiveCharacterTextSplitter(chunk_size=12, chunk_overlap=0)
-    print(splitter.split_text("One two three.\\n\\nFour."))
-    #> ['One two', 'three.', 'Four.']
+    print(splitter.split_text("One two three four"))
+    #> ['One two', 'three four']
     ```
     """
 
