@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast
 
-from pydantic import Field
+from pydantic import Field, SkipValidation
 
 from weft._run import Run
 from weft.exceptions import OutputParserException, UsageError
@@ -23,7 +23,7 @@ T = TypeVar("T")
 class AskAgain(BaseOutputParser[T], Generic[T]):
     """A parser that shows a model its unreadable answer, and reads the next one."""
 
-    parser: BaseOutputParser[T]
+    parser: Annotated[BaseOutputParser[T], SkipValidation()]
     """What reads the answers."""
     retry_chain: Runnable[Any, Any]
     """What is asked again: variables in, text or a message out."""
@@ -38,6 +38,10 @@ class AskAgain(BaseOutputParser[T], Generic[T]):
     ) -> Json:
         if not isinstance(llm, Runnable):
             raise UsageError(f"a model that is asked again is a runnable, not {type(llm).__name__}")
+        if not isinstance(parser, BaseOutputParser):
+            raise UsageError(
+                f"answers are read by an output parser, not by {type(parser).__name__}"
+            )
         chain = sequence_of([prompt, llm, StrOutputParser()])
         return cls(parser=parser, retry_chain=chain, max_retries=max_retries)
 

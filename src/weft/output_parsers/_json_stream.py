@@ -18,6 +18,8 @@ __all__ = ["JsonStream"]
 LEAD = re.compile(r"[\s`]*+")
 OPENING = re.compile(r'\{(?=\s*+(?:["}]|\Z))|\[')
 FENCED = re.compile(r"```[ \t]*+[A-Za-z0-9_+-]*+\s*+\Z")
+MOST_TRIES = 10_000
+"""Braces in prose that may turn out not to be JSON before the search is given up."""
 LOOK_BACK = 80
 """Characters before a brace that can hold the opening of its fence."""
 
@@ -46,6 +48,7 @@ class JsonStream:
         self._is_found = False
         self._is_done = False
         self._before = ""
+        self._tries = 0
 
     @property
     def text(self) -> str:
@@ -129,8 +132,10 @@ class JsonStream:
             return len(text)
         stopped = candidate.begin + parser.error.position - offset
         self._candidate = None
+        self._tries += 1
+        self._is_done = self._tries > MOST_TRIES
         if not parser._stack and candidate.is_live:
             self._see(parser)
             self._is_found = True
-            self._is_done = candidate.is_fenced
+            self._is_done = self._is_done or candidate.is_fenced
         return max(stopped, position + 1 if candidate.begin - offset == position else position)

@@ -108,17 +108,20 @@ class XmlTokens:
             if text.startswith(opening, position):
                 self._closing, self._is_cdata = closing, opening == "<![CDATA["
                 return position + len(opening), None
-        rest = text[position : position + LONGEST_TAG + 1]
-        if any(opening.startswith(rest) for opening in SPECIAL) or CUT_TAG.match(rest):
-            if len(rest) > LONGEST_TAG:
+        start = text[position : position + 9]
+        is_cut = position + len(start) == len(text)
+        if (is_cut and any(opening.startswith(start) for opening in SPECIAL)) or (
+            CUT_TAG.match(text, position)
+        ):
+            if len(text) - position > LONGEST_TAG:
                 raise XmlError(f"a tag is longer than {LONGEST_TAG} characters")
-            self._held = rest
+            self._held = text[position:]
             return len(text), None
-        if rest.startswith("<!") and rest[2:3].isalpha():
+        if start.startswith("<!") and start[2:3].isalpha():
             raise XmlError("document types and entities are not read: leave out the <!...> part")
         if not self.is_inside:
             return position + 1, None
-        raise XmlError(f"not a tag: {rest[:40]!r}")
+        raise XmlError(f"not a tag: {text[position : position + 40]!r}")
 
     # -- text
 

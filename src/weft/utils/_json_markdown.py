@@ -11,7 +11,8 @@ from weft.utils._json_strict import MAX_DEPTH, Json, JsonError, parse_strict
 from weft.utils._surrogates import mend_value
 
 FENCE = re.compile(r"```[ \t]*+(?:[A-Za-z0-9_+-]*+)")
-OPENING = re.compile(r"[{\[]")
+OPENING = re.compile(r'\{(?=\s*+(?:["}]|\Z))|\[')  # `{` before anything else begins no object
+MOST_TRIES = 10_000  # brackets in prose that may turn out not to be JSON before the search is given up
 OPENING_HERE = re.compile(r"\s*+[{\[]")
 
 
@@ -100,7 +101,10 @@ def find_json(text: str, start: int, *, only_here: bool = False) -> tuple[int, i
         end, is_value = _read_one(text, here.end() - 1)
         return (here.end() - 1, end) if is_value else None
     fallback: tuple[int, int] | None = None
-    while (match := OPENING.search(text, start)) is not None:
+    for _ in range(MOST_TRIES):
+        match = OPENING.search(text, start)
+        if match is None:
+            break
         begin = match.start()
         end, is_value = _read_one(text, begin)
         if is_value:

@@ -1,0 +1,136 @@
+"""Parsers that ask a model again: with the question, with the error, or to mend the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.runnables.recording import Recorder
+from weft.exceptions import OutputParserException, UsageError
+from weft.messages import AIMessage
+from weft.output_parsers import (
+    BaseOutputParser,
+    JsonOutputParser,
+    OutputFixingParser,
+    PydanticOutputParser,
+    RetryOutputParser,
+    RetryWithErrorOutputParser,
+)
+from weft.prompt_values import StringPromptValue
+from weft.prompts import PromptTemplate
+from weft.runnables import RunnableLambda
+
+QUESTION = StringPromptValue(text="2+2 as {JSON}")
+
+
+class Model:
+    """Answers from a list, and keeps what it was asked."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+        self.runnable = RunnableLambda(self._answer)
+
+    def _answer(self, prompt: Any) -> AIMessage:
+        self.asked.append(prompt.to_string())
+        return AIMessage(self.answers.pop(0))
+
+
+def test_a_readable_answer_asks_nothing(call):
+    model = Model()
+    parser = OutputFixingParser.from_llm(model.runnable, JsonOutputParser())
+
+    assert call.invoke(parser, '{"a": 1}') == {"a": 1}
+    assert model.asked == []
+
+
+def test_a_broken_answer_is_mended_with_instructions_answer_and_error(call):
+    model = Model('{"a": 4}')
+    parser = OutputFixingParser.from_llm(model.runnable, JsonOutputParser())
+
+    assert call.invoke(parser, AIMessage("four {x}")) == {"a": 4}
+    (asked,) = model.asked
+    for part in ("JSON object", "four {x}", "no JSON"):
+        assert part in asked
+    assert call.run(parser, "parse", "{}") == {}
+
+
+def test_after_so_many_tries_the_error_is_passed_on(call):
+    model = Model("no", "never", "not")
+    parser = OutputFixingParser.from_llm(model.runnable, JsonOutputParser(), max_retries=2)
+
+    with pytest.raises(OutputParserException) as caught:
+        call.invoke(parser, "nope")
+    assert len(model.asked) == 2
+    assert caught.value.llm_output == "never"
+
+
+def test_the_question_is_asked_again(call):
+    model = Model('{"a": 4}')
+    parser = RetryOutputParser.from_llm(model.runnable, JsonOutputParser())
+
+    assert call.run(parser, "parse_with_prompt", "four", QUESTION) == {"a": 4}
+    assert "2+2 as {JSON}" in model.asked[0]
+    assert "four" in model.asked[0]
+    assert "no JSON" not in model.asked[0]
+    with pytest.raises(NotImplementedError, match="parse_with_prompt"):
+        call.invoke(parser, "x")
+
+
+def test_the_question_is_asked_again_with_the_error(call):
+    model = Model("still no", '{"a": 4}')
+    parser = RetryWithErrorOutputParser.from_llm(
+        llm=model.runnable, parser=JsonOutputParser(), max_retries=2
+    )
+
+    assert call.run(parser, "parse_with_prompt", "four", "the question") == {"a": 4}
+    assert "no JSON" in model.asked[0]
+    assert "still no" in model.asked[1]
+
+
+def test_other_prompts_parsers_and_errors(call):
+    class Fails(BaseOutputParser[str]):
+        def parse(self, text: str) -> str:
+            if text == "good":
+                return text
+            if text == "crash":
+                raise RuntimeError("a bug, not an answer")
+            raise OutputParserException("bad", llm_output=text)
+
+    model = Model("good")
+    parser = OutputFixingParser.from_llm(
+        model.runnable, Fails(), prompt=PromptTemplate.from_template("mend {completion}")
+    )
+    assert call.invoke(parser, "bad") == "good"
+    assert model.asked == ["mend bad"]
+    with pytest.raises(RuntimeError):
+        call.invoke(parser, "crash")
+    with pytest.raises(UsageError, match="runnable"):
+        OutputFixingParser.from_llm("gpt", Fails())
+    assert (parser._type, RetryOutputParser.from_llm(model.runnable, Fails())._type) == (
+        "output_fixing",
+        "retry",
+    )
+    assert RetryWithErrorOutputParser.from_llm(model.runnable, Fails())._type == "retry_with_error"
+
+
+def test_the_model_asked_again_is_a_child_of_the_parsers_run(call):
+    heard = Recorder()
+    parser = OutputFixingParser.from_llm(Model('{"a": 4}').runnable, JsonOutputParser())
+    call.invoke(parser, "four", {"callbacks": [heard]})
+
+    assert heard.parent_of("RunnableSequence") == "OutputFixingParser"
+    heard.check()
+
+
+def test_what_the_parser_inside_says_is_said():
+    from pydantic import BaseModel
+
+    class Answer(BaseModel):
+        a: int
+
+    inner = PydanticOutputParser(pydantic_object=Answer)
+    parser = OutputFixingParser.from_llm(Model().runnable, inner)
+    assert parser.get_format_instructions() == inner.get_format_instructions()
+    assert parser.OutputType is Answer
