@@ -39,10 +39,9 @@ MARKS = {
     "candidates": "google",
 }
 """What is in the text of a stream -> who decodes it."""
-SETTINGS: dict[str, dict[str, Any]] = {
-    "openai_compatible": {"base_url": "http://127.0.0.1:9/v1"},
-    "openai": {"use_responses_api": True},
-}
+NOWHERE = "http://127.0.0.1:9"
+"""The address of the models that replay: nobody is asked, whatever they send."""
+SETTINGS: dict[str, dict[str, Any]] = {"openai": {"use_responses_api": True}}
 
 
 def replay(file: Path, *, speed: float, events: bool, provider: str | None) -> int:
@@ -140,6 +139,7 @@ def _play_calls(
         model = find_provider(provider)(
             model="recorded",
             api_key="none",
+            base_url=NOWHERE,
             transport=player,
             max_retries=0,
             **SETTINGS.get(provider, {}),

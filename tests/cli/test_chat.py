@@ -1,0 +1,194 @@
+"""`weft chat` where stdout is no terminal: the answer and nothing else on it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import OWN
+from tests.cli.scripted import echo
+from weft.chat_history import SQLiteChatMessageHistory
+from weft.cli import choose
+
+HELLO = ("-m", f"{OWN}hello")
+
+
+def test_the_answer_is_plain_text(weft):
+    ran = weft("chat", "hi", *HELLO)
+
+    assert (ran.code, ran.out, ran.err) == (0, "Hello there!\n", "")
+
+
+def test_the_model_may_be_named_by_the_environment(weft, monkeypatch):
+    monkeypatch.setenv("WEFT_MODEL", f"{OWN}hello")
+
+    assert weft("chat", "hi").out == "Hello there!\n"
+
+
+def test_piped_input_is_appended_to_the_prompt(weft):
+    assert (
+        weft("chat", "sum up:", "-m", f"{OWN}echo", stdin="a text").out == "1: sum up:\n\na text\n"
+    )
+    assert weft("chat", "-m", f"{OWN}echo", stdin="alone").out == "1: alone\n"
+
+
+def test_nothing_to_ask_is_a_usage_error(weft):
+    ran = weft("chat", *HELLO)
+
+    assert ran.code == 2
+    assert "nothing to ask" in ran.err
+
+
+def test_json_has_text_usage_and_why_it_ended(weft):
+    answer = json.loads(weft("chat", "hi", *HELLO, "--json").out)
+
+    assert answer["text"] == "Hello there!"
+    assert answer["usage"]["total_tokens"] == 7
+    assert (answer["finish_reason"], answer["status"]) == ("stop", "complete")
+
+
+def test_events_are_lines_of_json_that_replay_plays(weft, tmp_path):
+    lines = weft("chat", "hi", *HELLO, "--events").out
+
+    names = [json.loads(line)["event"] for line in lines.splitlines()]
+    assert (names[0], names[-1]) == ("message-start", "message-finish")
+    (tmp_path / "said.jsonl").write_text(lines)
+    assert weft("replay", str(tmp_path / "said.jsonl"), "--speed", "0").out == "Hello there!\n"
+    again = weft("replay", str(tmp_path / "said.jsonl"), "--speed", "0", "--events")
+    assert again.out == lines
+
+
+def test_no_stream_prints_the_whole_answer(weft):
+    assert weft("chat", "hi", *HELLO, "--no-stream").out == "Hello there!\n"
+
+
+def test_a_schema_gives_json_that_fits(weft, tmp_path):
+    schema = tmp_path / "city.json"
+    schema.write_text(
+        json.dumps(
+            {
+                "type": "object",
+                "properties": {"city": {"type": "string"}},
+                "required": ["city"],
+            }
+        )
+    )
+
+    ran = weft("chat", "where?", "-m", f"{OWN}structured", "--schema", str(schema))
+
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out) == {"city": "Paris"}
+
+
+@pytest.mark.parametrize(("text", "complaint"), [("{", "is not JSON"), ("[]", "is an object")])
+def test_a_bad_schema_is_named(weft, tmp_path, text, complaint):
+    (tmp_path / "bad.json").write_text(text)
+
+    ran = weft("chat", "hi", *HELLO, "--schema", str(tmp_path / "bad.json"))
+
+    assert ran.code == 2
+    assert complaint in ran.err
+
+
+def test_tools_run_and_are_told_of_on_stderr(weft):
+    ran = weft("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add")
+
+    assert ran.out == "I add. \nIt is 3.\n"
+    assert '-> add({"a": 1, "b": 2})\n<- 3\n' in ran.err
+
+
+def test_a_tool_that_fails_is_told_to_the_model(weft):
+    ran = weft("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:failing")
+
+    assert ran.code == 0
+    assert "no numbers today" in ran.err
+
+
+def test_a_session_remembers_and_continue_finds_it(weft):
+    weft("chat", "one", "-m", f"{OWN}echo", "--session", "talk", "--system", "Be brief.")
+
+    assert weft("chat", "two", "-m", f"{OWN}echo", "--session", "talk").out == "4: two\n"
+    assert weft("chat", "three", "-m", f"{OWN}echo", "-c").out == "6: three\n"
+    assert weft("sessions").out.splitlines()[1].split("\t")[:2] == ["talk", "7"]
+    assert "2: one" in weft("sessions", "talk").out
+    assert weft("sessions", "talk", "--delete").code == 0
+    assert weft("sessions", "talk").code == 2
+
+
+def test_a_broken_answer_is_kept_and_said(weft, own_folders):
+    ran = weft("chat", "hi", "-m", f"{OWN}broken", "--session", "s")
+
+    assert (ran.code, ran.out) == (1, "Half \n")
+    assert ran.err == "weft: acme:anvil: slow down\n"
+    kept = SQLiteChatMessageHistory("s", own_folders / "data" / "sessions.db").messages
+    assert (kept[1].text, kept[1].status) == ("Half ", "incomplete")
+
+
+def test_files_go_along(weft, tmp_path, monkeypatch):
+    (tmp_path / "dot.png").write_bytes(b"\x89PNG")
+    (tmp_path / "note.txt").write_text("remember")
+    model = echo()
+    monkeypatch.setattr("tests.cli.scripted.echo", model)
+
+    weft(
+        "chat",
+        "look",
+        "-m",
+        f"{OWN}echo",
+        "-a",
+        f"{tmp_path}/dot.png",
+        "-a",
+        f"{tmp_path}/note.txt",
+    )
+
+    text, picture, note = model.requests[0].messages[0].content_blocks
+    assert text["text"] == "look"
+    assert (picture["type"], picture["mime_type"]) == ("image", "image/png")
+    assert "remember" in note["text"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (("chat", "hi", "-m", "nobody:model"), 2, "whose model is"),
+        (("chat", "hi", "-m", "py:nothing"), 2, "module:name"),
+        (("chat", "hi", "-m", "py:no_such_module:x"), 2, "cannot be imported"),
+        (("chat", "hi", "-m", f"{OWN}not_a_model"), 2, "not a chat model"),
+        (("chat", "hi", "-m", "local:/no/such.gguf"), 3, "/no/such.gguf"),
+        (("chat", "hi", *HELLO, "-t", "tests.cli.scripted:nothing"), 2, "has no nothing"),
+        (("chat", "hi", *HELLO, "-a", "/no/such.png"), 2, "cannot be attached"),
+        (("chat", "hi", *HELLO, "-o", "temperature"), 2, "name=value"),
+        (("chat", "hi", *HELLO, "-c"), 2, "no session to continue"),
+        (("chat", "--bogus"), 2, "--bogus"),
+        (("nonsense",), 2, "nonsense"),
+        (("replay", "/no/such"), 2, "cannot be read"),
+        (("models", "nobody"), 2, "weft models lists them"),
+    ],
+)
+def test_errors_are_a_sentence_on_stderr_and_a_code(weft, arguments, code, complaint):
+    ran = weft(*arguments)
+
+    assert (ran.code, ran.out) == (code, "")
+    assert complaint in ran.err
+    assert "Traceback" not in ran.err
+    assert len(ran.err.strip().splitlines()) <= 2
+
+
+def test_a_missing_key_says_which_variable_to_set(weft, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    ran = weft("chat", "hi", "-m", "openai:gpt-5-nano")
+
+    assert ran.code in (1, 2)
+    assert "OPENAI_API_KEY" in ran.err
+
+
+def test_debug_shows_the_traceback(weft):
+    assert "Traceback" in weft("chat", "hi", "-m", f"{OWN}broken", "--debug").err
+
+
+def test_names_of_models_may_be_short():
+    assert choose.choose_model(None).model == "smollm2-135m"
+    assert choose.choose_model("local").model == "smollm2-135m"
+    assert choose.choose_model("/some/model.gguf").model == "/some/model.gguf"

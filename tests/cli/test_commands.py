@@ -1,0 +1,115 @@
+"""The other commands: models, doctor, traces, replay, bench."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from tests.cli.conftest import OWN, ROOT
+from weft.cli import COMMANDS
+from weft.cli.app import app
+
+RECORDINGS = ROOT / "tests" / "recordings"
+
+
+def test_the_help_names_every_command():
+    assert [one.name or one.callback.__name__ for one in app.registered_commands] == list(COMMANDS)
+
+
+def test_models_tells_which_keys_are_set_and_never_shows_them(weft, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
+
+    ran = weft("models")
+
+    rows = {line.split("\t")[0]: line.split("\t") for line in ran.out.splitlines()}
+    assert rows["openai"][2] == "OPENAI_API_KEY is set"
+    assert rows["anthropic"][2] == "set ANTHROPIC_API_KEY"
+    assert rows["ollama"][2] == "none needed"
+    assert "tools" in rows["openai"][3]
+    assert "sk-very-secret" not in ran.out + ran.err
+
+
+def test_models_of_a_provider_have_their_capabilities(weft):
+    assert "gpt-4.1\t1,047,576\ttools, schema, images, pdf" in weft("models", "openai").out
+    assert json.loads(weft("models", "google", "--json").out)
+
+
+def test_doctor_names_a_configured_server_that_does_not_answer(weft, monkeypatch):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
+        assert "openai: 127.0.0.1" in weft("doctor").out
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+
+    ran = weft("doctor", "--json")
+
+    assert ran.code == 1
+    problems = [one for one in json.loads(ran.out) if one["level"] == "problem"]
+    assert ["127.0.0.1:9" in one["what"] for one in problems] == [True]
+    assert "OPENAI_BASE_URL" in problems[0]["todo"]
+
+
+def test_a_traced_chat_is_a_tree_with_times_and_tokens(weft):
+    weft("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add", "--trace")
+
+    lines = weft("traces").out.splitlines()
+
+    assert "weft chat" in lines[0]
+    assert "6 in + 8 out tokens" in lines[0]
+    assert [line.split()[1] for line in lines[1:]] == ["llm", "tool", "llm"]
+    tree = json.loads(weft("traces", "--json").out)[0]
+    assert tree["runs"][0]["tokens"] == {"input": 3, "output": 4}
+    assert weft("traces", tree["trace_id"]).out.splitlines() == lines
+
+
+def test_failed_runs_can_be_asked_for(weft):
+    weft("chat", "hi", "-m", f"{OWN}hello", "--trace")
+    weft("chat", "hi", "-m", f"{OWN}broken", "--trace")
+
+    ran = weft("traces", "--errors")
+
+    assert "slow down" in ran.out
+    assert ran.out.count("weft chat") == 1
+
+
+def test_without_traces_it_says_how_to_make_some(weft):
+    ran = weft("traces")
+
+    assert ran.code == 0
+    assert "--trace" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("file", "begins"),
+    [
+        ("openai/chat-text.sse", "Hello"),
+        ("openai/responses-text.sse", "In a peaceful grove"),
+        ("anthropic/text.sse", "Hello"),
+        ("google/text.sse", "Hello"),
+    ],
+)
+def test_replay_plays_the_wires_of_the_providers(weft, file, begins):
+    assert weft("replay", str(RECORDINGS / file), "--speed", "0").out.startswith(begins)
+
+
+def test_replay_plays_a_recorded_call(weft, tmp_path):
+    text = (RECORDINGS / "openai" / "chat-text.sse").read_text(encoding="utf-8")
+    call = {
+        "request": {"method": "POST", "url": "https://api.example.com/v1/chat/completions"},
+        "response": {"status": 200, "headers": {}, "first_byte": 0.0, "chunks": [[0.0, text]]},
+    }
+    (tmp_path / "call.jsonl").write_text(json.dumps(call) + "\n")
+
+    assert weft("replay", str(tmp_path / "call.jsonl")).out.startswith("Hello")
+
+
+def test_bench_times_a_model(weft):
+    found = json.loads(weft("bench", "-m", f"{OWN}hello", "-n", "2", "--json").out)
+
+    assert len(found["runs"]) == 2
+    assert found["median"]["tokens"] == 4

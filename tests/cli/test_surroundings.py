@@ -1,0 +1,192 @@
+"""What is around the command: locale, pipes, completion, start-up, package index, disk, other processes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.cli.conftest import OWN, ROOT, command, run_process
+from tests.providers.local.conftest import no_index
+from tests.providers.local.test_fetch import CONTENT, small
+from weft.cli import choose
+from weft.providers.local import fetch
+from weft.providers.local.chat import ChatLlamaCpp
+
+__all__ = ["no_index", "small"]
+
+ALLOWED = 0.150
+"""Seconds that `weft --help` may take beyond an empty Python."""
+
+
+def quickest(*arguments: str) -> float:
+    times = []
+    for _ in range(7):
+        began = time.perf_counter()
+        subprocess.run(arguments, stdout=subprocess.DEVNULL, check=True)
+        times.append(time.perf_counter() - began)
+    return statistics.median(sorted(times)[:3])
+
+
+def test_the_help_is_quick():
+    empty = quickest(sys.executable, "-c", "pass")
+
+    assert quickest(*command("--help")) - empty < ALLOWED
+
+
+def test_the_help_imports_neither_typer_nor_pydantic():
+    program = "import sys; sys.argv = ['weft', '--help']; from weft.cli import main; main(); "
+    program += (
+        "print([name for name in ('typer', 'rich', 'pydantic', 'asyncio') if name in sys.modules])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_locale_that_is_not_utf8_gets_stand_ins(encoding):
+    ran = run_process("chat", "hi", "-m", f"{OWN}unicode", LC_ALL="C", PYTHONIOENCODING=encoding)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("Gr")
+    assert ran.stdout.rstrip().endswith("? ?")
+
+
+def test_the_c_locale_in_a_terminal(terminal):
+    screen = terminal("chat", "hi", "-m", f"{OWN}unicode", LC_ALL="C")
+
+    assert screen.end() == 0
+    assert "Gr" in screen.text
+    assert "Traceback" not in screen.text
+
+
+def test_a_broken_pipe_is_quiet():
+    writer = subprocess.Popen(
+        command("chat", "hi", "-m", f"{OWN}endless"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env=dict(os.environ),
+    )
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == b"line\n"
+    writer.stdout.close()
+
+    assert writer.stderr is not None
+    assert writer.stderr.read() == b""
+    writer.stderr.close()
+    assert writer.wait() == 141
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete(shell):
+    script = run_process(_WEFT_COMPLETE=f"source_{shell}")
+    assert "weft" in script.stdout
+
+    variables = {"bash": {"COMP_WORDS": "weft do", "COMP_CWORD": "1"}}.get(
+        shell, {"_TYPER_COMPLETE_ARGS": "weft do", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    )
+    assert "doctor" in run_process(_WEFT_COMPLETE=f"complete_{shell}", **variables).stdout
+
+
+def test_a_missing_extra_is_said_with_the_command(weft, monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+
+    ran = weft("chat", "hi")
+
+    assert ran.code == 3
+    assert ran.err == 'weft: the command line needs typer: pip install "weft[cli]"\n'
+
+
+def test_a_missing_runtime_is_said_before_anything_is_fetched(weft, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+
+    ran = weft("chat", "hi")
+
+    assert ran.code == 3
+    assert 'pip install "weft[local]"' in ran.err
+    assert "Fetching" not in ran.err
+
+
+def test_the_first_run_says_that_the_model_is_small(small, capsys):
+    choose.prepare(ChatLlamaCpp(model="small"))
+
+    said = capsys.readouterr().err
+    assert "Fetching small" in said
+    assert "small model" in said
+    assert "local:/path/model.gguf" in said
+    assert fetch.is_fetched("small")
+    choose.prepare(ChatLlamaCpp(model="small"))
+    assert capsys.readouterr().err == ""
+
+
+def test_a_damaged_model_is_fetched_again(small, capsys):
+    choose.prepare(ChatLlamaCpp(model="small"))
+    small.path.write_bytes(CONTENT[:-1] + b"?")
+
+    choose.prepare(ChatLlamaCpp(model="small"))
+
+    assert small.path.read_bytes() == CONTENT
+
+
+def test_no_index_in_reach_is_a_sentence(weft, no_index, tmp_path, monkeypatch):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+
+    ran = weft("chat", "hi")
+
+    assert ran.code == 3
+    assert ran.out == ""
+    assert "pip config list" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_full_disk_is_a_sentence(weft, small, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(fetch.shutil, "copyfileobj", full)
+
+    ran = weft("chat", "hi", "-m", "local:small")
+
+    assert ran.code == 4
+    assert "no space left on the disk" in ran.err
+    assert "WEFT_CACHE_DIR" in ran.err
+
+
+TWO_AT_ONCE = """
+import sys
+from pathlib import Path
+from tests.providers.local.test_fetch import small_model
+from weft.cli import choose
+from weft.providers.local import fetch
+from weft.providers.local.chat import ChatLlamaCpp
+fetch.MODELS["small"] = small_model(Path(sys.argv[1]))
+choose.prepare(ChatLlamaCpp(model="small"))
+print(fetch.is_fetched("small"))
+"""
+
+
+def test_two_processes_may_fetch_at_once(small, tmp_path):
+    program = [sys.executable, "-c", TWO_AT_ONCE, str(tmp_path / "index")]
+    both = [
+        subprocess.Popen(program, stdout=subprocess.PIPE, cwd=ROOT, text=True) for _ in range(2)
+    ]
+
+    assert [process.communicate(timeout=50)[0] for process in both] == ["True\n", "True\n"]
+
+
+@pytest.mark.slow
+def test_the_model_of_the_box_answers():
+    ran = run_process("chat", "What is the capital of France?", "-o", "temperature=0")
+
+    assert ran.returncode == 0
+    assert "Paris" in ran.stdout
