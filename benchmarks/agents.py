@@ -113,7 +113,9 @@ def main() -> None:
     peer = options.parse_args().peer
     result: dict[str, float] = {"weft_us_per_turn": ours()}
     if peer:
-        said = subprocess.run([peer, "-c", PEER % TURNS], capture_output=True, text=True, check=True)
+        said = subprocess.run(
+            [peer, "-c", PEER % TURNS], capture_output=True, text=True, check=True
+        )
         result["langchain_us_per_turn"] = json.loads(said.stdout)
         result["ratio"] = result["weft_us_per_turn"] / result["langchain_us_per_turn"]
     result["parallel_blocking_ms"], result["parallel_async_ms"] = parallel()

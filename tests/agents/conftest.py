@@ -10,7 +10,6 @@ from tests.servers.databases import postgres_server
 from weft.callbacks import BaseCallbackHandler
 from weft.tools import tool
 
-
 __all__ = ["Recorder", "add", "fail", "postgres_server"]
 
 

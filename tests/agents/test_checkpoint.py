@@ -54,7 +54,12 @@ def test_a_thread_remembers(call, saver):
     call.invoke(agent, "I am Ada", THREAD)
     state = call.invoke(agent, "Who am I?", THREAD)
 
-    assert [one.text for one in state["messages"]] == ["I am Ada", "Hello Ada", "Who am I?", "You are Ada"]
+    assert [one.text for one in state["messages"]] == [
+        "I am Ada",
+        "Hello Ada",
+        "Who am I?",
+        "You are Ada",
+    ]
     assert call.run(agent, "get_state", THREAD).values == state
     assert call.run(agent, "get_state", THREAD).next == ()
 
@@ -86,7 +91,9 @@ def test_a_run_stops_for_approval_and_goes_on_with_another_agent_object(call, sa
     assert snapshot.interrupts == (question,)
     assert snapshot.next == ("HumanInTheLoopMiddleware.after_model",)
 
-    state = call.invoke(agent("All clean."), Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    state = call.invoke(
+        agent("All clean."), Command(resume={"decisions": [{"type": "approve"}]}), THREAD
+    )
 
     assert ran == ["/a"]
     assert "__interrupt__" not in state
@@ -98,7 +105,11 @@ def test_a_run_stops_for_approval_and_goes_on_with_another_agent_object(call, sa
 @pytest.mark.parametrize(
     ("decision", "path", "status"),
     [
-        ({"type": "edit", "edited_action": {"name": "delete", "args": {"path": "/b"}}}, "/b", "success"),
+        (
+            {"type": "edit", "edited_action": {"name": "delete", "args": {"path": "/b"}}},
+            "/b",
+            "success",
+        ),
         ({"type": "reject", "message": "never"}, None, "error"),
         ({"type": "respond", "message": "done by hand"}, None, "success"),
     ],
@@ -159,13 +170,18 @@ def test_a_tool_may_ask_a_person_several_times_and_others_are_not_run_again(call
         return "noted"
 
     agent = create_agent(
-        scripted([Call("book", {"city": "Oslo"}), Call("note", {})], "Booked."), [book, note], checkpointer=saver
+        scripted([Call("book", {"city": "Oslo"}), Call("note", {})], "Booked."),
+        [book, note],
+        checkpointer=saver,
     )
     first = call.invoke(agent, "?", THREAD)["__interrupt__"]
     second = call.invoke(agent, Command(resume="Monday"), THREAD)["__interrupt__"]
     state = call.invoke(agent, Command(resume={second[0].id: "window"}), THREAD)
 
-    assert [first[0].value, second[0].value] == [{"question": "which day?"}, {"question": "which seat?"}]
+    assert [first[0].value, second[0].value] == [
+        {"question": "which day?"},
+        {"question": "which seat?"},
+    ]
     assert state["messages"][2].content == "Oslo on Monday at window"
     assert ran == [1]
 
@@ -177,13 +193,17 @@ def test_several_open_questions_need_answers_by_id(call):
         return interrupt(what)
 
     agent = create_agent(
-        scripted([Call("ask", {"what": "a"}), Call("ask", {"what": "b"})], "ok"), [ask], checkpointer=InMemorySaver()
+        scripted([Call("ask", {"what": "a"}), Call("ask", {"what": "b"})], "ok"),
+        [ask],
+        checkpointer=InMemorySaver(),
     )
     questions = call.invoke(agent, "?", THREAD)["__interrupt__"]
 
     with pytest.raises(UsageError, match="2 answers are needed"):
         call.invoke(agent, Command(resume="x"), THREAD)
-    state = call.invoke(agent, Command(resume={one.id: one.value.upper() for one in questions}), THREAD)
+    state = call.invoke(
+        agent, Command(resume={one.id: one.value.upper() for one in questions}), THREAD
+    )
 
     assert [one.content for one in state["messages"][2:4]] == ["A", "B"]
 
@@ -211,7 +231,13 @@ def test_a_new_message_instead_of_an_answer_closes_the_open_calls(call):
     call.invoke(agent, "add", THREAD)
     state = call.invoke(agent, "never mind", THREAD)
 
-    assert [type(one) for one in state["messages"]] == [HumanMessage, AIMessage, ToolMessage, HumanMessage, AIMessage]
+    assert [type(one) for one in state["messages"]] == [
+        HumanMessage,
+        AIMessage,
+        ToolMessage,
+        HumanMessage,
+        AIMessage,
+    ]
     assert "went on without it" in state["messages"][2].text
 
 
@@ -256,13 +282,17 @@ def test_FK01_a_killed_process_resumes_without_running_a_finished_tool_twice(tmp
         time.sleep(0.05)
         if saver is None and (tmp_path / "agents.db").exists():
             saver = SqliteSaver(tmp_path / "agents.db")
-        kept = [] if saver is None else [json.loads(one.body)["kind"] for one in saver.read("t1", "")]
+        kept = (
+            [] if saver is None else [json.loads(one.body)["kind"] for one in saver.read("t1", "")]
+        )
         if "tool" in kept and (tmp_path / "slow").exists():
             break
     os.kill(victim.pid, signal.SIGKILL)
     victim.wait()
 
-    said = subprocess.run([*script, "second"], capture_output=True, text=True, check=True, timeout=60)
+    said = subprocess.run(
+        [*script, "second"], capture_output=True, text=True, check=True, timeout=60
+    )
 
     assert "['go', '', 'quick done', 'slow done', 'All done.']" in said.stdout
     assert (tmp_path / "quick").read_text() == "x"
@@ -280,7 +310,9 @@ def test_none_carries_on_only_where_something_is_unfinished(call):
 
 def test_a_failed_step_is_taken_again(call):
     saver = InMemorySaver()
-    failing = create_agent(scripted([Call("add", {"a": 1, "b": 1})], ValueError("down")), [add], checkpointer=saver)
+    failing = create_agent(
+        scripted([Call("add", {"a": 1, "b": 1})], ValueError("down")), [add], checkpointer=saver
+    )
 
     with pytest.raises(ValueError, match="down"):
         call.invoke(failing, "?", THREAD)
@@ -322,7 +354,11 @@ def test_a_state_can_be_changed_by_hand(call, saver):
 
     call.run(agent, "update_state", THREAD, {"messages": [AIMessage("by hand")]})
 
-    assert [one.text for one in call.run(agent, "get_state", THREAD).values["messages"]] == ["first", "one", "by hand"]
+    assert [one.text for one in call.run(agent, "get_state", THREAD).values["messages"]] == [
+        "first",
+        "one",
+        "by hand",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -356,7 +392,9 @@ def test_a_sub_agent_asks_a_person_through_the_outer_run(call, saver):
         ran.append(answer)
         return "sent"
 
-    inner = create_agent(scripted([Call("send", {"to": "ada"})], "It is sent."), [send], name="postman")
+    inner = create_agent(
+        scripted([Call("send", {"to": "ada"})], "It is sent."), [send], name="postman"
+    )
 
     @tool
     def post(task: str) -> str:
@@ -369,7 +407,9 @@ def test_a_sub_agent_asks_a_person_through_the_outer_run(call, saver):
         return (await inner.ainvoke({"messages": task}))["messages"][-1].text
 
     chosen = post if call.colour == "blocking" else apost
-    outer = create_agent(scripted([Call(chosen.name, {"task": "write"})], "Done."), [chosen], checkpointer=saver)
+    outer = create_agent(
+        scripted([Call(chosen.name, {"task": "write"})], "Done."), [chosen], checkpointer=saver
+    )
 
     stopped = call.invoke(outer, "?", THREAD)
     assert stopped["__interrupt__"][0].value == "send to ada?"

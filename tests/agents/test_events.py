@@ -44,14 +44,20 @@ def is_shaped(value, shape) -> bool:
         return any(is_shaped(value, one) for one in typing.get_args(shape))
     if not typing.is_typeddict(shape) and not hasattr(shape, "__required_keys__"):
         return True
-    hints = typing_extensions.get_type_hints(shape, vars(langchain_protocol.protocol), include_extras=True)
+    hints = typing_extensions.get_type_hints(
+        shape, vars(langchain_protocol.protocol), include_extras=True
+    )
     if not isinstance(value, dict):
         return False
     for key, hint in hints.items():
         is_optional = typing_extensions.get_origin(hint) is typing_extensions.NotRequired
         if key not in value and not is_optional:
             return False
-        if key in value and typing.get_origin(hint) is typing.Literal and value[key] not in typing.get_args(hint):
+        if (
+            key in value
+            and typing.get_origin(hint) is typing.Literal
+            and value[key] not in typing.get_args(hint)
+        ):
             return False
     return True
 
@@ -86,7 +92,12 @@ def test_the_events_of_a_run_have_the_shapes_of_the_published_protocol(call):
         json.dumps(one)
         assert one["params"]["namespace"] == []
     tools = [one["params"]["data"]["event"] for one in said if one["method"] == "tools"]
-    assert sorted(tools) == ["tool-error", *["tool-finished"], "tool-output-delta", *["tool-started"] * 3]
+    assert sorted(tools) == [
+        "tool-error",
+        *["tool-finished"],
+        "tool-output-delta",
+        *["tool-started"] * 3,
+    ]
     ends = [one["params"]["data"]["event"] for one in said if one["method"] == "lifecycle"]
     assert ends == ["started", "interrupted"]
 
@@ -98,14 +109,18 @@ def test_the_test_of_shapes_tells_wrong_from_right():
 
 
 def test_a_sub_agents_events_are_nested_by_namespace(call):
-    inner = create_agent(scripted([Call("add", {"a": 1, "b": 1}, id="c2")], "two"), [add], name="adder")
+    inner = create_agent(
+        scripted([Call("add", {"a": 1, "b": 1}, id="c2")], "two"), [add], name="adder"
+    )
 
     @tool
     def ask(question: str) -> str:
         """Ask."""
         return inner.invoke({"messages": question})["messages"][-1].text
 
-    outer = create_agent(scripted([Call("ask", {"question": "1 + 1"}, id="c1")], "It is two"), [ask], name="boss")
+    outer = create_agent(
+        scripted([Call("ask", {"question": "1 + 1"}, id="c1")], "It is two"), [ask], name="boss"
+    )
 
     said = events(call, outer, "?")
 
@@ -170,12 +185,11 @@ def test_a_run_that_fails_says_so_and_raises(call):
     said = []
 
     def read():
-        for one in agent.run_events("?"):
-            said.append(one)
+        said.extend(agent.run_events("?"))
 
     async def aread():
         async for one in agent.arun_events("?"):
-            said.append(one)
+            said.append(one)  # noqa: PERF401  what came before the error is wanted
 
     with pytest.raises(ModelAPIError, match="down") as caught:
         read() if call.colour == "blocking" else asyncio.run(aread())
@@ -186,7 +200,9 @@ def test_a_run_that_fails_says_so_and_raises(call):
 
 
 def test_callbacks_nest_and_every_run_ends_once(call, recorder):
-    agent = create_agent(scripted([Call("add", {"a": 1, "b": 1}), Call("fail", {"why": "x"})], "2"), [add, fail])
+    agent = create_agent(
+        scripted([Call("add", {"a": 1, "b": 1}), Call("fail", {"why": "x"})], "2"), [add, fail]
+    )
 
     call.invoke(agent, "?", {"callbacks": [recorder]})
 

@@ -36,9 +36,15 @@ from weft.testing import Call, Finish, ScriptedChatModel
 from weft.tools import tool
 
 REACT = PromptTemplate.from_template("{tools} {tool_names} {input} {agent_scratchpad}")
-TOOLS = ChatPromptTemplate.from_messages([("human", "{input}"), ("placeholder", "{agent_scratchpad}")])
+TOOLS = ChatPromptTemplate.from_messages(
+    [("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
+)
 JSON = ChatPromptTemplate.from_messages(
-    [("system", "{tools} {tool_names}"), ("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
+    [
+        ("system", "{tools} {tool_names}"),
+        ("human", "{input}"),
+        ("placeholder", "{agent_scratchpad}"),
+    ]
 )
 ACT = "Thought: let me see\nAction: shout\nAction Input: hi"
 END = "I know\nFinal Answer: HI!"
@@ -73,7 +79,11 @@ def test_a_react_agent_acts_and_answers(call):
 def test_stream_gives_actions_steps_and_the_answer(call):
     pieces = call.stream(react(ACT, END), {"input": "?"})
 
-    assert [sorted(one) for one in pieces] == [["actions", "messages"], ["messages", "steps"], ["messages", "output"]]
+    assert [sorted(one) for one in pieces] == [
+        ["actions", "messages"],
+        ["messages", "steps"],
+        ["messages", "output"],
+    ]
     assert isinstance(pieces[0]["actions"][0], AgentAction)
     assert isinstance(pieces[1]["steps"][0], AgentStep)
     assert pieces[2]["output"] == "HI!"
@@ -85,7 +95,9 @@ def test_iter_gives_step_by_step(call):
     async def collect():
         return [one async for one in executor.iter({"input": "?"})]
 
-    steps = list(executor.iter({"input": "?"})) if call.colour == "blocking" else asyncio.run(collect())
+    steps = (
+        list(executor.iter({"input": "?"})) if call.colour == "blocking" else asyncio.run(collect())
+    )
 
     assert steps[0]["intermediate_step"][0][1] == "HI!"
     assert steps[-1]["output"] == "HI!"
@@ -93,7 +105,8 @@ def test_iter_gives_step_by_step(call):
 
 def test_an_unknown_tool_is_told_to_the_agent(call):
     outputs = call.invoke(
-        react("Action: whisper\nAction Input: hi", END, return_intermediate_steps=True), {"input": "?"}
+        react("Action: whisper\nAction Input: hi", END, return_intermediate_steps=True),
+        {"input": "?"},
     )
 
     assert outputs["intermediate_steps"][0][1] == "whisper is not a valid tool, try one of [shout]."
@@ -101,7 +114,9 @@ def test_an_unknown_tool_is_told_to_the_agent(call):
 
 def test_words_that_do_not_parse_raise_or_are_told_to_the_agent(call):
     def told(handle):
-        executor = react("gibberish", END, handle_parsing_errors=handle, return_intermediate_steps=True)
+        executor = react(
+            "gibberish", END, handle_parsing_errors=handle, return_intermediate_steps=True
+        )
         return call.invoke(executor, {"input": "?"})["intermediate_steps"][0]
 
     assert told(True)[1] == "Invalid Format: Missing 'Action:' after 'Thought:'"
@@ -113,7 +128,9 @@ def test_words_that_do_not_parse_raise_or_are_told_to_the_agent(call):
 
 
 def test_an_answer_that_never_parses_stops_at_the_limit(call):
-    executor = react("gibberish", handle_parsing_errors=True, max_iterations=3, return_intermediate_steps=True)
+    executor = react(
+        "gibberish", handle_parsing_errors=True, max_iterations=3, return_intermediate_steps=True
+    )
 
     outputs = call.invoke(executor, {"input": "?"})
 
@@ -192,7 +209,10 @@ def test_an_agent_may_plan_several_actions_at_once(call):
 
 def test_a_tool_calling_agent_sends_results_back_with_their_ids(call):
     model = ScriptedChatModel(
-        script=[[Call("add", {"a": 1, "b": 2}, id="c1"), Call("add", {"a": 3, "b": 4}, id="c2")], "3 and 7"]
+        script=[
+            [Call("add", {"a": 1, "b": 2}, id="c1"), Call("add", {"a": 3, "b": 4}, id="c2")],
+            "3 and 7",
+        ]
     )
     executor = AgentExecutor(agent=create_tool_calling_agent(model, [add], TOOLS), tools=[add])
 
@@ -205,7 +225,9 @@ def test_a_tool_calling_agent_sends_results_back_with_their_ids(call):
     assert [(one.tool_call_id, one.content) for one in sent[2:]] == [("c1", "3"), ("c2", "7")]
 
 
-@pytest.mark.parametrize("turn", [[Call("add", '{"a": 1')], [Call("add", {"a": 1, "b": 2}), Finish("length")]])
+@pytest.mark.parametrize(
+    "turn", [[Call("add", '{"a": 1')], [Call("add", {"a": 1, "b": 2}), Finish("length")]]
+)
 def test_E5_a_tool_calling_agent_runs_no_broken_or_cut_call(call, turn):
     model = ScriptedChatModel(script=[turn, "sorry"])
     executor = AgentExecutor(
@@ -230,16 +252,22 @@ def test_agents_that_speak_json(call):
 
 def test_a_prompt_without_its_variables_is_refused():
     with pytest.raises(UsageError, match="agent_scratchpad"):
-        create_react_agent(FakeListLLM(responses=["x"]), [shout], PromptTemplate.from_template("{input}"))
+        create_react_agent(
+            FakeListLLM(responses=["x"]), [shout], PromptTemplate.from_template("{input}")
+        )
     with pytest.raises(UsageError, match="takes no tools"):
         create_tool_calling_agent(FakeListLLM(responses=["x"]), [shout], TOOLS)
 
 
 def test_memory_is_read_and_written(call):
     memory = ConversationBufferMemory(memory_key="history", input_key="input", output_key="output")
-    prompt = PromptTemplate.from_template("{history} {tools} {tool_names} {input} {agent_scratchpad}")
+    prompt = PromptTemplate.from_template(
+        "{history} {tools} {tool_names} {input} {agent_scratchpad}"
+    )
     model = FakeListLLM(responses=[ACT, END, END])
-    executor = AgentExecutor(agent=create_react_agent(model, [shout], prompt), tools=[shout], memory=memory)
+    executor = AgentExecutor(
+        agent=create_react_agent(model, [shout], prompt), tools=[shout], memory=memory
+    )
 
     call.invoke(executor, {"input": "first"})
     call.stream(executor, {"input": "second"})
@@ -253,8 +281,8 @@ def test_callbacks_nest_and_actions_are_told(call):
     told = []
     recorder.on_agent_action = lambda action, **kwargs: told.append(action.tool)  # type: ignore[method-assign]
     recorder.on_agent_finish = lambda finish, **kwargs: told.append("finish")  # type: ignore[method-assign]
-    recorder.on_llm_start = lambda serialized, prompts, *, run_id, parent_run_id=None, **kwargs: recorder._start(
-        "llm", "llm", run_id, parent_run_id
+    recorder.on_llm_start = lambda serialized, prompts, *, run_id, parent_run_id=None, **kwargs: (
+        recorder._start("llm", "llm", run_id, parent_run_id)
     )
 
     call.invoke(react(ACT, END), {"input": "?"}, {"callbacks": [recorder]})
@@ -282,7 +310,9 @@ def test_a_subclass_that_overrides_a_step_is_obeyed(call):
     class Counting(AgentExecutor):
         taken: list[int] = []  # noqa: RUF012
 
-        def _take_next_step(self, name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager=None):
+        def _take_next_step(
+            self, name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager=None
+        ):
             self.taken.append(len(intermediate_steps))
             return super()._take_next_step(
                 name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager
@@ -322,7 +352,10 @@ def test_scratchpads():
     steps = [(AgentAction("shout", "hi", "Thought: x"), "HI!")]
 
     assert format_log_to_str(steps) == "Thought: x\nObservation: HI!\nThought: "
-    assert [one.content for one in format_log_to_messages(steps, "got {observation}")] == ["Thought: x", "got HI!"]
+    assert [one.content for one in format_log_to_messages(steps, "got {observation}")] == [
+        "Thought: x",
+        "got HI!",
+    ]
     assert format_to_tool_messages(steps) == [AIMessage("Thought: x")]
 
 

@@ -34,7 +34,12 @@ def test_tools_are_called_until_there_is_an_answer(call):
 
     state = call.invoke(agent, {"messages": [("user", "2 + 3?")]})
 
-    assert [type(one) for one in state["messages"]] == [HumanMessage, AIMessage, ToolMessage, AIMessage]
+    assert [type(one) for one in state["messages"]] == [
+        HumanMessage,
+        AIMessage,
+        ToolMessage,
+        AIMessage,
+    ]
     assert state["messages"][2].content == "5"
     assert state["messages"][-1].text == "It is 5."
     assert all(one.id for one in state["messages"])
@@ -47,7 +52,9 @@ def test_an_agent_without_tools_is_one_model_call(call):
 
 
 def test_batch_runs_each_input(call):
-    agent = create_agent(ScriptedChatModel(script=lambda request: request.messages[-1].text.upper()))
+    agent = create_agent(
+        ScriptedChatModel(script=lambda request: request.messages[-1].text.upper())
+    )
 
     answers = call.batch(agent, [{"messages": "a"}, {"messages": "b"}])
 
@@ -133,7 +140,9 @@ def test_calls_without_ids_get_some(call):
 
 
 def test_FU10_a_tool_that_raises_is_told_to_the_model(call):
-    state = call.invoke(create_agent(scripted([Call("fail", {"why": "no luck"})], "sorry"), [fail]), "?")
+    state = call.invoke(
+        create_agent(scripted([Call("fail", {"why": "no luck"})], "sorry"), [fail]), "?"
+    )
 
     assert state["messages"][2].status == "error"
     assert "fail failed: ValueError: no luck" in state["messages"][2].text
@@ -218,7 +227,9 @@ def test_a_time_limit_in_the_middle_of_parallel_tools_keeps_the_finished_ones(ca
 
 
 def test_a_model_that_fails_leaves_the_transcript_on_the_error(call):
-    model = scripted([Call("add", {"a": 1, "b": 1})], ["Well", Fail(ModelAPIError("down", is_retryable=False))])
+    model = scripted(
+        [Call("add", {"a": 1, "b": 1})], ["Well", Fail(ModelAPIError("down", is_retryable=False))]
+    )
 
     with pytest.raises(ModelAPIError) as caught:
         call.invoke(create_agent(model, [add]), "?")
@@ -301,14 +312,21 @@ def test_tools_read_and_write_the_state(call):
     @tool
     def put(item: str, runtime: ToolRuntime) -> Command:
         """Put an item into the basket."""
-        return Command(update={"basket": [item], "messages": [ToolMessage("ok", tool_call_id=runtime.tool_call_id)]})
+        return Command(
+            update={
+                "basket": [item],
+                "messages": [ToolMessage("ok", tool_call_id=runtime.tool_call_id)],
+            }
+        )
 
     @tool
     def count(basket: Annotated[list, InjectedState("basket")]) -> int:
         """Count the items."""
         return len(basket)
 
-    model = scripted([Call("put", {"item": "tea"}), Call("put", {"item": "jam"})], [Call("count", {})], "two")
+    model = scripted(
+        [Call("put", {"item": "tea"}), Call("put", {"item": "jam"})], [Call("count", {})], "two"
+    )
     agent = create_agent(model, [put, count], state_schema=Shop)
 
     state = call.invoke(agent, {"messages": "?", "basket": ["bread"], "owner": "me"})

@@ -83,7 +83,16 @@ def test_hooks_run_in_order_and_wraps_nest(call):
 
     call.invoke(create_agent(scripted([ADD], "2"), [add], middleware=parts), "?")
 
-    turn = ["A before model", "B before model", "A asks", "B asks", "B heard", "A heard", "B after model", "A after model"]
+    turn = [
+        "A before model",
+        "B before model",
+        "A asks",
+        "B asks",
+        "B heard",
+        "A heard",
+        "B after model",
+        "A after model",
+    ]
     assert lines == [
         "A before agent", "B before agent", *turn, "A add", "B add", *turn, "B after agent", "A after agent",
     ]  # fmt: skip
@@ -133,7 +142,9 @@ def test_a_hook_may_update_the_state_and_jump(call):
             return {"messages": [AIMessage("enough")], "jump_to": "end"}
         return None
 
-    state = call.invoke(create_agent(scripted([ADD], [ADD], "x"), [add], middleware=[count, enough]), "?")
+    state = call.invoke(
+        create_agent(scripted([ADD], [ADD], "x"), [add], middleware=[count, enough]), "?"
+    )
 
     assert state["count"] == 2
     assert state["messages"][-1].text == "enough"
@@ -141,10 +152,18 @@ def test_a_hook_may_update_the_state_and_jump(call):
 
 def test_what_a_hook_returns_is_checked(call):
     wrong = create_agent(scripted("x"), middleware=[before_model(lambda state, runtime: 3)])
-    unknown = create_agent(scripted("x"), middleware=[before_model(lambda state, runtime: {"colour": 3})])
-    lost = create_agent(scripted("x"), middleware=[before_model(lambda state, runtime: {"jump_to": "mars"})])
+    unknown = create_agent(
+        scripted("x"), middleware=[before_model(lambda state, runtime: {"colour": 3})]
+    )
+    lost = create_agent(
+        scripted("x"), middleware=[before_model(lambda state, runtime: {"jump_to": "mars"})]
+    )
 
-    for agent, match in ((wrong, "must return a dict"), (unknown, "'colour'"), (lost, "jumps to 'mars'")):
+    for agent, match in (
+        (wrong, "must return a dict"),
+        (unknown, "'colour'"),
+        (lost, "jumps to 'mars'"),
+    ):
         with pytest.raises(UsageError, match=match):
             call.invoke(agent, "?")
 
@@ -189,7 +208,9 @@ def test_the_model_is_asked_again_and_then_the_failure_is_said_or_raised(call):
     patient = ModelRetryMiddleware(max_retries=2, initial_delay=0)
     model = scripted(down, down, "back", retry_on_error=False)
 
-    assert call.invoke(create_agent(model, middleware=[patient]), "?")["messages"][-1].text == "back"
+    assert (
+        call.invoke(create_agent(model, middleware=[patient]), "?")["messages"][-1].text == "back"
+    )
     model = scripted(down, is_cyclic=True, retry_on_error=False)
     said = call.invoke(create_agent(model, middleware=[patient]), "?")["messages"][-1].text
     assert said == "the model failed after 3 attempts: ModelAPIError: scripted:scripted: down"
@@ -211,7 +232,9 @@ def test_a_tool_is_called_again_and_then_the_failure_is_told(call):
 
     retry = ToolRetryMiddleware(max_retries=2, initial_delay=0, tools=["shaky"])
     agent = create_agent(
-        scripted([Call("shaky", {"ok_at": 3})], [Call("shaky", {"ok_at": 99})], "ok"), [shaky], middleware=[retry]
+        scripted([Call("shaky", {"ok_at": 3})], [Call("shaky", {"ok_at": 99})], "ok"),
+        [shaky],
+        middleware=[retry],
     )
 
     state = call.invoke(agent, "?")
@@ -295,7 +318,9 @@ def test_personal_data_never_reaches_the_model_or_the_answer(call):
 
 
 def test_personal_data_may_be_refused_without_being_repeated(call):
-    agent = create_agent(scripted("x"), middleware=[PIIMiddleware("key", detector=r"sk-\w+", strategy="block")])
+    agent = create_agent(
+        scripted("x"), middleware=[PIIMiddleware("key", detector=r"sk-\w+", strategy="block")]
+    )
 
     with pytest.raises(PIIDetectionError) as caught:
         call.invoke(agent, "my key is sk-123")
@@ -325,11 +350,17 @@ def test_a_long_conversation_becomes_a_summary_and_no_call_loses_its_result(call
 def test_old_tool_results_are_left_out_of_requests_and_kept_in_the_state(call):
     model = scripted([ADD], [ADD], [ADD], "done")
     edit = ClearToolUsesEdit(trigger=1, keep=1)
-    state = call.invoke(create_agent(model, [add], middleware=[ContextEditingMiddleware(edits=[edit])]), "?")
+    state = call.invoke(
+        create_agent(model, [add], middleware=[ContextEditingMiddleware(edits=[edit])]), "?"
+    )
 
     sent = [one.text for one in model.requests[-1].messages if isinstance(one, ToolMessage)]
     assert sent == ["[cleared]", "[cleared]", "2"]
-    assert [one.text for one in state["messages"] if isinstance(one, ToolMessage)] == ["2", "2", "2"]
+    assert [one.text for one in state["messages"] if isinstance(one, ToolMessage)] == [
+        "2",
+        "2",
+        "2",
+    ]
 
 
 def test_a_tool_that_needs_approval_never_starts_eagerly(call):
@@ -355,7 +386,12 @@ def test_middleware_brings_tools_and_two_of_one_name_are_refused(call):
     class Brings(AgentMiddleware):
         tools = (add,)
 
-    assert call.invoke(create_agent(scripted([ADD], "2"), middleware=[Brings()]), "?")["messages"][2].text == "2"
+    assert (
+        call.invoke(create_agent(scripted([ADD], "2"), middleware=[Brings()]), "?")["messages"][
+            2
+        ].text
+        == "2"
+    )
     with pytest.raises(UsageError, match="two middleware are named 'Brings'"):
         create_agent(scripted("x"), middleware=[Brings(), Brings()])
 
@@ -367,7 +403,8 @@ def test_the_public_methods_of_a_middleware_can_be_called_by_a_subclass(call):
             return ModelResponse([AIMessage(response.message.text.upper())])
 
     agent = create_agent(
-        scripted(ModelAPIError("down"), "back", retry_on_error=False), middleware=[Loud(initial_delay=0)]
+        scripted(ModelAPIError("down"), "back", retry_on_error=False),
+        middleware=[Loud(initial_delay=0)],
     )
 
     assert call.invoke(agent, "?")["messages"][-1].text == "BACK"

@@ -44,7 +44,10 @@ def test_the_answer_is_a_call_of_the_schemas_tool(call):
 
     assert state["structured_response"] == Weather(**OSLO)
     assert isinstance(state["messages"][-1], ToolMessage)
-    assert {tool["function"]["name"] for tool in model.requests[0].options["tools"]} == {"add", "Weather"}
+    assert {tool["function"]["name"] for tool in model.requests[0].options["tools"]} == {
+        "add",
+        "Weather",
+    }
     assert model.requests[0].options["tool_choice"] is not None
 
 
@@ -59,7 +62,10 @@ def test_a_bare_schema_chooses_by_the_models_profile(call):
 
 
 def test_a_union_offers_one_tool_each(call):
-    agent = create_agent(scripted([Call("Apology", {"why": "no idea"})]), response_format=ToolStrategy(Weather | Apology))
+    agent = create_agent(
+        scripted([Call("Apology", {"why": "no idea"})]),
+        response_format=ToolStrategy(Weather | Apology),
+    )
 
     assert call.invoke(agent, "?")["structured_response"] == Apology("no idea")
 
@@ -90,12 +96,17 @@ def test_a_providers_answer_that_is_no_json_is_asked_for_again_then_raised(call)
 
     assert call.invoke(agent, "?")["structured_response"] == Weather(**OSLO)
     with pytest.raises(StructuredOutputError, match="no JSON"):
-        call.invoke(create_agent(scripted("no", is_cyclic=True), response_format=ProviderStrategy(Weather)), "?")
+        call.invoke(
+            create_agent(scripted("no", is_cyclic=True), response_format=ProviderStrategy(Weather)),
+            "?",
+        )
 
 
 def test_errors_may_be_raised_at_once_or_said_in_other_words(call):
     wrong = [Call("Weather", {"city": "Oslo"})]
-    strict = create_agent(scripted(wrong), response_format=ToolStrategy(Weather, handle_errors=False))
+    strict = create_agent(
+        scripted(wrong), response_format=ToolStrategy(Weather, handle_errors=False)
+    )
     kind = create_agent(
         scripted(wrong, [Call("Weather", OSLO)]),
         response_format=ToolStrategy(Weather, handle_errors=lambda error: "once more, please"),
@@ -133,7 +144,9 @@ def test_an_answer_that_was_cut_is_not_taken(call):
 def test_the_answer_is_kept_in_a_thread_and_read_back_as_what_it_was(call, tmp_path):
     saver = SqliteSaver(tmp_path / "agents.db")
     config = {"configurable": {"thread_id": "1"}}
-    agent = create_agent(scripted([Call("Weather", OSLO)]), response_format=ToolStrategy(Weather), checkpointer=saver)
+    agent = create_agent(
+        scripted([Call("Weather", OSLO)]), response_format=ToolStrategy(Weather), checkpointer=saver
+    )
     call.invoke(agent, "?", config)
 
     assert call.run(agent, "get_state", config).values["structured_response"] == Weather(**OSLO)
