@@ -81,6 +81,12 @@ def seconds(chunk, number):
 
 
 @pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(chunks, st.lists(chunks, max_size=3))
+def test_adding_a_list_is_adding_each(one, others):
+    assert one + others == reduce(operator.add, others, one)
+
+
 def test_accumulating_is_linear():
     small = min(seconds(AIMessageChunk, 2_000) for _ in range(5)) / 2_000
     large = min(seconds(AIMessageChunk, 200_000) for _ in range(2)) / 200_000

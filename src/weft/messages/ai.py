@@ -7,7 +7,7 @@ text, and adding two chunks only notes both (see `_sum`), because a stream makes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import Field, model_validator
@@ -242,6 +242,8 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         return self._plus(other)
 
     def _plus(self, other: Json) -> Self:
+        if isinstance(other, list | tuple):
+            return reduce(type(self).__add__, other, self)
         if not isinstance(other, AIMessageChunk):
             return super().__add__(other)
         held, right = self._unchanged(), other._unchanged()
