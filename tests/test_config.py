@@ -128,8 +128,12 @@ def test_a_list_of_configs_has_one_for_each_input():
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"recursion_limit": 0}, "recursion_limit must be at least 1, not 0"),
-        ({"max_concurrency": 0}, "max_concurrency must be at least 1 or None, not 0"),
+        ({"recursion_limit": 0}, "recursion_limit must be a whole number of at least 1, not 0"),
+        ({"max_concurrency": 0}, "max_concurrency must be a whole number of at least 1, not 0"),
+        ({"max_concurrency": "ten"}, "max_concurrency must be a whole number .* not 'ten'"),
+        ({"tags": 3}, "tags must be a list of strings, not 3"),
+        ({"metadata": ["m"]}, r"metadata must be a dict, not \['m'\]"),
+        (3, "a config is a dict such as .* not 3"),
         ({"tags": "mine"}, r"tags must be a list of strings, not 'mine': write \['mine'\]"),
     ],
 )

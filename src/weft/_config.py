@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias, cast
@@ -57,6 +57,8 @@ def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[st
     """Part what is said under config keys from what is said under others, which is for `configurable`."""
     known: dict[str, Any] = {}
     loose: dict[str, Any] = {}
+    if config is not None and not isinstance(config, Mapping):
+        raise UsageError(f"a config is a dict such as {{'tags': [...]}}, not {config!r}")
     for key, value in (config or {}).items():
         if value is not None:
             (known if key in CONFIG_KEYS else loose)[key] = value
@@ -85,16 +87,19 @@ def ensure_config(config: RunnableConfig | None = None) -> RunnableConfig:
 
 
 def check_config(config: dict[str, Any]) -> None:
-    """Refuse what cannot work later: a limit below one, a tag that is no list."""
-    limit, threads = config.get("recursion_limit"), config.get("max_concurrency")
-    if limit is not None and limit < 1:
-        raise UsageError(f"recursion_limit must be at least 1, not {limit!r}")
-    if threads is not None and threads < 1:
-        raise UsageError(f"max_concurrency must be at least 1 or None, not {threads!r}")
-    if isinstance(config.get("tags"), str):
-        raise UsageError(
-            f"tags must be a list of strings, not {config['tags']!r}: write [{config['tags']!r}]"
-        )
+    """Refuse what cannot work later: a limit that is no number or below one, tags that are no list."""
+    for key in ("recursion_limit", "max_concurrency"):
+        limit = config.get(key)
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise UsageError(f"{key} must be a whole number of at least 1, not {limit!r}")
+    tags = config.get("tags")
+    if isinstance(tags, str):
+        raise UsageError(f"tags must be a list of strings, not {tags!r}: write [{tags!r}]")
+    if tags is not None and not isinstance(tags, list | tuple | set):
+        raise UsageError(f"tags must be a list of strings, not {tags!r}")
+    for key in ("metadata", "configurable"):
+        if not isinstance(config.get(key, {}), Mapping):
+            raise UsageError(f"{key} must be a dict, not {config[key]!r}")
 
 
 def merge_callbacks(first: Callbacks, second: Callbacks) -> Callbacks:
