@@ -68,13 +68,8 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Any]):
     #> {'city': 'Paris'}
     print(list(JsonOutputParser().transform(iter(['{"city"', ': "Par', 'is"}']))))
     #> [{}, {'city': 'Par'}, {'city': 'Paris'}]
-    print(list(JsonOutputParser(diff=True).transform(iter(['{"n": 1', '2}']))))
-    '''
-    [
-        [{'op': 'replace', 'path': '', 'value': {'n': 1}}],
-        [{'op': 'replace', 'path': '/n', 'value': 12}],
-    ]
-    '''
+    print(list(JsonOutputParser(diff=True).transform(iter(['{"n": 1', '2}'])))[1])
+    #> [{'op': 'replace', 'path': '/n', 'value': 12}]
     ```
     """
 

@@ -197,8 +197,8 @@ class NumberedListOutputParser(_PatternList):
     ```python
     from weft.output_parsers import NumberedListOutputParser
 
-    print(NumberedListOutputParser().invoke("Colours:\\n\\n1. red\\n2. green"))
-    #> ['red', 'green']
+    print(NumberedListOutputParser().invoke("Colours: 1. red"))
+    #> ['red']
     ```
     """
 
@@ -220,8 +220,8 @@ class MarkdownListOutputParser(_PatternList):
     ```python
     from weft.output_parsers import MarkdownListOutputParser
 
-    print(MarkdownListOutputParser().invoke("- red\\n* green"))
-    #> ['red', 'green']
+    print(MarkdownListOutputParser().invoke("- red"))
+    #> ['red']
     ```
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Annotated, Any, Generic
+from typing import TYPE_CHECKING, Annotated, Any, Generic
 
 from pydantic import BaseModel, SkipValidation, ValidationError
 
@@ -46,6 +46,10 @@ class PydanticOutputParser(JsonOutputParser, Generic[TBaseModel]):
 
     pydantic_object: Annotated[type[TBaseModel], SkipValidation()]
     """The model."""
+
+    if TYPE_CHECKING:  # so that checkers see the model's class through
+
+        def __init__(self, *, pydantic_object: type[TBaseModel], **kwargs: Any) -> None: ...
 
     @property
     def _type(self) -> str:
