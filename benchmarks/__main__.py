@@ -137,7 +137,10 @@ def regressions(found: dict[str, Any], before: dict[str, Any]) -> list[str]:
     """Name the rows whose ratio to the peer grew too much."""
     worse = []
     for row in ROWS:
-        now, then = report.ratio(row, found.get(row.name, {})), before.get(row.name, {}).get("ratio")
+        now, then = (
+            report.ratio(row, found.get(row.name, {})),
+            before.get(row.name, {}).get("ratio"),
+        )
         if now is not None and then and now > then * ALLOWED:
             worse.append(f"{row.name}: {now:.3f} of the peer's, was {then:.3f}")
     return worse

@@ -118,7 +118,13 @@ def tool_chunks(count: int) -> list[Any]:
         return chunk(content="", tool_call_chunks=[part])
 
     def piece() -> Any:
-        part = {"name": None, "args": "0123456789", "id": None, "index": 0, "type": "tool_call_chunk"}
+        part = {
+            "name": None,
+            "args": "0123456789",
+            "id": None,
+            "index": 0,
+            "type": "tool_call_chunk",
+        }
         return chunk(content="", tool_call_chunks=[part])
 
     return [opener, *[piece] * count]
@@ -249,4 +255,6 @@ ALL: dict[str, Callable[[], float]] = {
 
 if __name__ == "__main__":
     wanted = sys.argv[1:] or list(ALL)
-    print(json.dumps({"framework": framework(), **{name: round(ALL[name](), 3) for name in wanted}}))
+    print(
+        json.dumps({"framework": framework(), **{name: round(ALL[name](), 3) for name in wanted}})
+    )

@@ -16,8 +16,14 @@ from benchmarks.table import PLOTS, ROWS, Row
 
 Values = dict[str, float]
 NAMED = (
-    "langchain-core", "langchain-openai", "langchain-anthropic", "langchain", "pydantic-ai-slim",
-    "litellm", "openai", "anthropic",
+    "langchain-core",
+    "langchain-openai",
+    "langchain-anthropic",
+    "langchain",
+    "pydantic-ai-slim",
+    "litellm",
+    "openai",
+    "anthropic",
 )
 
 
@@ -148,7 +154,9 @@ def _table_row(row: Row, values: Values) -> str:
         return f"{_number(found)} {row.unit}".strip() if found is not None else ""
 
     shown = {"weft", row.floor, row.peer}
-    others = ", ".join(f"{side} {_number(one)}" for side, one in values.items() if side not in shown)
+    others = ", ".join(
+        f"{side} {_number(one)}" for side, one in values.items() if side not in shown
+    )
     verdict = _verdict(row, values).replace("MISSED", "**MISSED**")
     name = row.name.replace("|", "\\|")
     return (

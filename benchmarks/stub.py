@@ -51,9 +51,7 @@ def completions(kind: str, count: int, *, is_streamed: bool) -> Pieces:
         if kind == "tool":
             said.update(content=None, tool_calls=[call])
         choice = {"index": 0, "message": said, "finish_reason": "stop", "logprobs": None}
-        return _whole(
-            {**base, "object": "chat.completion", "choices": [choice], "usage": usage}
-        )
+        return _whole({**base, "object": "chat.completion", "choices": [choice], "usage": usage})
 
     def chunk(delta: Any, reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
@@ -72,9 +70,7 @@ def completions(kind: str, count: int, *, is_streamed: bool) -> Pieces:
     if kind == "hold":
         return _framed(events, is_open=True)
     events.append(chunk({}, "tool_calls" if kind == "tool" else "stop"))
-    events.append(
-        _data({**base, "object": "chat.completion.chunk", "choices": [], "usage": usage})
-    )
+    events.append(_data({**base, "object": "chat.completion.chunk", "choices": [], "usage": usage}))
     return _framed([*events, b"data: [DONE]\n\n"], is_open=False)
 
 
