@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from weft.caches import BaseCache
@@ -101,6 +101,11 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         return self.lc_attributes
 
     @property
+    def _unsaid_params(self) -> Params:
+        """What else tells its answers from another's: part of every cache key, and of no trace."""
+        return {}
+
+    @property
     def _llm_type(self) -> str:
         return type(self).__name__.lower()
 
@@ -111,7 +116,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
 
     @property
     def _model_name(self) -> str | None:
-        named = getattr(self, "model", None) or getattr(self, "model_name", None)
+        named = _said(self, "model") or _said(self, "model_name")
         return named if isinstance(named, str) else None
 
     def asdict(self) -> Params:
@@ -135,10 +140,10 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
             params["ls_model_name"] = str(name)
         if stop:
             params["ls_stop"] = stop
-        temperature = kwargs.get("temperature", getattr(self, "temperature", None))
+        temperature = kwargs.get("temperature", _said(self, "temperature"))
         if isinstance(temperature, int | float):
             params["ls_temperature"] = temperature
-        limit = kwargs.get("max_tokens", getattr(self, "max_tokens", None))
+        limit = kwargs.get("max_tokens", _said(self, "max_tokens"))
         if isinstance(limit, int):
             params["ls_max_tokens"] = limit
         return params
@@ -193,6 +198,18 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
         """Give a runnable whose output fits a schema."""
         raise NotImplementedError(f"{type(self).__name__} has no structured output")
+
+
+def _said(model: BaseLanguageModel[Any], name: str) -> Any:
+    """Give a setting that only some models have: Pydantic is slow to say that one is not there."""
+    return getattr(model, name, None) if _may_have(type(model), name) else None
+
+
+@cache
+def _may_have(cls: type[BaseLanguageModel[Any]], name: str) -> bool:
+    if name in cls.__pydantic_fields__ or hasattr(cls, name):
+        return True
+    return cls.model_config.get("extra") == "allow" or cls.__getattr__ is not BaseModel.__getattr__  # type: ignore[attr-defined]
 
 
 def _provider_of(class_name: str) -> str:

@@ -38,7 +38,9 @@ def cache_key(model: BaseChatModel, request: ChatRequest, care: Any = None) -> t
     return (
         dumps_canonical(to_jsonable(messages)),
         text_model_key(
-            model, request.stop, request.options if care is None else {**request.options, "care": care}
+            model,
+            request.stop,
+            request.options if care is None else {**request.options, "care": care},
         ),
     )
 
@@ -57,6 +59,8 @@ def _identity(model: BaseLanguageModel[Any]) -> dict[str, Any]:
         "type": model._llm_type,
         "params": to_jsonable(model._identifying_params),
     }
+    if unsaid := model._unsaid_params:
+        kind["unsaid"] = to_jsonable(unsaid)
     if model.is_lc_serializable():
         return {**kind, "model": to_jsonable(dumpd(model))}
     if model._identifying_params:

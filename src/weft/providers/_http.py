@@ -11,8 +11,10 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
+from weft._config import RunnableConfig
 from weft._drive import drive
 from weft._io import IO
 from weft._run import Run
@@ -41,6 +43,7 @@ from weft.transports import (
     Request,
     Response,
 )
+from weft.utils.json import dumps_canonical
 
 __all__ = ["ErrorTable", "Explained", "Failure", "HttpChatModel", "WireDecoder", "retry_after"]
 
@@ -177,10 +180,17 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     # -- seeing what would be sent
 
-    def explain(self, input: Any, *, stream: bool = False, **kwargs: Any) -> Explained:  # noqa: ANN401
-        """Give the exact request without sending it; secrets are masked."""
+    def explain(
+        self,
+        input: Any,  # noqa: ANN401
+        config: RunnableConfig | None = None,
+        *,
+        stream: bool = False,
+        **kwargs: Any,
+    ) -> Explained:
+        """Give the exact request without sending it, bound tools and options included; secrets are masked."""
         quiet = self.model_copy(update={"callbacks": None, "verbose": False})
-        turn = Turn(quiet, input, Run.blocking(None, kwargs), stream=stream)
+        turn = Turn(quiet, input, Run.blocking(config, kwargs), stream=stream)
         prepared = drive(turn._open())
         sent = self._composed(prepared, MASK if self._has_key() else None)
         secret = {name.lower() for name in self._auth_headers("")} | {
@@ -204,6 +214,14 @@ class HttpChatModel(Endpoint, BaseChatModel):
     @property
     def _provider(self) -> str:
         return self.provider_name
+
+    @property
+    def _unsaid_params(self) -> dict[str, Any]:
+        """Headers and query may choose the model (gateways, betas); a digest, because they may be secret too."""
+        if not self.default_headers and not self.default_query:
+            return {}
+        given = dumps_canonical([self.default_headers, self.default_query])
+        return {"sent": sha256(given.encode()).hexdigest()}
 
     @property
     def _llm_type(self) -> str:
