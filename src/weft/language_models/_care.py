@@ -257,7 +257,7 @@ class Care:
         self, request: ChatRequest, builder: MessageBuilder, spending: Spending | None
     ) -> AsyncGenerator[Event, None]:
         """Give what the model says, folded, with an end where its author left it out."""
-        source = _sources.speak(self._turn.model, request, self._turn.run)
+        source = self._turn.source(request)
         async with aclosing(source):
             while (event := await self._next(source, spending)) is not END:
                 event = self._received(event)

@@ -108,6 +108,29 @@ def speak(model: BaseChatModel, request: ChatRequest, run: Run) -> AsyncGenerato
     )
 
 
+async def speak_whole(
+    model: BaseChatModel, request: ChatRequest, run: Run
+) -> AsyncGenerator[Event, None]:
+    """Give the answer at once to who streams a model that is told not to (`disable_streaming`, T92)."""
+    builder = MessageBuilder()
+    heard: list[Event] = []
+    try:
+        async with aclosing(speak(model, request, run)) as events:
+            async for event in events:
+                heard.append(event)
+                builder.feed(event)
+    except ModelError as error:  # nothing was delivered: what was said goes with the error
+        partial = AIMessage.from_fold(builder.result(partial=True), model._output_version)
+        error.partial = error.partial or partial
+        raise
+    if not builder.is_finished:  # ended early, or by an error: told as it was
+        for event in heard:
+            yield event
+        return
+    for event in message_to_events(AIMessage.from_fold(builder.result(), model._output_version)):
+        yield event
+
+
 def derived_events(
     model: BaseChatModel, request: ChatRequest, run: Run, hook: str
 ) -> AsyncGenerator[Event, None]:

@@ -154,7 +154,7 @@ class Turn:
                     if is_told:
                         await self._tell_event(event, view)
                     yield event
-            result = await self._conclude(request)
+            result = await self._conclude(request, kept)
             if cache is not None and kept is None:
                 await cache.update(result.generations)
             if self.care is not None:
@@ -302,7 +302,13 @@ class Turn:
     def _speaking(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         if self.care is not None and self.care.is_watching:
             return self.care.speak(request)
-        return _sources.speak(self.model, request, self.run)
+        return self.source(request)
+
+    def source(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        """Give what the model says: at once where the caller streams and the model may not."""
+        is_whole = self.stream and not request.stream
+        speak = _sources.speak_whole if is_whole else _sources.speak
+        return speak(self.model, request, self.run)
 
     async def _recovered(
         self, care: Care, request: ChatRequest, error: Exception
@@ -419,7 +425,9 @@ class Turn:
         folded.metadata.pop("output_version", None)
         return ChatGeneration._trusted(AIMessage.from_fold(folded, self._version))
 
-    async def _conclude(self, request: ChatRequest) -> ChatResult:
+    async def _conclude(
+        self, request: ChatRequest, kept: list[ChatGeneration] | None
+    ) -> ChatResult:
         message = AIMessage.from_fold(self.builder.result(), self._version)
         if self._version == "v0":
             message.response_metadata.pop(
@@ -428,7 +436,9 @@ class Turn:
         if self.attempts > 1:
             message.response_metadata["retries"] = self.attempts - 1
         result = result_of(message)
-        if _sources.written_by(type(self.model)).postprocesses:
+        if kept is not None:  # it was processed before it was kept
+            result.generations += [self._in_own_form(one) for one in kept[1:]]
+        elif _sources.written_by(type(self.model)).postprocesses:
             result = await self.model._postprocess(request, result, self.run)
         self.message = cast("AIMessage", result.generations[0].message)
         self.result = result

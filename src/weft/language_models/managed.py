@@ -66,7 +66,7 @@ class ChatModel(BaseChatModel):
     async def _preprocess(self, request: ChatRequest, run: Run) -> ChatRequest:
         if type(self).preprocess is ChatModel.preprocess:
             return request
-        changed = await run.io.call(self.preprocess, record_of(request), _options(request))
+        changed = await _called(run, self.preprocess, record_of(request), _options(request))
         if changed is None:
             return request
         return _changed(request, input_of(changed))
@@ -76,7 +76,9 @@ class ChatModel(BaseChatModel):
             return result
         message = cast("AIMessage", result.generations[0].message)
         output = output_of(message)
-        changed = await run.io.call(self.postprocess, record_of(request), output, _options(request))
+        changed = await _called(
+            run, self.postprocess, record_of(request), output, _options(request)
+        )
         if changed is None:
             return result
         answer = _message_of(changed, message)
@@ -103,9 +105,14 @@ class ChatModel(BaseChatModel):
         """Call `process`, whichever colour it has: one that waits for a loop gets one of its own in a blocking call."""
         if inspect.isgeneratorfunction(self.process) or inspect.isasyncgenfunction(self.process):
             return self.process(record, options)
-        if inspect.iscoroutinefunction(self.process) and run.io.blocking:
-            return await run.io.settle(self.process(record, options))
-        return await run.io.call(self.process, record, options)
+        return await _called(run, self.process, record, options)
+
+
+async def _called(run: Run, method: Any, *arguments: Any) -> Any:
+    """Call what an author wrote in either colour: an async one gets a loop of its own in a blocking call."""
+    if run.io.blocking and inspect.iscoroutinefunction(method):
+        return await run.io.settle(method(*arguments))
+    return await run.io.call(method, *arguments)
 
 
 class _Teller:
