@@ -10,7 +10,10 @@ from tests.language_models.reading import Listener, Whole, answer, read
 from weft.caches import BaseCache, InMemoryCache
 from weft.exceptions import ModelError, UsageError
 from weft.globals import set_llm_cache
+from weft.language_models import ChatModel
+from weft.language_models.cache_key import text_model_key
 from weft.messages import SystemMessage
+from weft.providers.openai import ChatOpenAI
 from weft.testing import Call, Fail, Finish, ScriptedChatModel
 
 USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
@@ -155,3 +158,28 @@ def test_the_global_cache_serves_models_that_name_none(call):
         set_llm_cache(None)
     with pytest.raises(UsageError, match="set_llm_cache"):
         call.invoke(scripted(cache=True), "q")
+
+
+def test_a_kept_answer_is_not_processed_twice(call):
+    class Loud(ChatModel):
+        def process(self, input: Any, options: Any) -> Any:
+            return {"text": "hello"}
+
+        def postprocess(self, input: Any, output: Any, options: Any) -> Any:
+            return output.model_copy(update={"text": f"{output.text}!"})
+
+    model = Loud(cache=InMemoryCache())
+
+    assert [call.invoke(model, "q").text for _ in range(3)] == ["hello!"] * 3
+
+
+def test_headers_that_may_choose_the_model_are_part_of_the_key_and_stay_secret() -> None:
+    plain, routed = (
+        ChatOpenAI(model="m", api_key="sk-canary", default_headers=headers)
+        for headers in ({}, {"x-route": "canary-route"})
+    )
+    keys = [text_model_key(model, None, {}) for model in (plain, routed)]
+
+    assert keys[0] != keys[1]
+    assert "canary" not in "".join(keys)
+    assert routed._identifying_params == plain._identifying_params

@@ -216,11 +216,7 @@ def test_preprocess_and_postprocess_are_awaited(call):
             await asyncio.sleep(0)
             return {"text": output.text + "!"}
 
-    if call.colour == "async":
-        assert call.invoke(Both(), "x").text == "X!"
-    else:
-        with pytest.raises(Exception, match="ainvoke"):
-            call.invoke(Both(), "x")
+    assert call.invoke(Both(), "x").text == "X!"
 
 
 def test_blocking_preprocess_and_postprocess_work_in_both_colours(call):

@@ -23,11 +23,11 @@ from tests.language_models.reading import (
     start,
     text_events,
 )
-from weft.exceptions import ModelError, UsageError
+from weft.exceptions import ModelError, StreamInterruptedError, UsageError
 from weft.language_models import BaseChatModel, SimpleChatModel
 from weft.messages import AIMessage, HumanMessage
 from weft.outputs import ChatResult
-from weft.testing import ScriptedChatModel
+from weft.testing import Call, Finish, ScriptedChatModel
 
 EVENTS = [start(), *text_events("Hel", "lo"), FINISH]
 CHUNKS = ["Hel", "lo"]
@@ -221,6 +221,40 @@ def test_T92_disable_streaming_only_with_tools(call):
 
     assert plain == ["Hel", "lo"]
     assert with_tools == ["Hello"]
+
+
+def test_T92_a_model_that_only_streams_answers_at_once_where_streaming_is_disabled(call):
+    model = ScriptedChatModel(
+        script=[
+            [
+                "Hel",
+                "lo",
+                Call("f", {"a": 1}),
+                Finish("tool_use", {"input_tokens": 1, "output_tokens": 2}),
+            ]
+        ],
+        is_cyclic=True,
+        disable_streaming=True,
+    )
+
+    found = read(call, model, "texts", "output")
+
+    assert found.values[0] == ["Hello"]
+    assert found.value.tool_calls[0]["args"] == {"a": 1}
+    assert found.value.finish_reason == "tool_use"
+    assert [one.text for one in call.stream(model, "hi") if one.text] == ["Hello"]
+    assert call.invoke(model, "hi").usage_metadata == found.value.usage_metadata
+
+
+def test_T92_what_was_said_before_a_break_is_kept_where_streaming_is_disabled(call):
+    model = ScriptedChatModel(
+        script=["Hello there"], fail_at=3, disable_streaming=True, retry_on_error=False
+    )
+
+    with pytest.raises(StreamInterruptedError) as caught:
+        call.stream(model, "hi")
+
+    assert caught.value.partial.text == "Hello"
 
 
 def test_generation_info_joins_the_metadata_and_the_messages_own_wins(call):

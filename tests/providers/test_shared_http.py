@@ -8,6 +8,7 @@ import pytest
 
 from tests.providers import recordings
 from tests.servers import Answer, FaultServer, json_answer, sse_answer
+from weft.caches import InMemoryCache
 from weft.exceptions import (
     ContextOverflowError,
     LimitExceededError,
@@ -34,6 +35,11 @@ from weft.transports import Limits, Timeouts
 
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
+ADD = {
+    "name": "add",
+    "description": "Add.",
+    "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+}
 AT_ONCE = RetryPolicy(max_retries=2, initial=0.001, jitter=False)
 
 
@@ -129,6 +135,28 @@ def test_n_gives_separate_generations_and_is_not_streamed(
     assert call.invoke(chat, "Flip").text == "Heads."
     with pytest.raises(UsageError, match="cannot be streamed"):
         call.stream(chat, "Flip")
+
+
+def test_n_generations_come_from_the_cache_too(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, json_answer(recordings.whole("openai", "chat-two-choices")))
+    chat = model(fault_server, n=2, cache=InMemoryCache())
+
+    first, second = (call.generate(chat, [[HumanMessage("Flip")]]) for _ in range(2))
+    assert [one.text for one in second.generations[0]] == ["Heads.", "Tails."]
+    assert [one.text for one in first.generations[0]] == ["Heads.", "Tails."]
+    assert len(fault_server.requests()) == 1
+
+
+def test_explain_shows_what_was_bound_and_what_the_config_says() -> None:
+    bound = (
+        ChatOpenAI(model="m", api_key="k")
+        .bind_tools([ADD], tool_choice="any")
+        .bind(temperature=0.5)
+    )
+    body = bound.explain("Hi", {"configurable": {"model_options": {"top_p": 0.9}}}).body
+
+    assert [one["function"]["name"] for one in body["tools"]] == ["add"]
+    assert (body["tool_choice"], body["temperature"], body["top_p"]) == ("required", 0.5, 0.9)
 
 
 def test_headers_of_the_response_on_request(call: Any, fault_server: FaultServer) -> None:
