@@ -133,6 +133,8 @@ def test_a_list_of_configs_has_one_for_each_input():
         ({"max_concurrency": "ten"}, "max_concurrency must be a whole number .* not 'ten'"),
         ({"tags": 3}, "tags must be a list of strings, not 3"),
         ({"metadata": ["m"]}, r"metadata must be a dict, not \['m'\]"),
+        ({"callbacks": BaseCallbackHandler()}, r"write \[BaseCallbackHandler\(...\)\]"),
+        ({"callbacks": [BaseCallbackHandler]}, "callbacks must hold instances"),
         (3, "a config is a dict such as .* not 3"),
         ({"tags": "mine"}, r"tags must be a list of strings, not 'mine': write \['mine'\]"),
     ],

@@ -100,6 +100,18 @@ def check_config(config: dict[str, Any]) -> None:
     for key in ("metadata", "configurable"):
         if not isinstance(config.get(key, {}), Mapping):
             raise UsageError(f"{key} must be a dict, not {config[key]!r}")
+    _check_callbacks(config.get("callbacks"))
+
+
+def _check_callbacks(callbacks: Any) -> None:
+    if isinstance(callbacks, BaseCallbackHandler):
+        name = type(callbacks).__name__
+        raise UsageError(f"callbacks must be a list of handlers: write [{name}(...)]")
+    for handler in callbacks if isinstance(callbacks, list) else ():
+        if not isinstance(handler, BaseCallbackHandler):
+            raise UsageError(
+                f"callbacks must hold instances of BaseCallbackHandler, not {handler!r}"
+            )
 
 
 def merge_callbacks(first: Callbacks, second: Callbacks) -> Callbacks:
