@@ -121,6 +121,8 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
             values = measure(row, pythons, stub, 1 if options.quick else row.rounds)
             found[row.name] = values
             print(report.line(row, values), flush=True)
+            if options.save:
+                save(found, {}, options.peers)  # a run that is cut short keeps what it measured
         if not options.only and not options.quick:
             for name, (_, _, _, rows) in PLOTS.items():
                 curves[name] = [
@@ -131,6 +133,19 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
         process.kill()
         process.communicate()
     return found, curves
+
+
+def results_so_far() -> dict[str, Any]:
+    """Give what is in results.json."""
+    kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": {}}
+    return kept
+
+
+def save(found: dict[str, Any], curves: dict[str, Any], peers: str) -> None:
+    """Write the results and the page; rows not measured stay as they were."""
+    kept = report.results(found, curves, results_so_far(), peers)
+    RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    report.write_page(ROOT, kept)
 
 
 def regressions(found: dict[str, Any], before: dict[str, Any]) -> list[str]:
@@ -155,16 +170,14 @@ def main() -> int:
     parser.add_argument("--page", action="store_true", help="write the page from results.json")
     parser.add_argument("--peers", default=str(PEERS) if PEERS.exists() else "", metavar="PYTHON")
     options = parser.parse_args()
-    before = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": {}}
+    before = results_so_far()
     if options.page:
         report.write_page(ROOT, before)
         return 0
     found, curves = run(options)
     worse = regressions(found, before["rows"]) if options.check else []
     if options.save:
-        kept = report.results(found, curves, before, options.peers)
-        RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-        report.write_page(ROOT, kept)
+        save(found, curves, options.peers)
     for line in worse:
         print(f"REGRESSION {line}", file=sys.stderr)
     return 1 if worse else 0

@@ -122,6 +122,9 @@ ROOTS = {
 def packages(side: str) -> Run:
     """How many packages must be installed, itself included."""
 
+    for root in ROOTS[side]:
+        metadata.version(root)  # a side that is not installed is no side
+
     def run() -> float:
         seen: set[str] = set()
         waiting = list(ROOTS[side])

@@ -72,7 +72,7 @@ def _chunk(side: str, kind: str, place: int) -> Any:
 # -- chat models
 
 
-def invoke(side: str, handler: bool = False) -> Run:
+def invoke(side: str, *, handler: bool = False) -> Run:
     """One call of a fake model, with or without a handler that listens to everything."""
     if side == "floor":
         return times(300, lambda: {"role": "ai", "content": ["hello"][0]})
@@ -98,7 +98,7 @@ def _listener(side: str) -> Any:
     return Listener()
 
 
-def stream_text(side: str, count: int = 2000, handler: bool = False) -> Run:
+def stream_text(side: str, count: int = 2000, *, handler: bool = False) -> Run:
     """A v1 stream of text, a letter at a time, from the fake model."""
     if side == "floor":
         return lambda: sum(1 for _ in [{"content": letter} for letter in "x" * count])
@@ -170,7 +170,7 @@ def _events(kind: str, count: int) -> Iterator[dict[str, Any]]:
 
 
 def events(side: str, kind: str = "text", count: int = 10_000) -> Run:
-    """A stream of events: ours from a native model; LangChain's from its bridge over `_stream`, which its users have."""
+    """A stream of events: ours from a native model; LangChain's from its bridge over `_stream`, its users' path."""
     if side == "floor":
         return lambda: _drained(iter(list(_events(kind, count))))
     if side == "weft":
@@ -282,7 +282,7 @@ def _prompt_model_parser(side: str, letters: int = 5) -> Any:
     return prompt | model | load(side, "output_parsers").StrOutputParser()
 
 
-def chain(side: str, way: str = "invoke", handler: bool = False) -> Run:
+def chain(side: str, way: str = "invoke", *, handler: bool = False) -> Run:
     """`prompt | model | parser`: one call; or a batch of 1,000, blocking or async; or its events."""
     made = _prompt_model_parser(side, 200 if way == "astream_events" else 5)
     topic = {"topic": "bears"}
@@ -329,10 +329,8 @@ def json_parser(side: str, count: int = 2000) -> Run:
     slices = [whole[place : place + size] for place in range(0, len(whole), size)]
 
     def run() -> int:
-        last = None
-        for last in parser.transform(iter(slices)):
-            pass
-        assert last is not None and len(last["rows"]) == 400
+        *_, last = parser.transform(iter(slices))
+        assert len(last["rows"]) == 400
         return len(slices)
 
     return run
@@ -356,7 +354,7 @@ def tool(side: str) -> Run:
         return a + b
 
     if side == "floor":
-        return times(1000, lambda: add(**{"a": 1, "b": 2}))
+        return times(1000, lambda: add(a=1, b=2))
     made = load(side, "tools").tool(add)
     call = {"type": "tool_call", "name": "add", "args": {"a": 1, "b": 2}, "id": "call_1"}
     return times(300, lambda: made.invoke(call))

@@ -153,7 +153,7 @@ APIS = {b"completions": completions, b"responses": responses, b"messages": messa
 
 
 @cache
-def answer(path: bytes, kind: str, count: int, is_streamed: bool) -> Pieces:
+def answer(path: bytes, kind: str, count: int, *, is_streamed: bool) -> Pieces:
     """Render an answer once; the path's last word says which API."""
     return APIS[path.rpartition(b"/")[2]](kind, count, is_streamed=is_streamed)
 
@@ -184,7 +184,7 @@ class Stub(asyncio.Protocol):
             self.transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
             return
         is_streamed = STREAMED.search(body) is not None
-        for piece in answer(path, model[1].decode(), int(model[2]), is_streamed):
+        for piece in answer(path, model[1].decode(), int(model[2]), is_streamed=is_streamed):
             self.transport.write(piece)
 
 
