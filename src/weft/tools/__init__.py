@@ -25,6 +25,7 @@ from weft.tools.render import (
 from weft.tools.retriever import RetrieverInput, create_retriever_tool
 from weft.tools.simple import Tool
 from weft.tools.structured import StructuredTool
+from weft.utils.function_calling import convert_to_openai_function, convert_to_openai_tool
 
 __all__ = [
     "FILTERED_ARGS",
@@ -42,6 +43,8 @@ __all__ = [
     "ToolsRenderer",
     "_get_runnable_config_param",
     "convert_runnable_to_tool",
+    "convert_to_openai_function",
+    "convert_to_openai_tool",
     "create_retriever_tool",
     "create_schema_from_function",
     "describe_validation_error",
