@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from weft.cli.start import Code, drop_output
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -26,7 +28,11 @@ def _weft() -> None:
 
 def _call(place: str, *args: Any, **kwargs: Any) -> int:
     module, _, function = place.partition(":")
-    return int(getattr(import_module(f"weft.cli.{module}"), function)(*args, **kwargs) or 0)
+    try:
+        return int(getattr(import_module(f"weft.cli.{module}"), function)(*args, **kwargs) or 0)
+    except BrokenPipeError:  # here, because Typer would make it an error of its own
+        drop_output()
+        return Code.BROKEN_PIPE
 
 
 Model = Annotated[

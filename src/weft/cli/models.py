@@ -117,7 +117,8 @@ def host_of(kind: Any) -> Any:
     if isinstance(named, str) and named in hosts:
         return hosts[named]
     module = vars(import_module(kind.__module__))
-    return next((value for value in module.values() if isinstance(value, Host)), None)
+    # The last: a module that builds on another's row imports that row before it has its own.
+    return next((one for one in reversed(module.values()) if isinstance(one, Host)), None)
 
 
 def _key_state(kind: Any) -> str:

@@ -24,7 +24,7 @@ from weft.exceptions import (
     WeftError,
 )
 
-__all__ = ["Code", "code_of", "start"]
+__all__ = ["Code", "code_of", "drop_output", "start"]
 
 NEEDED = ("typer", "rich")
 
@@ -48,7 +48,7 @@ def start(arguments: Sequence[str]) -> int:
     try:
         return _run(arguments)
     except BrokenPipeError:
-        _drop_output()
+        drop_output()
         return Code.BROKEN_PIPE
     except KeyboardInterrupt:
         _complain("\nstopped")
@@ -133,6 +133,7 @@ def _complain(sentence: str) -> None:
         sys.stderr.flush()
 
 
-def _drop_output() -> None:
+def drop_output() -> None:
+    """Let what is still in the buffer go nowhere, so that the end of the process does not complain of it."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
