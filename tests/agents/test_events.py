@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from tests.agents.conftest import Recorder, add, fail
 from weft.agents import Interrupt, ToolRuntime, create_agent, interrupt
 from weft.agents.checkpoint import InMemorySaver
-from weft.exceptions import ModelAPIError
+from weft.exceptions import ModelAPIError, UsageError
 from weft.messages import AIMessage, AIMessageChunk, ToolMessage
 from weft.testing import Call, Fail, ScriptedChatModel, Stall
 from weft.tools import tool
@@ -132,6 +132,31 @@ def test_a_sub_agents_events_are_nested_by_namespace(call):
     order = [(one["params"]["namespace"], one["params"]["data"].get("event")) for one in said]
     started = order.index(([], "tool-started"))
     assert started < order.index((["tools:c1"], "started")) < order.index(([], "tool-finished"))
+
+
+def test_an_agent_is_a_tool_of_another_and_nests_in_traces(call, recorder):
+    inner = create_agent(scripted([Call("add", {"a": 1, "b": 1})], "two"), [add], name="adder")
+    helper = inner.as_tool(description="Adds numbers.")
+    outer = create_agent(
+        scripted([Call("adder", {"task": "1 + 1"})], "It is two"), [helper], name="boss"
+    )
+
+    state = call.invoke(outer, "?", {"callbacks": [recorder]})
+
+    assert state["messages"][2].text == "two"
+    assert recorder.parents["add"] == "tools"
+    assert recorder.told.count(("chain_start", "adder")) == 1
+    assert recorder.starts() == recorder.ends()
+
+
+def test_only_some_channels_may_be_asked_for(call):
+    agent = create_agent(scripted([Call("add", {"a": 1, "b": 1})], "2"), [add])
+
+    said = call.run(agent, "run_events", "?", channels=["tools"])
+
+    assert [one["params"]["data"]["event"] for one in said] == ["tool-started", "tool-finished"]
+    with pytest.raises(UsageError, match="channels"):
+        call.run(agent, "run_events", "?", channels=["news"])
 
 
 def test_v3_events_and_run_events_are_the_same_stream(call):

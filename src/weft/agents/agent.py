@@ -31,6 +31,8 @@ from weft.exceptions import UsageError
 from weft.runnables import _trace
 from weft.runnables.base import Runnable
 from weft.runnables.graph import Graph
+from weft.tools.base import BaseTool
+from weft.tools.structured import StructuredTool
 
 __all__ = ["Agent", "StateSnapshot"]
 
@@ -84,7 +86,11 @@ class Agent(Runnable[Any, Values]):
 
     async def _viewed(self, input: Json, run: Run, loops: list[Loop]) -> AsyncGenerator[Any, None]:
         mode = run.kwargs.get("stream_mode") or "updates"
-        view = View(mode, subgraphs=bool(run.kwargs.get("subgraphs")))
+        view = View(
+            mode,
+            subgraphs=bool(run.kwargs.get("subgraphs")),
+            channels=run.kwargs.get("channels"),
+        )
         outer = within.get()
         loop = Loop(self.setup, run, wants=view.wants, outer=outer)
         loops.append(loop)
@@ -120,7 +126,10 @@ class Agent(Runnable[Any, Values]):
     def run_events(
         self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[dict[str, Json]]:
-        """Run once; give everything that happens, sub-agents included, as events of the published protocol."""
+        """Run once; give what happens, sub-agents included, as events of the published protocol.
+
+        `channels=["messages", "tools"]` chooses some; all are given otherwise.
+        """
         return self.stream(input, config, stream_mode="events", **kwargs)
 
     def arun_events(
@@ -148,6 +157,32 @@ class Agent(Runnable[Any, Values]):
             return self.arun_events(input, config, **kwargs)
         events: AsyncIterator[Any] = super().astream_events(input, config, **kwargs)
         return events
+
+    def as_tool(
+        self,
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> BaseTool:
+        """Give this agent as a tool of another: it takes a task in words and gives its last words."""
+        if args_schema is not None or arg_types is not None:
+            made: BaseTool = super().as_tool(
+                args_schema, name=name, description=description, arg_types=arg_types
+            )
+            return made
+
+        def ask(task: str) -> str:
+            return str(self.invoke({"messages": task})["messages"][-1].text)
+
+        async def aask(task: str) -> str:
+            return str((await self.ainvoke({"messages": task}))["messages"][-1].text)
+
+        label = name or self.setup.name
+        return StructuredTool.from_function(
+            ask, aask, name=label, description=description or f"Give {label} a task, in words."
+        )
 
     # -- threads
 

@@ -167,7 +167,8 @@ class Setup:
         same = request.response_format is self.response_format and request.model is self.model
         reader = self.reader if same else self._reader(request.response_format, request.model)
         made = _bind(request, reader), reader
-        self._bound[key] = (made, request)  # the request keeps alive what the ids name
+        # Kept alive, so that the ids in the key go on naming them.
+        self._bound[key] = (made, (request.model, list(request.tools), request.response_format))
         return made
 
 

@@ -35,7 +35,7 @@ Json = Any
 class View:
     """Turns what a run says into what a caller of `stream` asked for."""
 
-    def __init__(self, mode: Any, *, subgraphs: bool) -> None:
+    def __init__(self, mode: Any, *, subgraphs: bool, channels: Any = None) -> None:
         self._is_many = not isinstance(mode, str)
         self._modes: Sequence[str] = [mode] if isinstance(mode, str) else list(mode)
         unknown = [one for one in self._modes if one not in NEEDS]
@@ -45,6 +45,13 @@ class View:
         self._chunks: dict[tuple[str, ...], ChunkView] = {}
         self._seq = 0
         self.wants: frozenset[str] = frozenset().union(*(NEEDS[one] for one in self._modes))
+        if channels is not None:
+            asked = {"input.requested" if one == "input" else one for one in channels}
+            if not asked <= CHANNELS:
+                raise UsageError(
+                    f"channels={list(channels)!r}: some of {', '.join(sorted(CHANNELS))}"
+                )
+            self.wants = frozenset(asked)
 
     def pieces(self, said: Said) -> Iterator[Any]:
         """Give the pieces that one thing said makes."""

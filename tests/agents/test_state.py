@@ -1,0 +1,63 @@
+"""The state of an agent: how updates join what was there."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated
+
+import pytest
+
+from weft.agents.state import REMOVE_ALL_MESSAGES, AgentState, StateSchema, add_messages
+from weft.exceptions import SchemaError, UsageError
+from weft.messages import AIMessage, HumanMessage, RemoveMessage
+
+
+class Tally(AgentState):
+    total: Annotated[int, operator.add]
+    label: str
+
+
+def test_messages_are_appended_replaced_and_removed_by_id():
+    first = add_messages([], [("user", "a"), AIMessage("b", id="b")])
+
+    assert [one.text for one in first] == ["a", "b"]
+    assert all(one.id for one in first)
+    assert [one.text for one in add_messages(first, AIMessage("c", id="b"))] == ["a", "c"]
+    assert [one.text for one in add_messages(first, RemoveMessage(id="b"))] == ["a"]
+    fresh = add_messages(first, [RemoveMessage(id=REMOVE_ALL_MESSAGES), HumanMessage("new")])
+    assert [one.text for one in fresh] == ["new"]
+    with pytest.raises(UsageError, match="no message with the id 'z'"):
+        add_messages(first, RemoveMessage(id="z"))
+
+
+def test_the_callers_own_messages_are_not_changed():
+    mine = HumanMessage("a")
+
+    assert add_messages([], [mine])[0].id
+    assert mine.id is None
+
+
+def test_a_key_with_a_function_is_joined_and_another_replaced():
+    schema = StateSchema([Tally])
+    state = schema.update({"total": 1, "label": "x"}, {"total": 2, "label": "y"})
+
+    assert state == {"total": 3, "label": "y"}
+
+
+def test_keys_nobody_declared_are_refused_and_private_ones_are_not_shown():
+    schema = StateSchema([Tally])
+
+    with pytest.raises(UsageError, match="'colour'"):
+        schema.prepared({"colour": 1}, "a hook")
+    assert schema.shown({"messages": [], "jump_to": "end"}) == {"messages": []}
+    assert schema.given({"messages": "hi", "jump_to": "end"}).keys() == {"messages"}
+
+
+def test_values_are_read_back_by_their_types():
+    schema = StateSchema([Tally])
+
+    assert schema.read("total", 3) == 3
+    with pytest.raises(SchemaError, match="'total'"):
+        schema.read("total", "many")
+    with pytest.raises(SchemaError, match="'colour'"):
+        schema.read("colour", 1)
