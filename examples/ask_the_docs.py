@@ -38,8 +38,10 @@ def read_pages(folder: Path) -> list[Document]:
         for section in by_heading.split_text(page.read_text(encoding="utf-8")):
             heading = " > ".join(section.metadata.values())
             metadata = {"source": page.name, "heading": heading}
-            for text in smaller.split_text(section.page_content):
-                pieces.append(Document(f"{heading}\n{text}", metadata=metadata))
+            pieces += [
+                Document(f"{heading}\n{text}", metadata=metadata)
+                for text in smaller.split_text(section.page_content)
+            ]
     return pieces
 
 
