@@ -471,7 +471,9 @@ class PrivateLoop:
 
     async def run(self, body: Coroutine[Any, Any, T], *, blocking: bool) -> T:
         """Run a coroutine to its end on this loop; whoever stops waiting cancels it."""
-        with self._lock:  # what is submitted before the loop is told to stop is cancelled by it, not forgotten
+        with (
+            self._lock
+        ):  # what is submitted before the loop is told to stop is cancelled by it, not forgotten
             if self._closing:
                 body.close()
                 raise ConnectionAbortedError("closed")

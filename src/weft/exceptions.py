@@ -252,7 +252,9 @@ class BlockingCallError(WeftError):
 class BudgetExceeded(WeftError):
     """A usage limit was passed; `used` and `limit` say by how much."""
 
-    def __init__(self, message: str, *, used: float | None = None, limit: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, used: float | None = None, limit: float | None = None
+    ) -> None:
         self.used = used
         self.limit = limit
         self.partial: Any = None  # the answer that passed the limit, where one did

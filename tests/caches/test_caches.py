@@ -19,7 +19,9 @@ from weft.outputs import ChatGeneration, Generation
 
 ANSWER = [
     ChatGeneration(
-        message=AIMessage(content="hello", id="m1", tool_calls=[{"name": "f", "args": {"x": 1}, "id": "c"}])
+        message=AIMessage(
+            content="hello", id="m1", tool_calls=[{"name": "f", "args": {"x": 1}, "id": "c"}]
+        )
     )
 ]
 
@@ -30,7 +32,9 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path) -> BaseCache:
         return InMemoryCache()
     if request.param == "sqlite":
         return SQLiteCache(tmp_path / "cache.db")
-    made = RedisCache(request.getfixturevalue("redis_server").url, prefix=f"test:{time.monotonic_ns()}:")
+    made = RedisCache(
+        request.getfixturevalue("redis_server").url, prefix=f"test:{time.monotonic_ns()}:"
+    )
     made.clear()
     return made
 
@@ -68,9 +72,13 @@ def test_an_answer_is_replaced(cache: BaseCache) -> None:
     assert cache.lookup("p", "m") == [Generation(text="new")]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(prompt=st.text(), model=st.text(), text=st.text())
-def test_any_text_is_a_key_and_a_value(cache: BaseCache, prompt: str, model: str, text: str) -> None:
+def test_any_text_is_a_key_and_a_value(
+    cache: BaseCache, prompt: str, model: str, text: str
+) -> None:
     cache.update(prompt, model, [Generation(text=text)])
 
     assert cache.lookup(prompt, model) == [Generation(text=text)]
@@ -79,7 +87,12 @@ def test_any_text_is_a_key_and_a_value(cache: BaseCache, prompt: str, model: str
 def test_F_K02_a_damaged_or_hostile_row_is_a_miss(tmp_path: Path) -> None:
     cache = SQLiteCache(tmp_path / "cache.db")
     cache.update("p", "m", ANSWER)
-    for value in ('{"half', '{"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {}}', "[1]", '"x"'):
+    for value in (
+        '{"half',
+        '{"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {}}',
+        "[1]",
+        '"x"',
+    ):
         with sqlite3.connect(tmp_path / "cache.db") as connection:
             connection.execute("UPDATE answers SET value = ?", (value,))
         connection.close()
@@ -88,7 +101,10 @@ def test_F_K02_a_damaged_or_hostile_row_is_a_miss(tmp_path: Path) -> None:
 
 
 def test_clear_of_one_prefix_leaves_others(redis_server: Server) -> None:
-    one, other = RedisCache(redis_server.url, prefix="a[b]*:"), RedisCache(redis_server.url, prefix="ab:")
+    one, other = (
+        RedisCache(redis_server.url, prefix="a[b]*:"),
+        RedisCache(redis_server.url, prefix="ab:"),
+    )
     one.update("p", "m", ANSWER)
     other.update("p", "m", ANSWER)
 
@@ -99,7 +115,10 @@ def test_clear_of_one_prefix_leaves_others(redis_server: Server) -> None:
 
 
 def test_answers_grow_old(tmp_path: Path, redis_server: Server) -> None:
-    for cache in (SQLiteCache(tmp_path / "c.db", ttl=0.05), RedisCache(redis_server.url, ttl=0.05, prefix="old:")):
+    for cache in (
+        SQLiteCache(tmp_path / "c.db", ttl=0.05),
+        RedisCache(redis_server.url, ttl=0.05, prefix="old:"),
+    ):
         cache.update("p", "m", ANSWER)
         time.sleep(0.12)
 

@@ -63,7 +63,11 @@ CONVERSATION = [
         tool_calls=[{"name": "f", "args": {"x": 2**70, "y": None}, "id": "c"}],
         usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
     ),
-    ToolMessage(content="done", tool_call_id="c", artifact={"lc": 1, "type": "constructor", "id": ["os", "system"]}),
+    ToolMessage(
+        content="done",
+        tool_call_id="c",
+        artifact={"lc": 1, "type": "constructor", "id": ["os", "system"]},
+    ),
 ]
 
 
@@ -98,7 +102,18 @@ def test_clear_forgets_one_conversation_only(stored: Open) -> None:
 
 
 def test_F_K05_hostile_sessions_see_only_their_own_rows(stored: Open) -> None:
-    sessions = ["a", "a'; DROP TABLE messages; --", "%", "_", "a*", "a\0b", "a\\0b", "\ud800", "\\ud800", "é" * 300]
+    sessions = [
+        "a",
+        "a'; DROP TABLE messages; --",
+        "%",
+        "_",
+        "a*",
+        "a\0b",
+        "a\\0b",
+        "\ud800",
+        "\\ud800",
+        "é" * 300,
+    ]
     for session in sessions:
         stored(session).clear()
     for session in sessions:
@@ -108,9 +123,13 @@ def test_F_K05_hostile_sessions_see_only_their_own_rows(stored: Open) -> None:
         assert [message.text for message in stored(session).messages] == [f"of {session!r}"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(texts=st.lists(st.text(), min_size=1, max_size=4), session=st.text(min_size=1, max_size=20))
-def test_any_text_in_any_session_is_kept_exactly(stored: Open, texts: list[str], session: str) -> None:
+def test_any_text_in_any_session_is_kept_exactly(
+    stored: Open, texts: list[str], session: str
+) -> None:
     history = stored(session)
     history.clear()
     history.add_messages([HumanMessage(content=text) for text in texts])
@@ -124,7 +143,12 @@ def test_F_K04_two_writers_keep_order_and_lose_nothing(stored: Open) -> None:
     def write(name: str) -> None:
         history = stored("shared")
         for number in range(30):
-            history.add_messages([HumanMessage(content=f"{name} {number} a"), AIMessage(content=f"{name} {number} b")])
+            history.add_messages(
+                [
+                    HumanMessage(content=f"{name} {number} a"),
+                    AIMessage(content=f"{name} {number} b"),
+                ]
+            )
 
     threads = [threading.Thread(target=write, args=(name,)) for name in "xyz"]
     for thread in threads:
@@ -134,7 +158,9 @@ def test_F_K04_two_writers_keep_order_and_lose_nothing(stored: Open) -> None:
 
     said = [str(message.content) for message in stored("shared").messages]
     assert len(said) == 180
-    assert all(said[place][:-1] == said[place + 1][:-1] for place in range(0, 180, 2)), "an append was torn apart"
+    assert all(said[place][:-1] == said[place + 1][:-1] for place in range(0, 180, 2)), (
+        "an append was torn apart"
+    )
     for name in "xyz":
         assert [text for text in said if text.startswith(name)] == [
             f"{name} {number} {half}" for number in range(30) for half in "ab"
@@ -173,7 +199,9 @@ def test_F_K01_nothing_acknowledged_is_lost_when_the_process_is_killed(
         make = f"RedisChatMessageHistory('killed', {request.getfixturevalue('redis_server').url!r})"
     for _ in range(3):
         history.clear()
-        process = subprocess.Popen([sys.executable, "-c", KILLED.format(make=make)], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED.format(make=make)], stdout=subprocess.PIPE, text=True
+        )
         assert process.stdout is not None
         acknowledged = [process.stdout.readline() for _ in range(20)]
         process.send_signal(signal.SIGKILL)
@@ -194,7 +222,7 @@ def test_F_K02_a_damaged_row_is_reported_and_the_others_are_read(tmp_path: Path)
     history = SQLiteChatMessageHistory("s", tmp_path / "chats.db")
     history.add_messages([HumanMessage(content=str(number)) for number in range(3)])
     with sqlite3.connect(tmp_path / "chats.db") as connection:
-        connection.execute("UPDATE messages SET value = '{\"lc\": 1, \"broken\"' WHERE place = 2")
+        connection.execute('UPDATE messages SET value = \'{"lc": 1, "broken"\' WHERE place = 2')
     connection.close()
 
     readable = history.read()
@@ -211,7 +239,9 @@ def test_F_K02_a_row_that_names_a_foreign_class_is_never_built(tmp_path: Path) -
     history.add_user_message("good")
     hostile = '{"lc": 1, "type": "constructor", "id": ["subprocess", "Popen"], "kwargs": {"args": ["touch", "x"]}}'
     with sqlite3.connect(tmp_path / "chats.db") as connection:
-        connection.execute("INSERT INTO messages (session, value, added_at) VALUES ('s', ?, 0)", (hostile,))
+        connection.execute(
+            "INSERT INTO messages (session, value, added_at) VALUES ('s', ?, 0)", (hostile,)
+        )
     connection.close()
 
     assert [message.content for message in history.read()] == ["good"]
@@ -229,7 +259,9 @@ def test_F_K02_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_F_K01_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "text.db").write_text("this is no database, and long enough to be looked at as a header of one....")
+    (tmp_path / "text.db").write_text(
+        "this is no database, and long enough to be looked at as a header of one...."
+    )
 
     with pytest.raises(StoreError, match="no database"):
         SQLiteChatMessageHistory("s", tmp_path / "text.db")
@@ -265,7 +297,9 @@ def _child(path: str, done: multiprocessing.Queue[int]) -> None:
 def test_F_K04_two_processes_share_one_file(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     done: multiprocessing.Queue[int] = context.Queue()
-    children = [context.Process(target=_child, args=(str(tmp_path / "chats.db"), done)) for _ in range(2)]
+    children = [
+        context.Process(target=_child, args=(str(tmp_path / "chats.db"), done)) for _ in range(2)
+    ]
     for child in children:
         child.start()
     for child in children:

@@ -80,7 +80,7 @@ def test_F_P01_CVE_2026_40087_a_template_set_behind_the_checks_is_refused_when_f
             ChatPromptTemplate([HumanMessage("x")]).__add__(hostile).format_messages(a=Secret())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.text("{}a.[]0!:_ \n", max_size=20))
 def test_F_P01_any_text_is_a_template_of_plain_names_or_refused(template):
     try:
@@ -92,7 +92,7 @@ def test_F_P01_any_text_is_a_template_of_plain_names_or_refused(template):
         PromptTemplate.from_template(template).format(**dict.fromkeys(names, "v"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(st.tuples(TEXTS, NAMES), max_size=6), TEXTS, st.data())
 def test_F_P02_values_are_inserted_literally_and_once(parts, end, data):
     names = sorted({name for _, name in parts})
@@ -109,7 +109,7 @@ def test_F_P02_values_are_inserted_literally_and_once(parts, end, data):
     assert prompt.invoke(values).text == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     BRACES
     | st.sampled_from(
@@ -128,7 +128,7 @@ def test_F_P02_a_value_cannot_become_a_role_a_template_or_another_message(value)
     assert messages[2].content == [{"type": "text", "text": value}]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(BRACES)
 def test_F_P02_examples_and_mustache_values_are_inserted_once_too(value):
     shots = FewShotPromptTemplate(

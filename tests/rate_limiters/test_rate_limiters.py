@@ -23,7 +23,9 @@ def make(request: pytest.FixtureRequest) -> Make:
         )
     url = request.getfixturevalue("redis_server").url
     key = f"rate:{time.monotonic_ns()}"
-    return lambda rate, size=1: RedisRateLimiter(url, key=key, requests_per_second=rate, max_bucket_size=size)
+    return lambda rate, size=1: RedisRateLimiter(
+        url, key=key, requests_per_second=rate, max_bucket_size=size
+    )
 
 
 def test_the_bucket_begins_empty_and_fills_at_its_rate(make: Make) -> None:
@@ -81,9 +83,14 @@ def test_threads_together_get_no_more_than_the_rate(make: Make) -> None:
     assert 20 <= len(taken) <= 60
 
 
-def test_two_processes_worth_of_limiters_share_one_redis_bucket(request: pytest.FixtureRequest) -> None:
+def test_two_processes_worth_of_limiters_share_one_redis_bucket(
+    request: pytest.FixtureRequest,
+) -> None:
     url = request.getfixturevalue("redis_server").url
-    fleet = [RedisRateLimiter(url, key="fleet", requests_per_second=20, max_bucket_size=1) for _ in range(4)]
+    fleet = [
+        RedisRateLimiter(url, key="fleet", requests_per_second=20, max_bucket_size=1)
+        for _ in range(4)
+    ]
     fleet[0].acquire(blocking=False)
     time.sleep(0.2)
 

@@ -76,9 +76,14 @@ def test_with_config_gives_the_setting_and_the_call_wins(call):
 
 
 def test_a_config_around_a_chain_reaches_what_is_inside(call):
-    chain = RunnableLambda(lambda x: x) | RunnableParallel(a=GREET, b=GREET | RunnableLambda(str.upper))
+    chain = RunnableLambda(lambda x: x) | RunnableParallel(
+        a=GREET, b=GREET | RunnableLambda(str.upper)
+    )
 
-    assert call.invoke(chain.with_config(configurable={"word": "oh"}), "x") == {"a": "oh x", "b": "OH X"}
+    assert call.invoke(chain.with_config(configurable={"word": "oh"}), "x") == {
+        "a": "oh x",
+        "b": "OH X",
+    }
 
 
 def test_a_setting_that_does_not_exist_is_refused():
@@ -102,7 +107,9 @@ def test_more_settings_may_be_made_configurable_later(call):
 
 def test_a_setting_may_be_one_or_several_of_some_options(call):
     one = Greet().configurable_fields(
-        word=ConfigurableFieldSingleOption(id="w", options={"en": "hello", "fr": "salut"}, default="fr")
+        word=ConfigurableFieldSingleOption(
+            id="w", options={"en": "hello", "fr": "salut"}, default="fr"
+        )
     )
     several = FakeListChatModel(responses=["?"]).configurable_fields(
         responses=ConfigurableFieldMultiOption(id="r", options={"a": "A", "b": "B"}, default=["a"])
@@ -119,9 +126,9 @@ def test_a_setting_may_be_one_or_several_of_some_options(call):
 
 
 def test_models_are_configurable(call):
-    model: Any = FakeListChatModel(responses=["a"], callbacks=[], tags=["kept"]).configurable_fields(
-        responses=ConfigurableField(id="r")
-    )
+    model: Any = FakeListChatModel(
+        responses=["a"], callbacks=[], tags=["kept"]
+    ).configurable_fields(responses=ConfigurableField(id="r"))
 
     assert call.invoke(model, "?", chosen(r=["b"])).text == "b"
     assert "".join(piece.text for piece in call.stream(model, "?", chosen(r=["cd"]))) == "cd"
@@ -145,13 +152,19 @@ def test_an_alternative_comes_from_the_config_of_the_call(call):
 
 
 def test_an_unknown_alternative_is_refused_by_name(call):
-    with pytest.raises(UsageError, match="knows no alternative 'shy'; there are 'polite', 'rude', 'made'"):
+    with pytest.raises(
+        UsageError, match="knows no alternative 'shy'; there are 'polite', 'rude', 'made'"
+    ):
         call.invoke(ALTERNATIVES, "ann", chosen(who="shy"))
 
 
 def test_alternatives_have_settings_of_their_own(call):
-    nested = Greet().configurable_fields(word=WORD).configurable_alternatives(
-        ConfigurableField(id="who"), loud=Greet(mark="!").configurable_fields(word=WORD)
+    nested = (
+        Greet()
+        .configurable_fields(word=WORD)
+        .configurable_alternatives(
+            ConfigurableField(id="who"), loud=Greet(mark="!").configurable_fields(word=WORD)
+        )
     )
 
     assert call.invoke(nested, "ann", chosen(word="oh")) == "oh ann"
@@ -160,8 +173,14 @@ def test_alternatives_have_settings_of_their_own(call):
 
 def test_prefixed_keys_tell_the_settings_of_alternatives_apart(call):
     field = ConfigurableField(id="word")
-    nested = Greet(word="a").configurable_fields(word=field).configurable_alternatives(
-        ConfigurableField(id="who"), prefix_keys=True, b=Greet(word="b").configurable_fields(word=field)
+    nested = (
+        Greet(word="a")
+        .configurable_fields(word=field)
+        .configurable_alternatives(
+            ConfigurableField(id="who"),
+            prefix_keys=True,
+            b=Greet(word="b").configurable_fields(word=field),
+        )
     )
     values = {"who==default/word": "x", "who==b/word": "y"}
 
@@ -188,10 +207,17 @@ def test_it_is_no_run_of_its_own(call):
 
 def test_specs_and_schemas_say_what_can_be_chosen():
     assert GREET.config_specs == [
-        ConfigurableFieldSpec(id="word", annotation=str, name="Word", description="How to greet", default="hello")
+        ConfigurableFieldSpec(
+            id="word", annotation=str, name="Word", description="How to greet", default="hello"
+        )
     ]
     schema = GREET.get_config_jsonschema()["$defs"]["Configurable"]["properties"]["word"]
-    assert schema == {"default": "hello", "description": "How to greet", "title": "Word", "type": "string"}
+    assert schema == {
+        "default": "hello",
+        "description": "How to greet",
+        "title": "Word",
+        "type": "string",
+    }
     which = ALTERNATIVES.get_config_jsonschema()["$defs"]["who"]
     assert which["enum"] == ["rude", "made", "polite"]
     (spec,) = ALTERNATIVES.config_specs
@@ -270,7 +296,9 @@ def test_a_broken_generator_inside_leaves_nothing_behind(call, no_leaks):
 
     from weft.runnables import RunnableGenerator
 
-    chain = RunnableGenerator(speak).configurable_alternatives(ConfigurableField(id="w"), b=RunnableGenerator(speak))
+    chain = RunnableGenerator(speak).configurable_alternatives(
+        ConfigurableField(id="w"), b=RunnableGenerator(speak)
+    )
     with pytest.raises(ValueError, match="broken"):
         call.stream(chain, "x", chosen(w="b"))
 

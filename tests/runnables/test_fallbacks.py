@@ -59,7 +59,11 @@ def test_the_error_joins_the_input_under_the_exception_key(call):
     given = {"x": 1}
     chain = BAD.with_fallbacks([RunnablePassthrough()], exception_key="error")
 
-    for output in (call.invoke(chain, given), *call.stream(chain, given), *call.transform(chain, [given])):
+    for output in (
+        call.invoke(chain, given),
+        *call.stream(chain, given),
+        *call.transform(chain, [given]),
+    ):
         assert output["x"] == 1
         assert isinstance(output["error"], ValueError)
     assert given == {"x": 1}, "the caller's dict stays as it was"
@@ -108,7 +112,9 @@ def test_FC12_each_item_of_a_batch_falls_back_on_its_own(call):
 def test_traces_show_every_attempt_under_one_run(call):
     recorder = Recorder()
 
-    call.invoke(BAD.with_fallbacks([GOOD.with_config(run_name="good")]), 1, {"callbacks": [recorder]})
+    call.invoke(
+        BAD.with_fallbacks([GOOD.with_config(run_name="good")]), 1, {"callbacks": [recorder]}
+    )
 
     assert recorder.names() == ["RunnableWithFallbacks", "fail", "good"]
     assert recorder.parent_of("good") == "RunnableWithFallbacks"
@@ -159,7 +165,9 @@ def test_methods_that_give_a_runnable_are_called_on_all(call):
         def marks(self) -> int:
             return 3
 
-    both: Any = Greeter(name="a").with_fallbacks([Greeter(name="b")], exceptions_to_handle=(ValueError,))
+    both: Any = Greeter(name="a").with_fallbacks(
+        [Greeter(name="b")], exceptions_to_handle=(ValueError,)
+    )
     shouting = both.shouting("!")
 
     assert isinstance(shouting, RunnableWithFallbacks)
@@ -198,7 +206,10 @@ def test_types_specs_and_dumps_are_those_of_the_parts():
     assert chain.InputType == chain.runnable.InputType
     assert chain.get_output_schema() is chain.runnable.get_output_schema()
     assert dumpd(chain)["id"][-1] == "RunnableWithFallbacks"
-    assert [type(one).__name__ for one in chain.runnables] == ["RunnableLambda", "RunnableConfigurableFields"]
+    assert [type(one).__name__ for one in chain.runnables] == [
+        "RunnableLambda",
+        "RunnableConfigurableFields",
+    ]
 
 
 def test_a_transform_of_nothing_gives_nothing(call):

@@ -50,7 +50,12 @@ def test_a_sequence_shows_its_steps_in_order():
     nodes, edges = shown(F | FakeListChatModel(responses=["a"]) | G)
 
     assert nodes == ["f_input", "f", "FakeListChatModel", "g", "g_output"]
-    assert set(edges) == {"f_input > f", "f > FakeListChatModel", "FakeListChatModel > g", "g > g_output"}
+    assert set(edges) == {
+        "f_input > f",
+        "f > FakeListChatModel",
+        "FakeListChatModel > g",
+        "g > g_output",
+    }
 
 
 def test_the_same_runnable_twice_is_two_parts():
@@ -63,7 +68,17 @@ def test_the_same_runnable_twice_is_two_parts():
 def test_a_parallel_shows_its_branches_side_by_side():
     nodes, edges = shown(F | RunnableParallel(a=F, b=F | G) | G)
 
-    assert nodes == ["f_input", "f", "Parallel<a,b>Input", "Parallel<a,b>Output", "f", "f", "g", "g", "g_output"]
+    assert nodes == [
+        "f_input",
+        "f",
+        "Parallel<a,b>Input",
+        "Parallel<a,b>Output",
+        "f",
+        "f",
+        "g",
+        "g",
+        "g_output",
+    ]
     assert set(edges) == {
         "f_input > f_1",
         "f_1 > Parallel<a,b>Input",
@@ -111,7 +126,13 @@ def test_a_function_shows_the_runnables_that_it_calls():
 
 
 def test_a_named_sequence_is_shown_with_its_steps():
-    assert shown(RunnableSequence(F, G, name="inner") | F)[0] == ["f_input", "f", "g", "f", "f_output"]
+    assert shown(RunnableSequence(F, G, name="inner") | F)[0] == [
+        "f_input",
+        "f",
+        "g",
+        "f",
+        "f_output",
+    ]
 
 
 def test_a_class_with_a_graph_of_its_own_is_asked():
@@ -141,13 +162,24 @@ def test_graphs_are_described_in_json():
             {"id": 2, "type": "runnable", "data": {"id": [*ID, "RunnableLambda"], "name": "g"}},
             {"id": 3, "type": "schema", "data": "g_output"},
         ],
-        "edges": [{"source": 0, "target": 1}, {"source": 2, "target": 3}, {"source": 1, "target": 2}],
+        "edges": [
+            {"source": 0, "target": 1},
+            {"source": 2, "target": 3},
+            {"source": 1, "target": 2},
+        ],
     }
     with_schemas = F.get_graph().to_json(with_schemas=True)
     assert with_schemas["nodes"][0]["data"] == {"title": "f_input"}
     graph = Graph()
-    graph.add_edge(graph.add_node(None, "a"), graph.add_node(F, "b", metadata={"m": 1}), "label", conditional=True)
-    assert graph.to_json()["edges"] == [{"source": "a", "target": "b", "data": "label", "conditional": True}]
+    graph.add_edge(
+        graph.add_node(None, "a"),
+        graph.add_node(F, "b", metadata={"m": 1}),
+        "label",
+        conditional=True,
+    )
+    assert graph.to_json()["edges"] == [
+        {"source": "a", "target": "b", "data": "label", "conditional": True}
+    ]
     assert graph.to_json()["nodes"][1]["metadata"] == {"m": 1}
 
 

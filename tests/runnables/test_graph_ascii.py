@@ -100,7 +100,12 @@ def test_every_part_is_drawn_whole_and_once_in_any_graph():
         names = {str(n): f"node{n}" + "x" * dice.randrange(9) for n in range(dice.randrange(1, 12))}
         ids = list(names)
         edges = [
-            Edge(dice.choice(ids), dice.choice(ids), dice.choice([None, None, "why"]), dice.random() < 0.3)
+            Edge(
+                dice.choice(ids),
+                dice.choice(ids),
+                dice.choice([None, None, "why"]),
+                dice.random() < 0.3,
+            )
             for _ in range(dice.randrange(2 * len(ids)))
         ]
         picture = draw_ascii(names, edges)

@@ -92,7 +92,9 @@ def test_long_labels_are_wrapped():
     graph = Graph()
     graph.add_edge(graph.add_node(F, "a"), graph.add_node(F, "b"), "one two three four five")
 
-    assert "a -- &nbsp;one two three&nbsp<br>&nbspfour five&nbsp; --> b;" in graph.draw_mermaid(wrap_label_n_words=3)
+    assert "a -- &nbsp;one two three&nbsp<br>&nbspfour five&nbsp; --> b;" in graph.draw_mermaid(
+        wrap_label_n_words=3
+    )
 
 
 def test_ids_with_colons_are_subgraphs():

@@ -22,7 +22,9 @@ def test_every_part_has_a_box_with_its_name_and_every_edge_a_path():
 
     picture = parsed(graph)
 
-    assert [text.text for text in picture.iter(f"{SVG}text")] == [node.name for node in graph.nodes.values()]
+    assert [text.text for text in picture.iter(f"{SVG}text")] == [
+        node.name for node in graph.nodes.values()
+    ]
     paths = [path for path in picture.iter(f"{SVG}path") if path.get("marker-end")]
     assert len(paths) == len(graph.edges)
 

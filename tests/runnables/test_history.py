@@ -49,8 +49,16 @@ def test_earlier_messages_go_in_and_new_ones_are_kept(call, kept):
 
     assert call.invoke(chain, "one", CONFIG) == "one"
     assert call.invoke(chain, [HumanMessage("two")], CONFIG) == "one one two"
-    assert call.invoke(chain, HumanMessage("three"), {"configurable": {"session_id": "bob"}}) == "three"
-    assert kept.texts() == [("human", "one"), ("ai", "one"), ("human", "two"), ("ai", "one one two")]
+    assert (
+        call.invoke(chain, HumanMessage("three"), {"configurable": {"session_id": "bob"}})
+        == "three"
+    )
+    assert kept.texts() == [
+        ("human", "one"),
+        ("ai", "one"),
+        ("human", "two"),
+        ("ai", "one one two"),
+    ]
     assert kept.texts("bob") == [("human", "three"), ("ai", "three")]
 
 
@@ -62,7 +70,10 @@ def test_the_history_has_a_place_of_its_own_in_a_dict(call, kept):
         return AIMessage("sure")
 
     chain = RunnableWithMessageHistory(
-        RunnableLambda(answer), kept.of, input_messages_key="question", history_messages_key="history"
+        RunnableLambda(answer),
+        kept.of,
+        input_messages_key="question",
+        history_messages_key="history",
     )
     call.invoke(chain, {"question": "a?"}, CONFIG)
     call.invoke(chain, {"question": "b?"}, CONFIG)
@@ -148,9 +159,13 @@ def test_FK03_a_history_that_fails_is_heard(call):
 
 
 def test_a_conversation_may_be_named_by_several_values(call, kept):
-    specs = [ConfigurableFieldSpec(id=key, annotation=str, is_shared=True) for key in ("user", "topic")]
+    specs = [
+        ConfigurableFieldSpec(id=key, annotation=str, is_shared=True) for key in ("user", "topic")
+    ]
     chain = RunnableWithMessageHistory(
-        RunnableLambda(echo), lambda user, topic: kept.of(f"{user}/{topic}"), history_factory_config=specs
+        RunnableLambda(echo),
+        lambda user, topic: kept.of(f"{user}/{topic}"),
+        history_factory_config=specs,
     )
 
     call.invoke(chain, "hi", {"configurable": {"user": "ann", "topic": "cats"}})
@@ -163,7 +178,9 @@ def test_a_conversation_may_be_named_by_several_values(call, kept):
 
 def test_a_single_value_may_have_any_name(call, kept):
     spec = ConfigurableFieldSpec(id="thread", annotation=str)
-    by_place = RunnableWithMessageHistory(RunnableLambda(echo), lambda x: kept.of(x), history_factory_config=[spec])
+    by_place = RunnableWithMessageHistory(
+        RunnableLambda(echo), lambda x: kept.of(x), history_factory_config=[spec]
+    )
     by_name = RunnableWithMessageHistory(
         RunnableLambda(echo), lambda *, thread: kept.of(thread), history_factory_config=[spec]
     )
@@ -184,16 +201,27 @@ def test_a_call_that_names_no_conversation_is_refused(call, kept, config):
 def test_wrong_inputs_and_outputs_say_which_key_to_set(call, kept):
     chain = RunnableWithMessageHistory(RunnableLambda(lambda _: {"a": 1, "b": 2}), kept.of)
 
-    with pytest.raises(UsageError, match=r"the output has no 'output': set output_messages_key to one of \['a', 'b'\]"):
+    with pytest.raises(
+        UsageError,
+        match=r"the output has no 'output': set output_messages_key to one of \['a', 'b'\]",
+    ):
         call.invoke(chain, "hi", CONFIG)
     with pytest.raises(UsageError, match="the input has no 'input'"):
         call.invoke(chain, {"x": "hi", "y": 1}, CONFIG)
     with pytest.raises(UsageError, match="not int: set input_messages_key"):
         call.invoke(chain, 7, CONFIG)
     with pytest.raises(UsageError, match="is for a dict, and the input is str"):
-        call.invoke(RunnableWithMessageHistory(RunnableLambda(echo), kept.of, input_messages_key="q"), "hi", CONFIG)
+        call.invoke(
+            RunnableWithMessageHistory(RunnableLambda(echo), kept.of, input_messages_key="q"),
+            "hi",
+            CONFIG,
+        )
     with pytest.raises(UsageError, match="is for a dict, and the input is str"):
-        call.invoke(RunnableWithMessageHistory(RunnableLambda(echo), kept.of, history_messages_key="h"), "hi", CONFIG)
+        call.invoke(
+            RunnableWithMessageHistory(RunnableLambda(echo), kept.of, history_messages_key="h"),
+            "hi",
+            CONFIG,
+        )
     with pytest.raises(UsageError, match="gave dict"):
         call.invoke(RunnableWithMessageHistory(RunnableLambda(echo), lambda s: {}), "hi", CONFIG)
     with pytest.raises(UsageError, match="needs a runnable and a function"):
@@ -202,7 +230,9 @@ def test_wrong_inputs_and_outputs_say_which_key_to_set(call, kept):
 
 
 def test_the_only_key_of_a_dict_needs_no_naming(call, kept):
-    chain = RunnableWithMessageHistory(RunnableLambda(lambda messages: {"said": echo(messages)}), kept.of)
+    chain = RunnableWithMessageHistory(
+        RunnableLambda(lambda messages: {"said": echo(messages)}), kept.of
+    )
 
     assert call.invoke(chain, {"text": "hi"}, CONFIG) == {"said": "hi"}
     assert kept.texts() == [("human", "hi"), ("ai", "hi")]
@@ -288,7 +318,10 @@ def test_an_empty_stream_keeps_nothing(call, kept):
     def silent(inputs: Iterator[Any]) -> Iterator[str]:
         yield from ()
 
-    assert call.stream(RunnableWithMessageHistory(RunnableGenerator(silent), kept.of), "hi", CONFIG) == []
+    assert (
+        call.stream(RunnableWithMessageHistory(RunnableGenerator(silent), kept.of), "hi", CONFIG)
+        == []
+    )
     assert kept.texts() == []
 
 

@@ -54,8 +54,12 @@ def test_only_the_named_errors_are_tried_again(call):
 
 
 def test_a_function_may_say_what_is_tried_again(call):
-    retried = at_once(Flaky(1, ValueError("soon")).runnable(), retry_if_exception_type=lambda e: "soon" in str(e))
-    refused = at_once(Flaky(1, ValueError("never")).runnable(), retry_if_exception_type=lambda e: "soon" in str(e))
+    retried = at_once(
+        Flaky(1, ValueError("soon")).runnable(), retry_if_exception_type=lambda e: "soon" in str(e)
+    )
+    refused = at_once(
+        Flaky(1, ValueError("never")).runnable(), retry_if_exception_type=lambda e: "soon" in str(e)
+    )
 
     assert call.invoke(retried, 1) == 1
     with pytest.raises(ValueError, match="never"):
@@ -149,7 +153,9 @@ def test_listeners_are_told_of_every_retry(call):
             self.retries: list[Any] = []
 
         def on_retry(self, retry_state: Any, **kwargs: Any) -> None:
-            self.retries.append((retry_state["attempt"], str(retry_state["error"]), retry_state["delay"]))
+            self.retries.append(
+                (retry_state["attempt"], str(retry_state["error"]), retry_state["delay"])
+            )
 
     listener = Listener()
     call.invoke(at_once(Flaky(2).runnable()), 1, {"callbacks": [listener]})
@@ -190,7 +196,9 @@ def test_E4_retry_after_is_honoured_up_to_its_cap(call):
     assert late.calls == [1]
 
 
-@pytest.mark.parametrize("error", [ModelAuthenticationError("who?"), ModelQuotaError("broke"), UsageError("wrong")])
+@pytest.mark.parametrize(
+    "error", [ModelAuthenticationError("who?"), ModelQuotaError("broke"), UsageError("wrong")]
+)
 def test_E4_what_cannot_get_better_is_tried_again_only_where_named(call, error):
     once, named = Flaky(1, error), Flaky(1, error)
 
@@ -213,7 +221,9 @@ def test_E4_FH06_a_model_under_with_retry_leaves_the_retries_to_it(call):
 def test_FH06_retry_under_retry_and_fallback_stays_within_the_budget(call):
     first = Model(errors=[ModelAPIError("down")] * 99, requests=[])
     second = Model(errors=[ModelAPIError("down too")] * 99, requests=[])
-    inner = at_once(first, stop_after_attempt=5).with_fallbacks([at_once(second, stop_after_attempt=5)])
+    inner = at_once(first, stop_after_attempt=5).with_fallbacks(
+        [at_once(second, stop_after_attempt=5)]
+    )
 
     with pytest.raises(ModelAPIError, match="down"):
         call.invoke(at_once(inner, stop_after_attempt=2), "hi")

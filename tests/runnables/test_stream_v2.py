@@ -14,7 +14,9 @@ CONFIG: Any = {"configurable": {"session_id": "ann", "who": "b", "said": ["chose
 
 
 def text_of(events: list[Any]) -> str:
-    return "".join(event["delta"]["text"] for event in events if event["event"] == "content-block-delta")
+    return "".join(
+        event["delta"]["text"] for event in events if event["event"] == "content-block-delta"
+    )
 
 
 def model(text: str) -> Any:
@@ -40,7 +42,10 @@ def test_a_history_keeps_what_was_streamed_once(call):
     chain = RunnableWithMessageHistory(model("hello"), lambda session_id: kept)
 
     assert text_of(call.stream_v2(chain, "hi", CONFIG)) == "hello"
-    assert [(message.type, message.text) for message in kept.messages] == [("human", "hi"), ("ai", "hello")]
+    assert [(message.type, message.text) for message in kept.messages] == [
+        ("human", "hi"),
+        ("ai", "hello"),
+    ]
 
 
 def test_E6_a_stream_that_is_left_early_keeps_nothing():

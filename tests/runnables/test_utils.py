@@ -113,7 +113,10 @@ def test_coroutines_behind_a_gate_and_in_a_context():
 
     async def main() -> list[str]:
         gate = asyncio.Semaphore(1)
-        return [await gated_coro(gate, who()), await coro_with_context(who(), context, create_task=True)]
+        return [
+            await gated_coro(gate, who()),
+            await coro_with_context(who(), context, create_task=True),
+        ]
 
     assert asyncio.run(main()) == ["nobody", "ann"]
     assert asyncio_accepts_context()

@@ -51,7 +51,9 @@ class FaultServer:
     ```
     """
 
-    def __init__(self, process: subprocess.Popen[str], ports: dict[str, int], ca_pem: bytes) -> None:
+    def __init__(
+        self, process: subprocess.Popen[str], ports: dict[str, int], ca_pem: bytes
+    ) -> None:
         self.process = process
         self.ports = ports
         self.ca_pem = ca_pem

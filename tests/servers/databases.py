@@ -41,7 +41,9 @@ def _answers(port: int) -> bool:
 class Server:
     """A server process that tests may stop and start again."""
 
-    def __init__(self, command: list[str], port: int, url: str, stop: signal.Signals = signal.SIGTERM) -> None:
+    def __init__(
+        self, command: list[str], port: int, url: str, stop: signal.Signals = signal.SIGTERM
+    ) -> None:
         self.command = command
         self.stop_signal = stop
         self.port = port
@@ -49,7 +51,9 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         wait_until(lambda: _answers(self.port), self.command[0])
 
     def stop(self) -> None:
@@ -63,7 +67,17 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     program = shutil.which("redis-server")
     assert program, "redis-server is not installed: run scripts/servers"
     port, folder = free_port(), tmp_path_factory.mktemp("redis")
-    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--appendonly", "yes"]
+    command = [
+        program,
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--dir",
+        str(folder),
+        "--appendonly",
+        "yes",
+    ]
     server = Server(command, port, f"redis://127.0.0.1:{port}/0")
     server.start()
     yield server
@@ -109,7 +123,19 @@ def _postgres_in(folder: Path, programs: Path) -> Iterator[Server]:
         shutil.chown(folder, "postgres")
         user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
     subprocess.run(
-        [*user, str(programs / "initdb"), "-D", str(data), "-A", "trust", "-U", "weft", "-E", "UTF8", "--no-sync"],
+        [
+            *user,
+            str(programs / "initdb"),
+            "-D",
+            str(data),
+            "-A",
+            "trust",
+            "-U",
+            "weft",
+            "-E",
+            "UTF8",
+            "--no-sync",
+        ],
         check=True,
         capture_output=True,
     )

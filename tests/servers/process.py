@@ -171,7 +171,9 @@ class Connection(asyncio.Protocol):
                 await self.end(kind)
 
     async def send(self, piece: bytes, framing: str) -> None:
-        self.transport.write(b"%x\r\n%s\r\n" % (len(piece), piece) if framing == "chunked" else piece)
+        self.transport.write(
+            b"%x\r\n%s\r\n" % (len(piece), piece) if framing == "chunked" else piece
+        )
         await self.writable.wait()
         await asyncio.sleep(0)
 
@@ -179,7 +181,9 @@ class Connection(asyncio.Protocol):
         if how == "rst":
             await asyncio.sleep(0.005)  # let what was written leave before it is thrown away
             linger = struct.pack("ii", 1, 0)
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, linger
+            )
             self.transport.abort()
         else:
             self.transport.close()
@@ -203,7 +207,10 @@ def builtin(request: dict[str, Any]) -> dict[str, Any]:
     """What an untaught path answers: `/echo` and `/ok`; anything else is a 404."""
     status, body = 404, b"no script for this path"
     if request["path"].startswith("/echo"):
-        status, body = 200, json.dumps({**request, "body": base64.b64decode(request["body"]).decode()}).encode()
+        status, body = (
+            200,
+            json.dumps({**request, "body": base64.b64decode(request["body"]).decode()}).encode(),
+        )
     elif request["path"] == "/ok":
         status, body = 200, b"ok"
     steps = [["send", base64.b64encode(body).decode()]]
@@ -216,7 +223,9 @@ def head_of(answer: dict[str, Any]) -> bytes:
     status = answer["status"]
     headers = dict(answer["headers"])
     if answer["framing"] == "length":
-        true = sum(len(base64.b64decode(value)) for kind, value in answer["steps"] if kind == "send")
+        true = sum(
+            len(base64.b64decode(value)) for kind, value in answer["steps"] if kind == "send"
+        )
         headers["content-length"] = str(answer["promise"] or true)
     elif answer["framing"] == "chunked":
         headers["transfer-encoding"] = "chunked"

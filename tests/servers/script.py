@@ -124,10 +124,14 @@ def redirect(target: str, status: int = 307) -> Answer:
     return Answer(b"moved", status=status, headers={"location": target})
 
 
-def gzip_answer(data: bytes, *, keep: int | None = None, corrupt: int | None = None, **options: Any) -> Answer:
+def gzip_answer(
+    data: bytes, *, keep: int | None = None, corrupt: int | None = None, **options: Any
+) -> Answer:
     """Answer with gzip; `keep` cuts the compressed bytes short, `corrupt` flips one of them."""
     packed = bytearray(gzip.compress(data, 9))
     if corrupt is not None:
         packed[corrupt] ^= 0xFF
     body = bytes(packed[:keep])
-    return Answer(body, headers={"content-encoding": "gzip", **options.pop("headers", {})}, **options)
+    return Answer(
+        body, headers={"content-encoding": "gzip", **options.pop("headers", {})}, **options
+    )

@@ -12,7 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weft.exceptions import SecurityError, StoreError
-from weft.stores import BaseStore, InMemoryByteStore, InvalidKeyException, LocalFileStore, SQLiteStore
+from weft.stores import (
+    BaseStore,
+    InMemoryByteStore,
+    InvalidKeyException,
+    LocalFileStore,
+    SQLiteStore,
+)
 
 
 @pytest.fixture(params=["memory", "file", "sqlite"])
@@ -47,9 +53,13 @@ def test_the_async_twins_do_the_same(store: BaseStore[str, bytes]) -> None:
     assert asyncio.run(use()) == [[b"v", None], ["k"], [None]]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(pairs=st.dictionaries(st.text(), st.binary(), max_size=6), prefix=st.text(max_size=2))
-def test_F_K05_any_key_means_just_itself(tmp_path: Path, pairs: dict[str, bytes], prefix: str) -> None:
+def test_F_K05_any_key_means_just_itself(
+    tmp_path: Path, pairs: dict[str, bytes], prefix: str
+) -> None:
     store = SQLiteStore(tmp_path / "any.db")
     store.mdelete(list(store.yield_keys()))
     store.mset(list(pairs.items()))
@@ -64,7 +74,9 @@ def test_F_P03_a_key_that_climbs_is_refused(tmp_path: Path, key: str) -> None:
         LocalFileStore(tmp_path).mset([(key, b"x")])
 
 
-@pytest.mark.parametrize("key", ["", "/etc/passwd", "a b", "a\0b", "a//b", "a/", "ä", "C:\\x", "a\nb"])
+@pytest.mark.parametrize(
+    "key", ["", "/etc/passwd", "a b", "a\0b", "a//b", "a/", "ä", "C:\\x", "a\nb"]
+)
 def test_F_P03_a_key_that_is_no_path_is_refused(tmp_path: Path, key: str) -> None:
     with pytest.raises(InvalidKeyException):
         LocalFileStore(tmp_path).mget([key])

@@ -56,7 +56,9 @@ def test_errors_come_at_once_in_the_middle_or_at_an_event(call):
     assert (
         read(call, ScriptedChatModel(script=[slow], retry_on_error=False), "output").error is slow
     )
-    found = read(call, ScriptedChatModel(script=[["a", Fail(ModelRateLimitError("slow"))]]), "output")
+    found = read(
+        call, ScriptedChatModel(script=[["a", Fail(ModelRateLimitError("slow"))]]), "output"
+    )
     assert found.error.partial.text == "a"
     model = ScriptedChatModel(script=["one two three"], fail_at=4)
     found = read(call, model, "output")

@@ -32,23 +32,36 @@ def ask(transport: Transport, url: str, body: Any, *, blocking: bool, **fields: 
     return drive(call()) if blocking else asyncio.run(call())
 
 
-def test_a_recording_answers_like_the_server(fault_server: FaultServer, blocking: bool, tmp_path: Path) -> None:  # noqa: F811
-    url = fault_server.script("/v1", sse_answer([{"a": 1}, {"b": "é"}], done="[DONE]"), Answer(b"\xff\x00"))
+def test_a_recording_answers_like_the_server(
+    fault_server: FaultServer, blocking: bool, tmp_path: Path
+) -> None:  # noqa: F811
+    url = fault_server.script(
+        "/v1", sse_answer([{"a": 1}, {"b": "é"}], done="[DONE]"), Answer(b"\xff\x00")
+    )
     path = tmp_path / "deep" / "calls.jsonl"
     recorder = RecordingTransport(NativeTransport(), path)
     live = [ask(recorder, url, {"n": n}, blocking=blocking) for n in (1, 2)]
     recorder.close()
 
     replay = ReplayTransport(path)
-    again = [ask(replay, "https://elsewhere.example/v1", {"n": n}, blocking=blocking) for n in (2, 1)]
+    again = [
+        ask(replay, "https://elsewhere.example/v1", {"n": n}, blocking=blocking) for n in (2, 1)
+    ]
     assert again == live[::-1]
     assert [json.loads(request.body) for request in replay.requests] == [{"n": 2}, {"n": 1}]
 
 
 def test_secrets_are_struck_out(fault_server: FaultServer, tmp_path: Path) -> None:  # noqa: F811
-    url = fault_server.script("/v1", Answer(b"x", headers={"Set-Cookie": "canary-3", "X-Request-Id": "r"}))
+    url = fault_server.script(
+        "/v1", Answer(b"x", headers={"Set-Cookie": "canary-3", "X-Request-Id": "r"})
+    )
     path = tmp_path / "calls.jsonl"
-    headers = {"Authorization": "Bearer canary-1", "x-api-key": "canary-1", "X-Goog-Api-Key": "canary-1", "X-V": "2"}
+    headers = {
+        "Authorization": "Bearer canary-1",
+        "x-api-key": "canary-1",
+        "X-Goog-Api-Key": "canary-1",
+        "X-V": "2",
+    }
     recorder = RecordingTransport(NativeTransport(), path)
     ask(recorder, url + "?alt=sse&key=canary-2", {}, blocking=True, headers=headers)
     recorder.close()
@@ -60,7 +73,9 @@ def test_secrets_are_struck_out(fault_server: FaultServer, tmp_path: Path) -> No
     assert line["response"]["headers"]["x-request-id"] == "r"
 
 
-def test_faults_are_recorded_and_replayed(fault_server: FaultServer, blocking: bool, tmp_path: Path) -> None:  # noqa: F811
+def test_faults_are_recorded_and_replayed(
+    fault_server: FaultServer, blocking: bool, tmp_path: Path
+) -> None:  # noqa: F811
     cut = fault_server.script("/cut", Answer([b"hello ", b"world"], framing="chunked").cut(8))
     silent = fault_server.script("/silent", Answer(before=[("stall", None)]))
     path = tmp_path / "calls.jsonl"
@@ -78,7 +93,12 @@ def test_a_request_that_does_not_match_is_shown_with_its_difference(tmp_path: Pa
     path = tmp_path / "calls.jsonl"
     path.write_text(recorded({"model": "a", "messages": ["hi"]}))
     with pytest.raises(UsageError) as caught:
-        ask(ReplayTransport(path), "http://model.example/v1", {"model": "b", "messages": ["hi"]}, blocking=True)
+        ask(
+            ReplayTransport(path),
+            "http://model.example/v1",
+            {"model": "b", "messages": ["hi"]},
+            blocking=True,
+        )
     said = str(caught.value)
     assert '-  "model": "a"' in said
     assert '+  "model": "b"' in said
@@ -88,7 +108,10 @@ def test_a_request_that_does_not_match_is_shown_with_its_difference(tmp_path: Pa
 def test_the_order_of_keys_does_not_matter(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     path.write_text(recorded({"a": 1, "b": 2}))
-    assert ask(ReplayTransport(path), "http://model.example/v1", {"b": 2, "a": 1}, blocking=True) == b"ok"
+    assert (
+        ask(ReplayTransport(path), "http://model.example/v1", {"b": 2, "a": 1}, blocking=True)
+        == b"ok"
+    )
 
 
 def test_each_line_answers_once_unless_told_otherwise(tmp_path: Path) -> None:
@@ -108,7 +131,10 @@ def test_pace_waits_as_the_server_did(tmp_path: Path, blocking: bool) -> None:
     line["response"]["chunks"] = [[0.1, "a"], [0.3, "b"]]
     path.write_text(json.dumps(line))
     began = time.monotonic()
-    assert ask(ReplayTransport(path, pace=1.0), "http://model.example/v1", {}, blocking=blocking) == b"ab"
+    assert (
+        ask(ReplayTransport(path, pace=1.0), "http://model.example/v1", {}, blocking=blocking)
+        == b"ab"
+    )
     assert time.monotonic() - began >= 0.3
 
 

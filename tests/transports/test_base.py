@@ -24,7 +24,9 @@ from weft.transports.httpx import HttpxTransport
 GOOD = "https://api.example.com/v1/chat"
 
 
-@pytest.mark.parametrize("value", ["sk-1\r\nx: y", "sk-1\nb", "sk-1\rb", "sk-1\0b", "sk-1\n", "sk-1\x7fb", "sk-1\x01"])
+@pytest.mark.parametrize(
+    "value", ["sk-1\r\nx: y", "sk-1\nb", "sk-1\rb", "sk-1\0b", "sk-1\n", "sk-1\x7fb", "sk-1\x01"]
+)
 def test_F_H10_a_header_that_says_more_than_one_line_is_refused(value: str) -> None:
     with pytest.raises(SecurityError) as caught:
         check_request(Request(url=GOOD, headers={"Authorization": value}))
@@ -64,14 +66,23 @@ def test_F_H10_a_url_that_climbs_or_breaks_the_line_is_refused(url: str) -> None
         check_request(Request(url=url))
 
 
-@pytest.mark.parametrize("url", ["", "/v1/chat", "file:///etc/passwd", "ftp://h/a", "https://", "http://h:99999/"])
+@pytest.mark.parametrize(
+    "url", ["", "/v1/chat", "file:///etc/passwd", "ftp://h/a", "https://", "http://h:99999/"]
+)
 def test_a_url_is_whole_and_http(url: str) -> None:
     with pytest.raises(UsageError):
         check_request(Request(url=url))
 
 
 @pytest.mark.parametrize(
-    "url", [GOOD, "http://[::1]:8080/a?b=c", "https://h/v1/models/a..b", "https://h/ft:gpt-4o:x::y", "http://h"]
+    "url",
+    [
+        GOOD,
+        "http://[::1]:8080/a?b=c",
+        "https://h/v1/models/a..b",
+        "https://h/ft:gpt-4o:x::y",
+        "http://h",
+    ],
 )
 def test_ordinary_urls_pass(url: str) -> None:
     check_request(Request(url=url))
@@ -129,7 +140,9 @@ def test_options_headers_are_checked_too(kind: type) -> None:
         kind(HttpOptions(headers={"x": "a\r\nb"}))
 
 
-def test_a_key_in_a_query_never_shows_in_an_error(caller: Caller, fault_server: FaultServer) -> None:
+def test_a_key_in_a_query_never_shows_in_an_error(
+    caller: Caller, fault_server: FaultServer
+) -> None:
     canary = "canary-1234"
     for url in (f"http://127.0.0.1:1/x?key={canary}", f"{fault_server.https_url}/x?key={canary}"):
         _, error = caller.stream(url)

@@ -59,7 +59,9 @@ def test_progress_keeps_a_slow_stream_alive(live_caller: Caller, fault_server: F
     assert live_caller.run(body()) == 12
 
 
-def test_a_slow_reader_is_not_an_idle_server(live_caller: Caller, fault_server: FaultServer) -> None:
+def test_a_slow_reader_is_not_an_idle_server(
+    live_caller: Caller, fault_server: FaultServer
+) -> None:
     url = fault_server.script("/a", Answer([b"one", ("wait", 0.1), b"two"], framing="chunked"))
 
     async def body() -> bytes:
@@ -90,7 +92,9 @@ def test_a_timeout_of_nothing_is_a_mistake() -> None:
         Timeouts(connect=0)
 
 
-def test_a_timeout_frees_the_connection_at_once(live_caller: Caller, fault_server: FaultServer) -> None:
+def test_a_timeout_frees_the_connection_at_once(
+    live_caller: Caller, fault_server: FaultServer
+) -> None:
     fault_server.wait_for_open(0)
     body = Answer([b"x", ("stall", None)], framing="chunked")
     for answer in (body, Answer(before=[("stall", None)])):
@@ -99,12 +103,16 @@ def test_a_timeout_frees_the_connection_at_once(live_caller: Caller, fault_serve
         assert fault_server.wait_for_open(0) == 0
 
 
-def test_a_cancelled_task_is_cancelled_even_when_its_clock_rings_too(fault_server: FaultServer) -> None:
+def test_a_cancelled_task_is_cancelled_even_when_its_clock_rings_too(
+    fault_server: FaultServer,
+) -> None:
     url = fault_server.script("/a", Answer([b"x", ("stall", None)], framing="chunked"))
     transport = NativeTransport()
 
     async def read() -> None:
-        async with transport.open(Request(url=url, timeouts=Timeouts(idle=0.1)), blocking=False) as response:
+        async with transport.open(
+            Request(url=url, timeouts=Timeouts(idle=0.1)), blocking=False
+        ) as response:
             await response.read()
 
     async def body() -> None:

@@ -24,7 +24,9 @@ from weft.transports import HttpOptions, Request, Transport, default_transport
 
 
 async def echo(transport: Transport, url: str, text: str, *, blocking: bool) -> str:
-    async with transport.open(Request(url=f"{url}/echo", body=text.encode()), blocking=blocking) as response:
+    async with transport.open(
+        Request(url=f"{url}/echo", body=text.encode()), blocking=blocking
+    ) as response:
         return str(json.loads(await response.read())["body"])
 
 
@@ -33,7 +35,9 @@ def test_F_C04_twenty_loops_one_transport_twenty_requests(
 ) -> None:
     transport = live()
     for turn in range(20):
-        assert asyncio.run(echo(transport, fault_server.url, f"t{turn}", blocking=False)) == f"t{turn}"
+        assert (
+            asyncio.run(echo(transport, fault_server.url, f"t{turn}", blocking=False)) == f"t{turn}"
+        )
     assert fault_server.hits("/echo") == 20
 
 
@@ -44,7 +48,9 @@ def test_F_C04_eight_threads_with_loops_of_their_own(
 
     def work(thread: int) -> list[str]:
         async def body() -> list[str]:
-            calls = (echo(transport, fault_server.url, f"{thread}-{i}", blocking=False) for i in range(5))
+            calls = (
+                echo(transport, fault_server.url, f"{thread}-{i}", blocking=False) for i in range(5)
+            )
             return await asyncio.gather(*calls)
 
         return [text for _ in range(3) for text in asyncio.run(body())]
@@ -69,7 +75,9 @@ def test_F_C06_sixty_four_threads_mix_nothing_up(
     assert fault_server.hits("/echo") == 640
 
 
-def test_a_blocking_call_inside_a_running_loop(live: Callable[..., Transport], fault_server: FaultServer) -> None:
+def test_a_blocking_call_inside_a_running_loop(
+    live: Callable[..., Transport], fault_server: FaultServer
+) -> None:
     transport = live()
 
     async def notebook_cell() -> str:
@@ -140,7 +148,9 @@ def test_F_H07_a_connection_the_server_closed_while_idle_costs_nothing(
     assert fault_server.hits("/a") == 5
 
 
-def test_connections_are_reused(live: Callable[..., Transport], blocking: bool, fault_server: FaultServer) -> None:
+def test_connections_are_reused(
+    live: Callable[..., Transport], blocking: bool, fault_server: FaultServer
+) -> None:
     url = fault_server.script("/a", Answer([b"x", b"y"], framing="chunked"))
     transport = live()
 
@@ -223,7 +233,9 @@ elif way == "daemon":
 
 @pytest.mark.parametrize("way", ["blocking", "async"])
 @pytest.mark.parametrize("kind", [*LIVE])
-def test_F_C13_ctrl_c_ends_a_stalled_stream_at_once(kind: str, way: str, fault_server: FaultServer) -> None:
+def test_F_C13_ctrl_c_ends_a_stalled_stream_at_once(
+    kind: str, way: str, fault_server: FaultServer
+) -> None:
     url = fault_server.script("/a", Answer([b"hello", ("stall", None)], framing="chunked"))
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, kind, url, way],
@@ -241,8 +253,12 @@ def test_F_C13_ctrl_c_ends_a_stalled_stream_at_once(kind: str, way: str, fault_s
 
 @pytest.mark.parametrize("way", ["exit", "daemon"])
 @pytest.mark.parametrize("kind", [*LIVE])
-def test_F_C13_a_program_ends_cleanly_with_a_stream_open(kind: str, way: str, fault_server: FaultServer) -> None:
-    url = fault_server.script("/a", Answer([b"hello", ("repeat", [500, 0.01, b"more"])], framing="chunked"))
+def test_F_C13_a_program_ends_cleanly_with_a_stream_open(
+    kind: str, way: str, fault_server: FaultServer
+) -> None:
+    url = fault_server.script(
+        "/a", Answer([b"hello", ("repeat", [500, 0.01, b"more"])], framing="chunked")
+    )
     program = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM, kind, url, way],
         capture_output=True, text=True, timeout=10, check=False,
@@ -261,7 +277,9 @@ def test_the_default_transport_is_one_for_all_threads() -> None:
     assert len({id(one) for one in found}) == 1
 
 
-def test_F_C03_cancelled_by_a_scope_of_anyio(live: Callable[..., Transport], fault_server: FaultServer) -> None:
+def test_F_C03_cancelled_by_a_scope_of_anyio(
+    live: Callable[..., Transport], fault_server: FaultServer
+) -> None:
     url = fault_server.script("/a", Answer([b"x", ("stall", None)], framing="chunked"))
     transport = live()
 
@@ -280,7 +298,9 @@ def test_F_C03_cancelled_by_a_scope_of_anyio(live: Callable[..., Transport], fau
 
 
 @pytest.mark.usefixtures("no_blocking")
-def test_F_C11_nothing_blocks_the_loop(live: Callable[..., Transport], fault_server: FaultServer) -> None:
+def test_F_C11_nothing_blocks_the_loop(
+    live: Callable[..., Transport], fault_server: FaultServer
+) -> None:
     transport = live(HttpOptions(ca=fault_server.ca_pem))
     for base in (fault_server.url, fault_server.https_url):
         assert asyncio.run(echo(transport, base, "hi", blocking=False)) == "hi"
@@ -353,7 +373,9 @@ print(list(drive_each(pieces(sys.argv[1] + "/ok"))))
 """
 
 
-def test_F_C05_a_child_that_closes_its_copy_does_not_end_the_parents_stream(fault_server: FaultServer) -> None:
+def test_F_C05_a_child_that_closes_its_copy_does_not_end_the_parents_stream(
+    fault_server: FaultServer,
+) -> None:
     url = fault_server.script("/a", Answer([b"one ", ("wait", 0.8), b"two"], framing="chunked"))
     program = subprocess.run(
         [sys.executable, "-W", "error", "-c", FORKED_EARLY, fault_server.url, url],

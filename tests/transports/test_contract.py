@@ -26,7 +26,9 @@ TEXT = b"".join(PIECES)
 
 
 def test_an_answer_is_read_whole(caller: Caller, fault_server: FaultServer) -> None:
-    url = fault_server.script("/a", json_answer({"ok": True}, status=201, headers={"X-Request-Id": "r1"}))
+    url = fault_server.script(
+        "/a", json_answer({"ok": True}, status=201, headers={"X-Request-Id": "r1"})
+    )
 
     async def body() -> tuple[int, str, bytes]:
         async with caller.open(Request(url=url, body=b'{"q": 1}')) as response:
@@ -45,7 +47,9 @@ def test_the_request_arrives_as_written(caller: Caller, fault_server: FaultServe
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked", "close"])
-def test_every_framing_gives_the_body(caller: Caller, fault_server: FaultServer, framing: str) -> None:
+def test_every_framing_gives_the_body(
+    caller: Caller, fault_server: FaultServer, framing: str
+) -> None:
     url = fault_server.script("/a", Answer(PIECES, framing=framing, pause=0.005))
     pieces, error = caller.stream(url)
     assert (b"".join(pieces), error) == (TEXT, None)
@@ -68,7 +72,9 @@ def test_a_status_is_an_answer_and_its_body_is_kept_to_the_limit(
     assert caller.run(body()) == (529, 64 * 1024)
 
 
-def test_an_error_body_that_breaks_off_is_still_given(caller: Caller, fault_server: FaultServer) -> None:
+def test_an_error_body_that_breaks_off_is_still_given(
+    caller: Caller, fault_server: FaultServer
+) -> None:
     url = fault_server.script("/a", Answer(PIECES, status=500, framing="chunked").cut(8))
 
     async def body() -> bytes:
@@ -100,7 +106,9 @@ def test_F_H05_a_connection_that_ends_before_headers(
     assert error.is_retryable
 
 
-def test_F_H05_refused_unknown_and_untrusted_hosts(caller: Caller, fault_server: FaultServer) -> None:
+def test_F_H05_refused_unknown_and_untrusted_hosts(
+    caller: Caller, fault_server: FaultServer
+) -> None:
     for url in ("http://127.0.0.1:1/x", "http://nowhere.invalid/x", fault_server.https_url + "/ok"):
         _, error = caller.stream(url)
         assert isinstance(error, ModelConnectionError), url
@@ -184,7 +192,9 @@ def test_F_T11_gzip_cut_short_or_corrupt_is_malformed(
     assert isinstance(error, MalformedStreamError)
 
 
-def test_F_T11_a_coding_nobody_asked_for_is_malformed(caller: Caller, fault_server: FaultServer) -> None:
+def test_F_T11_a_coding_nobody_asked_for_is_malformed(
+    caller: Caller, fault_server: FaultServer
+) -> None:
     url = fault_server.script("/a", Answer(b"\x1b", headers={"Content-Encoding": "br"}))
     _, error = caller.stream(url)
     assert isinstance(error, MalformedStreamError)
@@ -199,7 +209,11 @@ def test_F_T11_a_gzip_bomb_is_stopped(caller: Caller, fault_server: FaultServer)
 
 @pytest.mark.parametrize(
     "headers",
-    [{f"x{i}": "y" * 7000 for i in range(10)}, {f"x{i}": "y" * 100_000 for i in range(10)}, {"x": "y" * 70_000}],
+    [
+        {f"x{i}": "y" * 7000 for i in range(10)},
+        {f"x{i}": "y" * 100_000 for i in range(10)},
+        {"x": "y" * 70_000},
+    ],
     ids=["ten", "a megabyte", "one"],
 )
 def test_headers_beyond_the_limit(
@@ -225,7 +239,9 @@ def test_a_body_beyond_the_limit(caller: Caller, fault_server: FaultServer) -> N
         b"HTTP/1.1 200 OK\r\nno colon here\r\n\r\n",
     ],
 )
-def test_what_is_not_http_is_malformed(caller: Caller, fault_server: FaultServer, wire: bytes) -> None:
+def test_what_is_not_http_is_malformed(
+    caller: Caller, fault_server: FaultServer, wire: bytes
+) -> None:
     url = fault_server.script("/a", Answer([wire], framing="raw"))
     _, error = caller.stream(url)
     assert isinstance(error, MalformedStreamError)

@@ -35,7 +35,12 @@ def read(wire: bytes, cuts: list[int], method: str = "POST") -> tuple[Reader, by
 @given(st.lists(st.integers(0, 1000)))
 def test_F_S01_any_split_of_chunks_is_the_same(cuts: list[int]) -> None:
     reader, body = read(CHUNKED, cuts)
-    assert (reader.status, body, reader.done, reader.reusable) == (200, b"hello 0123456789", True, True)
+    assert (reader.status, body, reader.done, reader.reusable) == (
+        200,
+        b"hello 0123456789",
+        True,
+        True,
+    )
     assert reader.headers == [("transfer-encoding", "chunked"), ("x-a", "1"), ("x-a", "2")]
 
 
@@ -60,7 +65,11 @@ def test_F_T03_the_part_of_a_cut_chunk_is_given(pieces: list[bytes], at: int) ->
 
 @given(st.binary(max_size=200))
 def test_garbage_is_refused_or_waited_for_but_never_crashes(data: bytes) -> None:
-    for prefix in (b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"):
+    for prefix in (
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+    ):
         reader = Reader("POST", 1024)
         try:
             reader.feed(prefix + data)
@@ -140,5 +149,7 @@ def test_a_request_is_written_for_a_server_and_for_a_proxy() -> None:
     assert write_request("POST", url, {"x": "1"}, b"hi", whole_url=False) == (
         b"POST /a?b=c HTTP/1.1\r\nHost: h:81\r\nx: 1\r\nContent-Length: 2\r\n\r\nhi"
     )
-    assert write_request("GET", url, {}, b"", whole_url=True).startswith(b"GET http://h:81/a?b=c HTTP/1.1\r\n")
+    assert write_request("GET", url, {}, b"", whole_url=True).startswith(
+        b"GET http://h:81/a?b=c HTTP/1.1\r\n"
+    )
     assert write_connect("::1", 443, "http://p").startswith(b"CONNECT [::1]:443 HTTP/1.1\r\n")

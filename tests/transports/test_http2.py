@@ -23,7 +23,9 @@ def http2(request: pytest.FixtureRequest, fault_server: FaultServer) -> Iterator
 
 
 def test_an_answer_over_http2(http2: Transport, blocking: bool, fault_server: FaultServer) -> None:
-    fault_server.script("/a", Answer([b"hello ", b"world"], headers={"x-request-id": "r"}, pause=0.01))
+    fault_server.script(
+        "/a", Answer([b"hello ", b"world"], headers={"x-request-id": "r"}, pause=0.01)
+    )
     caller = Caller(http2, blocking=blocking)
     assert caller.read(fault_server.http2_url + "/a", body=b'{"q": 1}') == (200, b"hello world")
     (seen,) = fault_server.requests()
@@ -34,7 +36,9 @@ def test_many_calls_share_one_connection(http2: Transport, fault_server: FaultSe
     fault_server.script("/a", Answer([b"x", ("wait", 0.05), b"y"]))
 
     async def read() -> bytes:
-        async with http2.open(Request(url=fault_server.http2_url + "/a"), blocking=False) as response:
+        async with http2.open(
+            Request(url=fault_server.http2_url + "/a"), blocking=False
+        ) as response:
             return await response.read()
 
     async def body() -> list[bytes]:
@@ -54,10 +58,15 @@ def test_a_stream_left_early_is_reset_and_the_connection_kept(
 
     async def body() -> None:
         request = Request(url=fault_server.http2_url + "/a")
-        async with http2.open(request, blocking=blocking) as response, aclosing(response.chunks()) as chunks:
+        async with (
+            http2.open(request, blocking=blocking) as response,
+            aclosing(response.chunks()) as chunks,
+        ):
             async for _ in chunks:
                 break
-        async with http2.open(Request(url=fault_server.http2_url + "/ok"), blocking=blocking) as response:
+        async with http2.open(
+            Request(url=fault_server.http2_url + "/ok"), blocking=blocking
+        ) as response:
             assert await response.read() == b"ok"
 
     Caller(http2, blocking=blocking).run(body())

@@ -166,7 +166,10 @@ def test_pyreqwest_frees_a_call_cancelled_before_its_headers_when_first_byte_is_
 def test_F_C03_cancelled_after_any_number_of_steps_the_pool_still_works(
     live: Callable[..., Transport], fault_server: FaultServer
 ) -> None:
-    url, transport = fault_server.script("/a", Answer([b"a", b"b", b"c"], framing="chunked", pause=0.001)), live()
+    url, transport = (
+        fault_server.script("/a", Answer([b"a", b"b", b"c"], framing="chunked", pause=0.001)),
+        live(),
+    )
 
     async def read() -> bytes:
         async with transport.open(Request(url=url, body=b"{}"), blocking=False) as response:
@@ -190,7 +193,9 @@ def test_F_C03_cancelled_after_any_number_of_steps_the_pool_still_works(
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
-def test_F_C03_cancelled_at_every_step_no_socket_is_forgotten(fault_server: FaultServer, secure: bool) -> None:
+def test_F_C03_cancelled_at_every_step_no_socket_is_forgotten(
+    fault_server: FaultServer, secure: bool
+) -> None:
     """Also while connecting, where asyncio's own `create_connection` forgets one."""
     fault_server.script("/a", SILENT)
     url = (fault_server.https_url if secure else fault_server.url) + "/a"
@@ -217,7 +222,9 @@ def test_F_C03_cancelled_at_every_step_no_socket_is_forgotten(fault_server: Faul
     assert sockets() == before
 
 
-def test_F_C02_closing_from_another_task_or_thread_wakes_the_reader(fault_server: FaultServer) -> None:
+def test_F_C02_closing_from_another_task_or_thread_wakes_the_reader(
+    fault_server: FaultServer,
+) -> None:
     url, transport = fault_server.script("/a", STALLED), NativeTransport()
 
     async def reader(response: Any) -> str:
@@ -278,7 +285,9 @@ def test_slow_reader_of_a_fast_server_holds_little_memory(
     live: Callable[..., Transport], blocking: bool, fault_server: FaultServer
 ) -> None:
     """F-C09: the server is held back, not buffered."""
-    url = fault_server.script("/flood", Answer([("repeat", [1000, 0, b"x" * 200_000])], framing="chunked"))
+    url = fault_server.script(
+        "/flood", Answer([("repeat", [1000, 0, b"x" * 200_000])], framing="chunked")
+    )
     caller = Caller(live(), blocking=blocking)
 
     def resident() -> int:

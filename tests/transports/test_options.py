@@ -29,12 +29,16 @@ def test_a_custom_ca_is_trusted(
 ) -> None:
     file = tmp_path / "ca.pem"
     file.write_bytes(b"# a comment\n" + fault_server.ca_pem)
-    caller = Caller(live(HttpOptions(ca=file if as_file else fault_server.ca_pem)), blocking=blocking)
+    caller = Caller(
+        live(HttpOptions(ca=file if as_file else fault_server.ca_pem)), blocking=blocking
+    )
     for _ in range(2):
         assert caller.read(fault_server.https_url + "/ok", method="GET") == (200, b"ok")
 
 
-def test_a_cut_inside_tls_is_an_interruption(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+def test_a_cut_inside_tls_is_an_interruption(
+    live: Make, blocking: bool, fault_server: FaultServer
+) -> None:
     """F-T03, TLS close."""
     fault_server.script("/a", Answer([b"hello ", b"world"], framing="chunked"))
     caller = Caller(live(HttpOptions(ca=fault_server.ca_pem)), blocking=blocking)
@@ -44,12 +48,16 @@ def test_a_cut_inside_tls_is_an_interruption(live: Make, blocking: bool, fault_s
         assert type(error).__name__ == "StreamInterruptedError"
 
 
-def test_verification_can_be_turned_off(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+def test_verification_can_be_turned_off(
+    live: Make, blocking: bool, fault_server: FaultServer
+) -> None:
     caller = Caller(live(HttpOptions(verify=False)), blocking=blocking)
     assert caller.read(fault_server.https_url + "/ok") == (200, b"ok")
 
 
-def test_a_certificate_of_another_name_is_refused(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+def test_a_certificate_of_another_name_is_refused(
+    live: Make, blocking: bool, fault_server: FaultServer
+) -> None:
     caller = Caller(live(HttpOptions(ca=fault_server.ca_pem)), blocking=blocking)
     _, error = caller.stream(fault_server.https_url.replace("localhost", "127.0.0.1") + "/ok")
     assert isinstance(error, ModelConnectionError)
@@ -79,7 +87,9 @@ def test_a_proxy_carries_http(live: Make, blocking: bool, fault_server: FaultSer
     assert seen.headers["proxy-authorization"] == "Basic " + base64.b64encode(b"ann:p@ss").decode()
 
 
-def test_a_proxy_tunnels_https_and_sees_no_key(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+def test_a_proxy_tunnels_https_and_sees_no_key(
+    live: Make, blocking: bool, fault_server: FaultServer
+) -> None:
     options = HttpOptions(proxy=fault_server.other_url, ca=fault_server.ca_pem)
     caller = Caller(live(options), blocking=blocking)
     read = caller.read(fault_server.https_url + "/ok", headers={"Authorization": "Bearer k"})
@@ -90,7 +100,11 @@ def test_a_proxy_tunnels_https_and_sees_no_key(live: Make, blocking: bool, fault
 
 
 def test_F_H09_the_environment_is_used_only_if_asked(
-    live: Make, blocking: bool, fault_server: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    live: Make,
+    blocking: bool,
+    fault_server: FaultServer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "ca.pem").write_bytes(fault_server.ca_pem)
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login ann password secret\n")
@@ -121,12 +135,16 @@ def test_F_H09_the_environment_is_used_only_if_asked(
     assert trusting.read(fault_server.https_url + "/ok") == (200, b"ok")
 
 
-def test_compression_is_asked_for_where_wanted(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+def test_compression_is_asked_for_where_wanted(
+    live: Make, blocking: bool, fault_server: FaultServer
+) -> None:
     Caller(live(HttpOptions(compression=True)), blocking=blocking).read(fault_server.url + "/ok")
     assert fault_server.requests()[0].headers["accept-encoding"] == "gzip, deflate"
 
 
-def test_http2_falls_back_where_the_server_has_none(blocking: bool, fault_server: FaultServer) -> None:
+def test_http2_falls_back_where_the_server_has_none(
+    blocking: bool, fault_server: FaultServer
+) -> None:
     options = HttpOptions(http2=True, ca=fault_server.ca_pem)
     transport = transport_for(options)
     assert isinstance(transport, PyreqwestTransport)
@@ -137,13 +155,17 @@ def test_http2_falls_back_where_the_server_has_none(blocking: bool, fault_server
 def test_the_native_transport_says_what_it_does_not_do() -> None:
     with pytest.raises(UsageError, match="PyreqwestTransport"):
         NativeTransport(HttpOptions(http2=True))
-    _, error = Caller(NativeTransport(HttpOptions(proxy="socks5://h:1")), blocking=True).stream("http://model.example/")
+    _, error = Caller(NativeTransport(HttpOptions(proxy="socks5://h:1")), blocking=True).stream(
+        "http://model.example/"
+    )
     assert isinstance(error, UsageError)
     assert isinstance(transport_for(HttpOptions(proxy="https://h:1")), PyreqwestTransport)
     assert isinstance(transport_for(HttpOptions()), NativeTransport)
 
 
-def test_a_proxy_that_refuses_the_tunnel(live: Make, blocking: bool, fault_server: FaultServer) -> None:
+def test_a_proxy_that_refuses_the_tunnel(
+    live: Make, blocking: bool, fault_server: FaultServer
+) -> None:
     fault_server.script(fault_server.https_url.removeprefix("https://"), Answer(status=407))
     options = HttpOptions(proxy=fault_server.other_url, ca=fault_server.ca_pem)
     _, error = Caller(live(options), blocking=blocking).stream(fault_server.https_url + "/ok")

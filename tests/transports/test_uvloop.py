@@ -13,7 +13,9 @@ from weft.exceptions import ModelConnectionError, ModelTimeoutError
 from weft.transports import HttpOptions, Request, Timeouts, Transport
 
 
-def test_a_transport_works_on_uvloop(live: Callable[..., Transport], fault_server: FaultServer) -> None:
+def test_a_transport_works_on_uvloop(
+    live: Callable[..., Transport], fault_server: FaultServer
+) -> None:
     fault_server.script("/s", Answer([b"a", b"b", ("wait", 0.02), b"c"], framing="chunked"))
     fault_server.script("/stall", Answer([b"a", ("stall", None)], framing="chunked"))
     transport = live(HttpOptions(ca=fault_server.ca_pem))

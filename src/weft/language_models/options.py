@@ -116,7 +116,9 @@ def _read_dict(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice: 
         return ToolChoice(
             mode, allowed=tuple(config.get("allowed_function_names") or ()), parallel=parallel
         )
-    if isinstance(kind, str) and len(choice) == 1:  # one of the provider's own tools: {"type": "web_search"}
+    if (
+        isinstance(kind, str) and len(choice) == 1
+    ):  # one of the provider's own tools: {"type": "web_search"}
         return ToolChoice("tool", kind, parallel=parallel)
     raise _unreadable(choice)
 

@@ -159,7 +159,9 @@ class ChunkLog:
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts
         first = parts[0]
-        self.id: str | None = None if type(first) is str else cast("dict[str, Json]", first).get("id")
+        self.id: str | None = (
+            None if type(first) is str else cast("dict[str, Json]", first).get("id")
+        )
         """The id that the first part said: a part which only repeats it is plain text."""
         self._spare: list[ChunkSum] = []
 

@@ -21,7 +21,8 @@ CUT_TAG = re.compile(
 ENTITY = re.compile(r"&(?:#([0-9]{1,7}+)|#[xX]([0-9a-fA-F]{1,6}+)|([A-Za-z]{2,4}+));")
 CUT_ENTITY = re.compile(r"&[#A-Za-z0-9]{0,10}+\Z")
 ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-LONGEST_TAG = 16_384
+LONGEST_TAG = 4096
+MARKS = frozenset("<>")
 SPECIAL = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
 """What opens something that is no tag -> what closes it."""
 
@@ -54,6 +55,9 @@ class XmlTokens:
 
     def feed(self, text: str) -> Iterator[Token]:
         """Read on."""
+        if self._is_tag_going_on(text):
+            self._held += text
+            return
         text, self._held = self._held + text, ""
         position = 0
         while position < len(text):
@@ -71,6 +75,12 @@ class XmlTokens:
                 position, content = self._content(text, position)
                 if content:
                     yield Token("text", content)
+
+    def _is_tag_going_on(self, text: str) -> bool:
+        """Whether a tag was cut off and this cannot end it, so that it need not be looked at again."""
+        is_tag = len(self._held) > 1 and self._held[0] == "<" and self._held[1] not in "!?"
+        is_short = len(self._held) + len(text) <= LONGEST_TAG
+        return is_tag and is_short and not self._closing and MARKS.isdisjoint(text)
 
     # -- comments, CDATA, instructions: everything up to their closing mark
 
@@ -98,30 +108,29 @@ class XmlTokens:
     def _markup(self, text: str, position: int) -> tuple[int, Token | None]:
         tag = TAG.match(text, position)
         if tag is not None:
-            kind: Literal["open", "close", "empty"] = "open"
-            if tag[1]:
-                kind = "close"
-            elif tag[4]:
-                kind = "empty"
-            return tag.end(), Token(kind, tag[2])
+            kind: Literal["open", "close", "empty"] = "close" if tag[1] else "open"
+            return tag.end(), Token("empty" if tag[4] else kind, tag[2])
         for opening, closing in SPECIAL.items():
             if text.startswith(opening, position):
                 self._closing, self._is_cdata = closing, opening == "<![CDATA["
                 return position + len(opening), None
-        start = text[position : position + 9]
-        is_cut = position + len(start) == len(text)
-        if (is_cut and any(opening.startswith(start) for opening in SPECIAL)) or (
-            CUT_TAG.match(text, position)
-        ):
-            if len(text) - position > LONGEST_TAG:
-                raise XmlError(f"a tag is longer than {LONGEST_TAG} characters")
+        if self._is_cut(text, position):
             self._held = text[position:]
             return len(text), None
-        if start.startswith("<!") and start[2:3].isalpha():
+        if text.startswith("<!", position) and text[position + 2 : position + 3].isalpha():
             raise XmlError("document types and entities are not read: leave out the <!...> part")
         if not self.is_inside:
             return position + 1, None
-        raise XmlError(f"not a tag: {text[position : position + 40]!r}")
+        raise XmlError(
+            f"not a tag, or a longer one than can be: {text[position : position + 40]!r}"
+        )
+
+    def _is_cut(self, text: str, position: int) -> bool:
+        """Whether the text ends in the middle of something that may still become a tag, a comment or the like."""
+        length = len(text) - position
+        if length <= 9 and any(opening.startswith(text[position:]) for opening in SPECIAL):
+            return True
+        return length <= LONGEST_TAG and CUT_TAG.match(text, position) is not None
 
     # -- text
 

@@ -41,7 +41,9 @@ class Rereadable:
         self._kept.clear()
         if self._inputs is None:
             return
-        async for item in self._inputs:  # nothing is tried again any more, so nobody asks whether they broke
+        async for (
+            item
+        ) in self._inputs:  # nothing is tried again any more, so nobody asks whether they broke
             yield item
 
     async def aclose(self) -> None:

@@ -127,9 +127,7 @@ class Forward(Generic[Input, Output]):
 
         return astream_events(self, input, config, **kwargs)
 
-    def stream_events(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Any:
+    def stream_events(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
         from weft.tracers.event_stream import stream_events
 
@@ -148,7 +146,8 @@ class Forward(Generic[Input, Output]):
     def with_retry(
         self,
         *,
-        retry_if_exception_type: tuple[type[BaseException], ...] | Callable[[BaseException], bool] = (Exception,),
+        retry_if_exception_type: tuple[type[BaseException], ...]
+        | Callable[[BaseException], bool] = (Exception,),
         wait_exponential_jitter: bool = True,
         exponential_jitter_params: ExponentialJitterParams | None = None,
         stop_after_attempt: int = 3,
@@ -184,7 +183,11 @@ class Forward(Generic[Input, Output]):
     # -- who listens
 
     def with_listeners(
-        self, *, on_start: Listener | None = None, on_end: Listener | None = None, on_error: Listener | None = None
+        self,
+        *,
+        on_start: Listener | None = None,
+        on_end: Listener | None = None,
+        on_error: Listener | None = None,
     ) -> Runnable[Input, Output]:
         """Call functions with the traced run when it starts, ends or fails."""
         from weft.runnables.binding import RunnableBinding
@@ -193,7 +196,9 @@ class Forward(Generic[Input, Output]):
         def listening(config: RunnableConfig) -> RunnableConfig:
             return {
                 "callbacks": [
-                    RootListenersTracer(config=config, on_start=on_start, on_end=on_end, on_error=on_error)
+                    RootListenersTracer(
+                        config=config, on_start=on_start, on_end=on_end, on_error=on_error
+                    )
                 ]
             }
 
@@ -213,7 +218,9 @@ class Forward(Generic[Input, Output]):
         def listening(config: RunnableConfig) -> RunnableConfig:
             return {
                 "callbacks": [
-                    AsyncRootListenersTracer(config=config, on_start=on_start, on_end=on_end, on_error=on_error)
+                    AsyncRootListenersTracer(
+                        config=config, on_start=on_start, on_end=on_end, on_error=on_error
+                    )
                 ]
             }
 
@@ -239,7 +246,11 @@ class Forward(Generic[Input, Output]):
         from weft.runnables.configurable import RunnableConfigurableAlternatives
 
         return RunnableConfigurableAlternatives(
-            default=self._me(), which=which, alternatives=kwargs, default_key=default_key, prefix_keys=prefix_keys
+            default=self._me(),
+            which=which,
+            alternatives=kwargs,
+            default_key=default_key,
+            prefix_keys=prefix_keys,
         )
 
     # -- seen as something else

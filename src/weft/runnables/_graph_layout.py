@@ -76,13 +76,16 @@ def right_of(item: Item) -> int:
 def plain(text: object) -> str:
     """One line of text without characters that move a cursor or cannot be in a picture."""
     unknown = "\N{REPLACEMENT CHARACTER}"
-    return "".join(one if one.isprintable() else " " if one.isspace() else unknown for one in str(text))
+    return "".join(
+        one if one.isprintable() else " " if one.isspace() else unknown for one in str(text)
+    )
 
 
 def columns(text: str) -> int:
     """The width of a text in columns: wide characters take two, combining ones none."""
     return sum(
-        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text
+        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
+        for one in text
     )
 
 
@@ -100,7 +103,9 @@ def lay_out(vertices: Mapping[str, str], edges: Sequence[Edge]) -> Layout:
     layers: list[list[Item]] = [[] for _ in range(max(layer_of.values(), default=-1) + 1)]
     for item in boxes.values():
         layers[item.layer].append(item)
-    routes = [_route(boxes[upper], boxes[lower], up, edge, layers) for upper, lower, up, edge in directed]
+    routes = [
+        _route(boxes[upper], boxes[lower], up, edge, layers) for upper, lower, up, edge in directed
+    ]
     _order(layers)
     _place(layers)
     return Layout(boxes, layers, routes, loops)
@@ -124,7 +129,9 @@ def _without_circles(ids: Sequence[str], edges: Sequence[Edge]) -> list[Directed
     entered = {edge.target for edge in edges}
     turned: set[tuple[str, str]] = set()
     open_, done = set[str](), set[str]()
-    for start in sorted(ids, key=lambda id_: id_ in entered):  # parts that nothing leads to come first
+    for start in sorted(
+        ids, key=lambda id_: id_ in entered
+    ):  # parts that nothing leads to come first
         if start in done:
             continue
         path = [(start, iter(leads_to[start]))]
@@ -153,7 +160,9 @@ def _layers(ids: Sequence[str], directed: Sequence[Directed]) -> dict[str, int]:
     below = defaultdict(list)
     waiting = dict.fromkeys(ids, 0)
     for upper, lower, _, edge in directed:
-        below[upper].append((lower, 1 if edge.data is None else 2))  # a label needs a layer of its own
+        below[upper].append(
+            (lower, 1 if edge.data is None else 2)
+        )  # a label needs a layer of its own
         waiting[lower] += 1
     roots = [id_ for id_ in ids if not waiting[id_]]
     ready, layer = deque(roots), dict.fromkeys(ids, 0)
@@ -169,7 +178,9 @@ def _layers(ids: Sequence[str], directed: Sequence[Directed]) -> dict[str, int]:
     return layer
 
 
-def _route(upper: Item, lower: Item, is_upward: bool, edge: Edge, layers: list[list[Item]]) -> Route:  # noqa: FBT001
+def _route(
+    upper: Item, lower: Item, is_upward: bool, edge: Edge, layers: list[list[Item]]
+) -> Route:  # noqa: FBT001
     passed = range(upper.layer + 1, lower.layer)
     label_at = passed[len(passed) // 2] if edge.data is not None else None
     items = [upper]
@@ -198,7 +209,9 @@ def _order(layers: list[list[Item]]) -> None:
             fixed = {item: at for at, item in enumerate(layers[place - 1 if down else place + 1])}
             own = {item: at for at, item in enumerate(layers[place])}
             layers[place].sort(
-                key=lambda item: _mean((fixed[one] for one in (item.above if down else item.below)), own[item])
+                key=lambda item: _mean(
+                    (fixed[one] for one in (item.above if down else item.below)), own[item]
+                )
             )
         if (crossings := _crossings(layers)) < fewest:
             best, fewest = [list(layer) for layer in layers], crossings
@@ -209,10 +222,14 @@ def _crossings(layers: list[list[Item]]) -> int:
     total = 0
     for upper, lower in pairwise(layers):
         at = {item: place for place, item in enumerate(lower)}
-        ends = [at[below] for item in upper for below in sorted(item.below, key=lambda one: at[one])]
+        ends = [
+            at[below] for item in upper for below in sorted(item.below, key=lambda one: at[one])
+        ]
         if len(ends) > 200:
             return 1  # not worth counting: the sweeps do what they can
-        total += sum(first > second for place, first in enumerate(ends) for second in ends[place + 1 :])
+        total += sum(
+            first > second for place, first in enumerate(ends) for second in ends[place + 1 :]
+        )
     return total
 
 
@@ -231,7 +248,13 @@ def _place(layers: list[list[Item]]) -> None:
         for layer in layers if sweep % 2 == 0 else reversed(layers):
             _set(layer, [_wanted(item, down=sweep % 2 == 0) for item in layer])
     for layer in layers:
-        _set(layer, [_mean((one.center for one in (*item.above, *item.below)), item.center) for item in layer])
+        _set(
+            layer,
+            [
+                _mean((one.center for one in (*item.above, *item.below)), item.center)
+                for item in layer
+            ],
+        )
     first = min((left_of(item) for layer in layers for item in layer), default=0)
     for layer in layers:
         for item in layer:

@@ -63,7 +63,9 @@ def _parallel(parallel: Any, config: RunnableConfig | None) -> Graph:
     return _side_by_side(parallel, list(parallel.steps__.values()), config)
 
 
-def _side_by_side(whole: AnyRunnable, branches: list[AnyRunnable], config: RunnableConfig | None) -> Graph:
+def _side_by_side(
+    whole: AnyRunnable, branches: list[AnyRunnable], config: RunnableConfig | None
+) -> Graph:
     graph = Graph()
     begin = graph.add_node(whole.get_input_schema(config))
     end = graph.add_node(whole.get_output_schema(config))
@@ -100,14 +102,20 @@ def _runnables_called_by(function: RunnableLambda[Any, Any]) -> list[AnyRunnable
     owners = [getattr(value, "__self__", value) for value in values]
     found: list[AnyRunnable] = []
     for owner in owners:
-        if isinstance(owner, Runnable) and owner is not function and all(owner is not one for one in found):
+        if (
+            isinstance(owner, Runnable)
+            and owner is not function
+            and all(owner is not one for one in found)
+        ):
             found.append(owner)
     return found
 
 
 def _bound(binding: Any, config: RunnableConfig | None) -> Graph:
     given = getattr(binding, "config", None)
-    return cast("Graph", binding.bound.get_graph(merge_configs(given, config) if given or config else None))
+    return cast(
+        "Graph", binding.bound.get_graph(merge_configs(given, config) if given or config else None)
+    )
 
 
 def _dynamic(dynamic: Any, config: RunnableConfig | None) -> Graph:

@@ -60,7 +60,9 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
     def __init__(self, *, config: RunnableConfig | None = None, **fields: Any) -> None:
         """Make a runnable dynamic."""
         super().__init__(**fields)
-        self.config = config  # as it was given: validation would drop keys that are values for `configurable`
+        self.config = (
+            config  # as it was given: validation would drop keys that are values for `configurable`
+        )
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -221,10 +223,15 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
             )
         return list(type(self.default).model_fields)
 
-    def configurable_fields(self, **kwargs: AnyConfigurableField) -> RunnableConfigurableFields[Input, Output]:
+    def configurable_fields(
+        self, **kwargs: AnyConfigurableField
+    ) -> RunnableConfigurableFields[Input, Output]:
         """Make more settings configurable."""
         return RunnableConfigurableFields(
-            default=self.default, config=self.config, name=self.name, fields={**self.fields, **kwargs}
+            default=self.default,
+            config=self.config,
+            name=self.name,
+            fields={**self.fields, **kwargs},
         )
 
     def _choose(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
@@ -238,7 +245,9 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
             else:
                 keys = values.get(field.id, field.default)
                 if isinstance(keys, str):
-                    raise UsageError(f"configurable {field.id!r} takes a list of options, not {keys!r}")
+                    raise UsageError(
+                        f"configurable {field.id!r} takes a list of options, not {keys!r}"
+                    )
                 settings[name] = [_option(field, key) for key in keys]
         return (_rebuilt(self.default, settings) if settings else self.default), values
 
@@ -286,7 +295,9 @@ class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
     prefix_keys: bool = False
     """Whether fields of the alternatives are named `which==alternative/field`."""
 
-    def configurable_fields(self, **kwargs: AnyConfigurableField) -> RunnableConfigurableAlternatives[Input, Output]:
+    def configurable_fields(
+        self, **kwargs: AnyConfigurableField
+    ) -> RunnableConfigurableAlternatives[Input, Output]:
         """Make settings of the default configurable."""
         return self.model_copy(update={"default": self.default.configurable_fields(**kwargs)})
 
@@ -300,7 +311,9 @@ class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
             return self.default, values
         if key not in self.alternatives:
             known = ", ".join(repr(one) for one in (self.default_key, *self.alternatives))
-            raise UsageError(f"configurable {self.which.id!r} knows no alternative {key!r}; there are {known}")
+            raise UsageError(
+                f"configurable {self.which.id!r} knows no alternative {key!r}; there are {known}"
+            )
         chosen = self.alternatives[key]
         return (chosen if isinstance(chosen, Runnable) else chosen()), values
 
@@ -320,7 +333,10 @@ class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
         for key, one in ((self.default_key, self.default), *self.alternatives.items()):
             if isinstance(one, Runnable):
                 prefix = f"{self.which.id}=={key}"
-                specs += [prefix_config_spec(spec, prefix) if self.prefix_keys else spec for spec in one.config_specs]
+                specs += [
+                    prefix_config_spec(spec, prefix) if self.prefix_keys else spec
+                    for spec in one.config_specs
+                ]
         return get_unique_config_specs(specs)
 
 
@@ -342,7 +358,9 @@ def _rebuilt(runnable: Any, settings: dict[str, Any]) -> Runnable[Any, Any]:
         name if by_name else argument_name(name, fields[name]): value
         for name, value in {**given, **settings}.items()
     }
-    made: Runnable[Any, Any] = type(runnable)(**{**(runnable.__pydantic_extra__ or {}), **arguments})
+    made: Runnable[Any, Any] = type(runnable)(
+        **{**(runnable.__pydantic_extra__ or {}), **arguments}
+    )
     return made
 
 

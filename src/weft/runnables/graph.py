@@ -143,10 +143,19 @@ def node_data_json(node: Node, *, with_schemas: bool = False) -> dict[str, Any]:
     """Describe a part in JSON."""
     described: dict[str, Any] = {}
     if isinstance(node.data, Runnable):
-        id_ = node.data.lc_id() if isinstance(node.data, Serializable) else to_json_not_implemented(node.data)["id"]
-        described = {"type": "runnable", "data": {"id": id_, "name": node_data_str(node.id, node.data)}}
+        id_ = (
+            node.data.lc_id()
+            if isinstance(node.data, Serializable)
+            else to_json_not_implemented(node.data)["id"]
+        )
+        described = {
+            "type": "runnable",
+            "data": {"id": id_, "name": node_data_str(node.id, node.data)},
+        }
     elif inspect.isclass(node.data) and issubclass(node.data, BaseModel):
-        schema = node.data.model_json_schema() if with_schemas else node_data_str(node.id, node.data)
+        schema = (
+            node.data.model_json_schema() if with_schemas else node_data_str(node.id, node.data)
+        )
         described = {"type": "schema", "data": schema}
     elif node.data is not None:
         described = {"type": "unknown", "data": node_data_str(node.id, node.data)}
@@ -221,8 +230,13 @@ class Graph:
         def renamed(id_: str) -> str:
             return f"{prefix}:{id_}" if prefix else id_
 
-        self.nodes.update({renamed(id_): node.copy(id=renamed(id_)) for id_, node in graph.nodes.items()})
-        self.edges += [edge.copy(source=renamed(edge.source), target=renamed(edge.target)) for edge in graph.edges]
+        self.nodes.update(
+            {renamed(id_): node.copy(id=renamed(id_)) for id_, node in graph.nodes.items()}
+        )
+        self.edges += [
+            edge.copy(source=renamed(edge.source), target=renamed(edge.target))
+            for edge in graph.edges
+        ]
         first, last = graph.first_node(), graph.last_node()
         return (
             self.nodes[renamed(first.id)] if first else None,
@@ -237,12 +251,16 @@ class Graph:
         for node in self.nodes.values():
             if is_uuid(node.id):
                 seen[node.name] += 1
-                ids[node.id] = node.name if counts[node.name] == 1 else f"{node.name}_{seen[node.name]}"
+                ids[node.id] = (
+                    node.name if counts[node.name] == 1 else f"{node.name}_{seen[node.name]}"
+                )
             else:
                 ids[node.id] = node.id
         return Graph(
             nodes={ids[node.id]: node.copy(id=ids[node.id]) for node in self.nodes.values()},
-            edges=[edge.copy(source=ids[edge.source], target=ids[edge.target]) for edge in self.edges],
+            edges=[
+                edge.copy(source=ids[edge.source], target=ids[edge.target]) for edge in self.edges
+            ],
         )
 
     # -- ends
@@ -256,9 +274,13 @@ class Graph:
         return self._end("source", ())
 
     def _end(self, side: str, without: Sequence[str]) -> Node | None:
-        edges = [edge for edge in self.edges if edge.source not in without and edge.target not in without]
+        edges = [
+            edge for edge in self.edges if edge.source not in without and edge.target not in without
+        ]
         touched = {getattr(edge, side) for edge in edges}
-        found = [node for id_, node in self.nodes.items() if id_ not in touched and id_ not in without]
+        found = [
+            node for id_, node in self.nodes.items() if id_ not in touched and id_ not in without
+        ]
         return found[0] if len(found) == 1 else None
 
     def trim_first_node(self) -> None:
@@ -278,7 +300,8 @@ class Graph:
     def to_json(self, *, with_schemas: bool = False) -> dict[str, list[dict[str, Any]]]:
         """Describe the graph in JSON."""
         ids: dict[str, int | str] = {
-            node.id: place if is_uuid(node.id) else node.id for place, node in enumerate(self.nodes.values())
+            node.id: place if is_uuid(node.id) else node.id
+            for place, node in enumerate(self.nodes.values())
         }
         edges: list[dict[str, Any]] = []
         for edge in self.edges:
@@ -289,7 +312,8 @@ class Graph:
                 described["conditional"] = True
             edges.append(described)
         nodes = [
-            {"id": ids[node.id], **node_data_json(node, with_schemas=with_schemas)} for node in self.nodes.values()
+            {"id": ids[node.id], **node_data_json(node, with_schemas=with_schemas)}
+            for node in self.nodes.values()
         ]
         return {"nodes": nodes, "edges": edges}
 
@@ -346,7 +370,10 @@ class Graph:
         draw_mermaid_png(self.draw_mermaid(), **options)
 
     def draw_png(
-        self, output_file_path: str | None = None, fontname: str | None = None, labels: LabelsDict | None = None
+        self,
+        output_file_path: str | None = None,
+        fontname: str | None = None,
+        labels: LabelsDict | None = None,
     ) -> NoReturn:
         """Refuse: this needs Graphviz, which is not a Python package; see `draw_svg`."""
         from weft.runnables.graph_png import PngDrawer  # noqa: PLC0415

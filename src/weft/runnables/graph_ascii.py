@@ -42,7 +42,9 @@ class AsciiCanvas:
     def __init__(self, cols: int, lines: int) -> None:
         """Make an empty canvas."""
         if cols <= 1 or lines <= 1:
-            raise UsageError(f"a canvas needs more than one column and line, not {cols} and {lines}")
+            raise UsageError(
+                f"a canvas needs more than one column and line, not {cols} and {lines}"
+            )
         self.cols = cols
         self.lines = lines
         self.canvas = [[" "] * cols for _ in range(lines)]
@@ -103,7 +105,9 @@ def draw_ascii(vertices: Mapping[str, str], edges: Sequence[Edge]) -> str:
         _draw_tip(canvas, route, rows)
         for item in route.items[1:-1]:
             if item.text is not None:
-                canvas.text(left_of(item), rows[item.layer] + _height(layout, item.layer) // 2, item.text)
+                canvas.text(
+                    left_of(item), rows[item.layer] + _height(layout, item.layer) // 2, item.text
+                )
     for item in layout.boxes.values():
         left, top = left_of(item), rows[item.layer]
         canvas.box(left, top, item.width, BOX_ROWS)
@@ -119,7 +123,9 @@ def _rows(layout: Layout) -> list[int]:
     """The first row of each layer: the further edges go across, the more rows they get."""
     rows = [0]
     for place, layer in enumerate(layout.layers[:-1]):
-        across = max((abs(item.center - one.center) for item in layer for one in item.below), default=0)
+        across = max(
+            (abs(item.center - one.center) for item in layer for one in item.below), default=0
+        )
         between = min(MOST_ROWS, max(FEWEST_ROWS, round(across / 6) + 2))
         rows.append(rows[-1] + _height(layout, place) + between)
     return rows

@@ -58,17 +58,23 @@ def draw_mermaid(
             lines.append("\tend")
             opened.pop()
         name = group.rsplit(":", 1)[-1]
-        lines.append(f"\tsubgraph {name if BARE_YAML.fullmatch(name) else f'{_safe_id(group)} [{_label(name)}]'}")
+        lines.append(
+            f"\tsubgraph {name if BARE_YAML.fullmatch(name) else f'{_safe_id(group)} [{_label(name)}]'}"
+        )
         opened.append(group)
         lines += [*declared(group), *drawn(group)]
     lines += ["\tend"] * len(opened)
     if with_styles:
         styles = node_styles or NodeStyles()
-        lines += [f"\tclassDef {name} {getattr(styles, name)}" for name in ("default", "first", "last")]
+        lines += [
+            f"\tclassDef {name} {getattr(styles, name)}" for name in ("default", "first", "last")
+        ]
     return "\n".join(lines) + "\n"
 
 
-def draw_mermaid_png(mermaid_syntax: str, output_file_path: str | None = None, **options: Any) -> NoReturn:
+def draw_mermaid_png(
+    mermaid_syntax: str, output_file_path: str | None = None, **options: Any
+) -> NoReturn:
     """Refuse: LangChain sends the text to a web service or starts a browser, and weft does neither."""
     raise UsageError(
         "weft makes no picture of Mermaid text, because that needs a web service or a browser: use graph.draw_svg(), "
@@ -100,7 +106,9 @@ def _group_of(id_: str, groups: Sequence[str]) -> str:
 
 def _common(edge: Edge, groups: Sequence[str]) -> str:
     fitting = [
-        group for group in groups if edge.source.startswith(f"{group}:") and edge.target.startswith(f"{group}:")
+        group
+        for group in groups
+        if edge.source.startswith(f"{group}:") and edge.target.startswith(f"{group}:")
     ]
     return max(fitting, key=len, default="")
 
@@ -112,7 +120,10 @@ def _node(node: Node, id_: str, group: str, first: str | None, last: str | None)
     name = node.name.removeprefix(f"{group}:") if group else node.name
     label = _label(name)
     if node.metadata:
-        pairs = "\n".join(f"{_entities(str(key))} = {_entities(str(value))}" for key, value in node.metadata.items())
+        pairs = "\n".join(
+            f"{_entities(str(key))} = {_entities(str(value))}"
+            for key, value in node.metadata.items()
+        )
         label = f"{label}<hr/><small><em>{pairs}</em></small>"
         if '"' in label:
             label = '"' + label.replace('"', "") + '"'
@@ -131,7 +142,9 @@ def _edge(edge: Edge, most_words: int) -> str:
     if edge.data is None:
         return f"{source} {'-.->' if edge.conditional else '-->'} {target};"
     words = str(edge.data).split()
-    lines = [" ".join(words[start : start + most_words]) for start in range(0, len(words), most_words)]
+    lines = [
+        " ".join(words[start : start + most_words]) for start in range(0, len(words), most_words)
+    ]
     label = "&nbsp<br>&nbsp".join(_entities(line) for line in lines)
     begin, end = ("-.", ".->") if edge.conditional else ("--", "-->")
     return f"{source} {begin} &nbsp;{label}&nbsp; {end} {target};"
@@ -144,11 +157,16 @@ def _safe_id(id_: str) -> str:
 
 
 def _spelled(id_: str) -> str:
-    return "".join(one if one.isascii() and (one.isalnum() or one in "_-") else f"\\{ord(one):x}" for one in id_)
+    return "".join(
+        one if one.isascii() and (one.isalnum() or one in "_-") else f"\\{ord(one):x}"
+        for one in id_
+    )
 
 
 def _label(name: str) -> str:
-    return name if BARE_LABEL.fullmatch(name) and not RESERVED.search(name) else f'"{_entities(name)}"'
+    return (
+        name if BARE_LABEL.fullmatch(name) and not RESERVED.search(name) else f'"{_entities(name)}"'
+    )
 
 
 def _entities(text: str) -> str:

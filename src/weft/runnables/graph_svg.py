@@ -29,7 +29,11 @@ ARROW = (
 
 
 def draw_svg(
-    nodes: Mapping[str, Node], edges: Sequence[Edge], *, first: str | None = None, last: str | None = None
+    nodes: Mapping[str, Node],
+    edges: Sequence[Edge],
+    *,
+    first: str | None = None,
+    last: str | None = None,
 ) -> str:
     """Draw a graph; the first and the last part look different."""
     layout = lay_out({id_: node.name for id_, node in nodes.items()}, edges)
@@ -43,7 +47,12 @@ def draw_svg(
         f'<rect class="under" width="{width}" height="{height}"/>',
     ]
     parts += [_route(route, tops) for route in layout.routes]
-    parts += [_label(item, tops) for route in layout.routes for item in route.items[1:-1] if item.text is not None]
+    parts += [
+        _label(item, tops)
+        for route in layout.routes
+        for item in route.items[1:-1]
+        if item.text is not None
+    ]
     for id_, item in layout.boxes.items():
         kind = "first" if id_ == first else "last" if id_ == last else ""
         parts.append(_box(item, tops, kind, loops=id_ in layout.loops))

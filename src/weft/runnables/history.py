@@ -93,7 +93,9 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         """Give a runnable a memory."""
         bound = kwargs.pop("bound", runnable)
         if bound is None or get_session_history is None:
-            raise UsageError("RunnableWithMessageHistory needs a runnable and a function that gives its history")
+            raise UsageError(
+                "RunnableWithMessageHistory needs a runnable and a function that gives its history"
+            )
         super().__init__(
             bound=coerce_to_runnable(bound),
             get_session_history=get_session_history,
@@ -166,7 +168,9 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         if isinstance(value, Mapping):
             key = self.input_messages_key or (next(iter(value)) if len(value) == 1 else "input")
             if key not in value:
-                raise UsageError(f"the input has no {key!r}: set input_messages_key to one of {list(value)}")
+                raise UsageError(
+                    f"the input has no {key!r}: set input_messages_key to one of {list(value)}"
+                )
             value = value[key]
         elif self.input_messages_key is not None:
             raise UsageError(
@@ -179,7 +183,9 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         if isinstance(value, Mapping):
             key = self.output_messages_key or (next(iter(value)) if len(value) == 1 else "output")
             if key not in value:
-                raise UsageError(f"the output has no {key!r}: set output_messages_key to one of {list(value)}")
+                raise UsageError(
+                    f"the output has no {key!r}: set output_messages_key to one of {list(value)}"
+                )
             value = value[key]
         return _messages(value, AIMessage, "output_messages_key")
 
@@ -210,7 +216,9 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         name = self.get_name("Input")
         if self.input_messages_key is not None:
             return _types.object_model(name, {self.input_messages_key: (messages, ...)})
-        return _types.value_model(name, messages if self.history_messages_key is None else dict[str, Any])
+        return _types.value_model(
+            name, messages if self.history_messages_key is None else dict[str, Any]
+        )
 
     @property
     def OutputType(self) -> Any:
@@ -239,7 +247,9 @@ class _Memory:
         """Find the conversation and put its messages into the input."""
         memory = cls(owner, run, await owner._history(run), owner._said(value))
         # Seen in traces under the name it has in LangChain.
-        loading: RunnableLambda[Any, Any] = RunnableLambda(memory._past, memory._apast, name="load_history")
+        loading: RunnableLambda[Any, Any] = RunnableLambda(
+            memory._past, memory._apast, name="load_history"
+        )
         past = await loading._step(value, run.child("seq:step:1"))
         memory.input = owner._with_past(value, past, memory._said)
         return memory

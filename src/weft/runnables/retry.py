@@ -75,7 +75,9 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
     ```
     """
 
-    retry_exception_types: tuple[type[BaseException], ...] | Callable[[BaseException], bool] = (Exception,)
+    retry_exception_types: tuple[type[BaseException], ...] | Callable[[BaseException], bool] = (
+        Exception,
+    )
     """What is tried again: these errors, or those a function says yes to."""
     wait_exponential_jitter: bool = True
     """Whether to wait between attempts, longer each time; a provider's Retry-After is honoured either way."""
@@ -92,7 +94,9 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
         if isinstance(kinds, type):
             fields["retry_exception_types"] = (kinds,)
         if fields.get("max_attempt_number", 1) < 1:
-            raise UsageError(f"stop_after_attempt must be at least 1, not {fields['max_attempt_number']}")
+            raise UsageError(
+                f"stop_after_attempt must be at least 1, not {fields['max_attempt_number']}"
+            )
         super().__init__(bound=bound, **fields)
 
     # -- behaviours: unlike a binding, a retry is a run of its own with one child for each attempt
@@ -112,11 +116,15 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
             await trying.failed(failure)
 
     def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
-        return self._streamed(lambda attempt: self.bound._step_stream(input, attempt), run, Rereadable())
+        return self._streamed(
+            lambda attempt: self.bound._step_stream(input, attempt), run, Rereadable()
+        )
 
     def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
         source = Rereadable(inputs)
-        return self._streamed(lambda attempt: self.bound._step_transform(source.reader(), attempt), run, source)
+        return self._streamed(
+            lambda attempt: self.bound._step_transform(source.reader(), attempt), run, source
+        )
 
     async def _streamed(
         self,
@@ -155,12 +163,16 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
             return bool(kinds(error))
         if not isinstance(error, kinds):
             return False
-        hopeless = isinstance(error, SETTLED) or (isinstance(error, ModelError) and not error.is_retryable)
+        hopeless = isinstance(error, SETTLED) or (
+            isinstance(error, ModelError) and not error.is_retryable
+        )
         return not hopeless or type(error) in kinds
 
     def _allows(self, error: Exception, attempt: int) -> bool:
         asked = getattr(error, "retry_after", None)
-        too_long = isinstance(error, ModelError) and asked is not None and asked > self.retry_after_cap
+        too_long = (
+            isinstance(error, ModelError) and asked is not None and asked > self.retry_after_cap
+        )
         return attempt < self.max_attempt_number and not too_long and self._handles(error)
 
     def _delay(self, error: Exception, attempt: int) -> float:

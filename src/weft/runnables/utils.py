@@ -189,7 +189,9 @@ async def gather_with_concurrency(n: int | None, *coros: Coroutine[Any, Any, Any
     return results
 
 
-async def gated_coro(semaphore: AbstractAsyncContextManager[Any], coro: Coroutine[Any, Any, T]) -> T:
+async def gated_coro(
+    semaphore: AbstractAsyncContextManager[Any], coro: Coroutine[Any, Any, T]
+) -> T:
     """Await a coroutine while holding a semaphore."""
     async with semaphore:
         return await coro
@@ -376,7 +378,9 @@ class FunctionNonLocals(ast.NodeVisitor):
     def _look(self, node: ast.AST) -> None:
         visitor = NonLocals()
         visitor.visit(node)
-        self.nonlocals |= {name for name in visitor.loads if name.split(".")[0] not in visitor.stores}
+        self.nonlocals |= {
+            name for name in visitor.loads if name.split(".")[0] not in visitor.stores
+        }
 
 
 class GetLambdaSource(ast.NodeVisitor):

@@ -97,7 +97,12 @@ class HttpResponse:
     __slots__ = ("_clock", "_exchange", "_state", "headers", "request", "status")
 
     def __init__(
-        self, request: Request, exchange: Exchange, clock: Clock, status: int, headers: Mapping[str, str]
+        self,
+        request: Request,
+        exchange: Exchange,
+        clock: Clock,
+        status: int,
+        headers: Mapping[str, str],
     ) -> None:
         self.request = request
         self.status = status
@@ -140,7 +145,9 @@ class HttpResponse:
             try:
                 piece = await self._exchange.read(clock.budget("idle"))
             except Expired as error:
-                raise _faults.timed_out(self.request, clock.phase, clock.limit(clock.phase)) from error
+                raise _faults.timed_out(
+                    self.request, clock.phase, clock.limit(clock.phase)
+                ) from error
             except ModelError:
                 if self._state == "closed":
                     break
@@ -210,13 +217,17 @@ class Unpacker:
         if coding in ("identity", ""):
             return None
         if coding not in CODINGS:
-            raise _faults.malformed(response.request, f"it sent the coding {coding!r}, which was not asked for")
+            raise _faults.malformed(
+                response.request, f"it sent the coding {coding!r}, which was not asked for"
+            )
         return cls(response.request, CODINGS[coding])
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Undo one piece; what is sound before a fault is given first."""
         if not self._came and self._window == 15 and data[0] & 0x0F != 8:
-            self._zlib = zlib.decompressobj(-15)  # "deflate" without its zlib header, as some servers send it
+            self._zlib = zlib.decompressobj(
+                -15
+            )  # "deflate" without its zlib header, as some servers send it
         self._came += len(data)
         while data:
             if self._zlib.eof:
@@ -226,7 +237,9 @@ class Unpacker:
             try:
                 part = self._zlib.decompress(data, PIECE)
             except zlib.error as error:
-                raise _faults.malformed(self._request, f"its compressed body is corrupt ({error})") from error
+                raise _faults.malformed(
+                    self._request, f"its compressed body is corrupt ({error})"
+                ) from error
             if part:
                 self._count(len(part))
                 yield part

@@ -57,7 +57,9 @@ class Route:
         parts = urlsplit(url)
         secure = parts.scheme == "https"
         if proxy is not None and urlsplit(proxy).scheme != "http":
-            raise UsageError("NativeTransport knows http:// proxies: use PyreqwestTransport for others")
+            raise UsageError(
+                "NativeTransport knows http:// proxies: use PyreqwestTransport for others"
+            )
         return cls(parts.hostname or "", parts.port or (443 if secure else 80), secure, proxy)
 
     @property
@@ -144,7 +146,17 @@ def check_tunnel(reader: Reader) -> None:
 class BlockingExchange:
     """One request under way in this thread."""
 
-    __slots__ = ("_first", "_message", "_reader", "_request", "_route", "_side", "_slot", "_tls", "_wire")
+    __slots__ = (
+        "_first",
+        "_message",
+        "_reader",
+        "_request",
+        "_route",
+        "_side",
+        "_slot",
+        "_tls",
+        "_wire",
+    )
 
     def __init__(
         self,

@@ -42,7 +42,9 @@ def not_reached(request: Request, why: str) -> ModelConnectionError:
 
 def interrupted(request: Request, why: str) -> StreamInterruptedError:
     """The connection broke inside the body."""
-    return StreamInterruptedError(f"{origin_of(request.url)} broke off in the middle of its answer: {why}")
+    return StreamInterruptedError(
+        f"{origin_of(request.url)} broke off in the middle of its answer: {why}"
+    )
 
 
 def malformed(request: Request, why: str) -> MalformedStreamError:
@@ -52,7 +54,9 @@ def malformed(request: Request, why: str) -> MalformedStreamError:
 
 def too_large(request: Request, what: str, limit: int, unit: str = "bytes") -> LimitExceededError:
     """Something passed its bound."""
-    return LimitExceededError(f"{what} of {origin_of(request.url)} passed the limit of {limit} {unit}")
+    return LimitExceededError(
+        f"{what} of {origin_of(request.url)} passed the limit of {limit} {unit}"
+    )
 
 
 def redirected(request: Request, target: str) -> SecurityError:
@@ -68,16 +72,20 @@ def forked() -> UsageError:
     """The Rust runtime was started before fork()."""
     return UsageError(
         "this process was forked after weft's HTTP client (pyreqwest) was used, and its runtime cannot "
-        "be restarted in the child. Ways out: pip install \"weft[httpx]\" (then the child uses httpx2), "
+        'be restarted in the child. Ways out: pip install "weft[httpx]" (then the child uses httpx2), '
         "start processes with 'spawn' or 'forkserver', or make the first model call after the fork"
     )
 
 
 def closed_while_reading(request: Request) -> StreamClosedError:
     """Another thread or task closed the response while this one was reading it."""
-    return StreamClosedError(f"the answer of {origin_of(request.url)} was closed while it was being read")
+    return StreamClosedError(
+        f"the answer of {origin_of(request.url)} was closed while it was being read"
+    )
 
 
 def closed_already() -> UsageError:
     """The body is asked for after the context was left, or twice."""
-    return UsageError("this response is closed or was already read: read it once, inside `async with`")
+    return UsageError(
+        "this response is closed or was already read: read it once, inside `async with`"
+    )

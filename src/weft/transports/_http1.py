@@ -34,7 +34,17 @@ class CutShort(ValueError):
 class Reader:
     """Reads one response."""
 
-    __slots__ = ("_body", "_buffer", "_left", "_limit", "_method", "done", "headers", "reusable", "status")
+    __slots__ = (
+        "_body",
+        "_buffer",
+        "_left",
+        "_limit",
+        "_method",
+        "done",
+        "headers",
+        "reusable",
+        "status",
+    )
 
     def __init__(self, method: str, head_limit: int) -> None:
         self._method = method
@@ -192,10 +202,16 @@ def _header(line: bytes) -> tuple[str, str]:
     return found[1].decode("ascii").lower(), found[2].decode("latin-1")
 
 
-def write_request(method: str, url: str, headers: Mapping[str, str], body: bytes, *, whole_url: bool) -> bytes:
+def write_request(
+    method: str, url: str, headers: Mapping[str, str], body: bytes, *, whole_url: bool
+) -> bytes:
     """Write a request; `whole_url` is for a proxy."""
     parts = urlsplit(url)
-    target = url.split("#", 1)[0] if whole_url else (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    target = (
+        url.split("#", 1)[0]
+        if whole_url
+        else (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    )
     lines = [f"{method} {target} HTTP/1.1", f"Host: {parts.netloc}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if body or method not in ("GET", "HEAD", "DELETE"):

@@ -37,7 +37,9 @@ class BlockingWire:
         self.idle_since = 0.0
 
     @classmethod
-    def connect(cls, host: str, port: int, tls: ssl.SSLContext | None, budget: float | None) -> BlockingWire:
+    def connect(
+        cls, host: str, port: int, tls: ssl.SSLContext | None, budget: float | None
+    ) -> BlockingWire:
         """Connect, and agree on TLS if a context is given."""
         deadline = None if budget is None else time.monotonic() + budget
         try:
@@ -93,7 +95,9 @@ class BlockingWire:
         """Close at once; a thread that is reading wakes up."""
         if self._process == os.getpid():  # a forked child must not end what its parent still uses
             with suppress(OSError):
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not the TLS one: it would talk first
+                socket.socket.shutdown(
+                    self._socket, socket.SHUT_RDWR
+                )  # not the TLS one: it would talk first
         self._socket.close()
 
     def _limit(self, budget: float | None) -> None:
@@ -129,13 +133,17 @@ class AsyncWire(asyncio.Protocol):
         wire = cls()
         try:
             name = host if tls else None
-            await loop.create_connection(lambda: wire, sock=connected, ssl=tls, server_hostname=name)
+            await loop.create_connection(
+                lambda: wire, sock=connected, ssl=tls, server_hostname=name
+            )
         except BaseException:
             wire.close()
             raise
         return wire
 
-    async def secure(self, host: str, tls: ssl.SSLContext, budget: float | None, alarm: Alarm) -> None:
+    async def secure(
+        self, host: str, tls: ssl.SSLContext, budget: float | None, alarm: Alarm
+    ) -> None:
         """Agree on TLS over the open connection."""
         assert self._transport is not None
         starting = self._loop.start_tls(self._transport, self, tls, server_hostname=host)
@@ -163,14 +171,23 @@ class AsyncWire(asyncio.Protocol):
             finally:
                 self._reader = None
         piece = self._came.popleft()
-        if self._held > HELD >= self._held - len(piece) and self._transport is not None and not self._ended:
+        if (
+            self._held > HELD >= self._held - len(piece)
+            and self._transport is not None
+            and not self._ended
+        ):
             self._transport.resume_reading()
         self._held -= len(piece)
         return piece
 
     def is_stale(self) -> bool:
         """Whether the other side closed, or spoke out of turn, while nobody listened."""
-        return self._ended or bool(self._came) or self._transport is None or self._transport.is_closing()
+        return (
+            self._ended
+            or bool(self._came)
+            or self._transport is None
+            or self._transport.is_closing()
+        )
 
     def close(self) -> None:
         """Close at once."""

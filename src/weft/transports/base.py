@@ -52,7 +52,9 @@ class Timeouts:
         for name in ("connect", "first_byte", "idle", "total"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise UsageError(f"Timeouts({name}={value!r}): seconds above 0, or None for no limit")
+                raise UsageError(
+                    f"Timeouts({name}={value!r}): seconds above 0, or None for no limit"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +154,7 @@ class Response(Protocol):
 class Transport(Protocol):
     """Sends requests. One instance may be shared by threads, event loops and models."""
 
-    def open(
-        self, request: Request, *, blocking: bool
-    ) -> AbstractAsyncContextManager[Response]:
+    def open(self, request: Request, *, blocking: bool) -> AbstractAsyncContextManager[Response]:
         """Send a request; leaving the context frees the connection at once."""
 
     def close(self) -> None:

@@ -175,7 +175,10 @@ class DeadlineStream(httpcore2.NetworkStream):
         self._inner.close()
 
     def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
     ) -> httpcore2.NetworkStream:
         """Agree on TLS."""
         return DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
@@ -204,7 +207,9 @@ class DeadlineBackend(httpcore2.SyncBackend):
 class BlockingExchange:
     """One request under way in this thread."""
 
-    def __init__(self, request: Request, message: dict[str, Any], pool: httpcore2.ConnectionPool) -> None:
+    def __init__(
+        self, request: Request, message: dict[str, Any], pool: httpcore2.ConnectionPool
+    ) -> None:
         self._request = request
         self._message = message
         self._pool = pool
@@ -239,7 +244,9 @@ class BlockingExchange:
 class AsyncExchange:
     """One request under way on the running loop."""
 
-    def __init__(self, request: Request, message: dict[str, Any], transport: HttpxTransport) -> None:
+    def __init__(
+        self, request: Request, message: dict[str, Any], transport: HttpxTransport
+    ) -> None:
         self._request = request
         self._message = message
         self._transport = transport
@@ -281,7 +288,10 @@ class AsyncExchange:
 
 
 def _pairs(response: httpcore2.Response) -> list[tuple[str, str]]:
-    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers]
+    return [
+        (name.decode("latin-1").lower(), value.decode("latin-1"))
+        for name, value in response.headers
+    ]
 
 
 def explain_start(request: Request, error: Exception, message: dict[str, Any]) -> Exception:

@@ -24,6 +24,7 @@ from weft.transports.base import HttpOptions, Request, check_header
 
 __all__ = ["NativeTransport"]
 
+
 class NativeTransport:
     """Sends requests over Python's own sockets.
 
@@ -35,7 +36,9 @@ class NativeTransport:
     def __init__(self, options: HttpOptions | None = None) -> None:
         self.options = options or HttpOptions()
         if self.options.http2:
-            raise UsageError("NativeTransport speaks HTTP/1.1: use PyreqwestTransport for http2=True")
+            raise UsageError(
+                "NativeTransport speaks HTTP/1.1: use PyreqwestTransport for http2=True"
+            )
         for name, value in self.options.headers.items():
             check_header(name, value)
         self._headers = {
@@ -90,7 +93,10 @@ class NativeTransport:
         return Side(Pool(self.options.keep_alive), slots, self.options.pool_timeout)
 
     def _message(self, request: Request, route: Route) -> bytes:
-        headers = {**self._headers, **{name.lower(): value for name, value in request.headers.items()}}
+        headers = {
+            **self._headers,
+            **{name.lower(): value for name, value in request.headers.items()},
+        }
         through = route.proxy is not None and not route.secure
         if through and route.proxy is not None:
             headers.update(proxy_authorization(route.proxy))

@@ -78,9 +78,7 @@ class PyreqwestTransport:
     def __repr__(self) -> str:
         return f"PyreqwestTransport({self.options!r})"
 
-    def open(
-        self, request: Request, *, blocking: bool
-    ) -> AbstractAsyncContextManager[Response]:
+    def open(self, request: Request, *, blocking: bool) -> AbstractAsyncContextManager[Response]:
         """Send a request; leaving the context frees the connection at once."""
         refuse_address(request, type(self).__name__)
         if runtime_is_lost():
@@ -185,7 +183,15 @@ def _certificates_of_the_system(options: HttpOptions) -> Iterator[None]:
 class PyreqwestExchange:
     """One request under way."""
 
-    __slots__ = ("_alarm", "_blocking", "_first_byte_in_rust", "_open", "_reader", "_request", "_sent")
+    __slots__ = (
+        "_alarm",
+        "_blocking",
+        "_first_byte_in_rust",
+        "_open",
+        "_reader",
+        "_request",
+        "_sent",
+    )
 
     def __init__(self, transport: PyreqwestTransport, request: Request, *, blocking: bool) -> None:
         options = transport.options
@@ -194,7 +200,9 @@ class PyreqwestExchange:
         client = transport.client_for(request)
         builder = client.request(request.method, request.url).streamed_read_buffer_limit(0)
         headers = {name.lower(): value for name, value in request.headers.items()}
-        headers.setdefault("accept-encoding", "gzip, deflate" if options.compression else "identity")
+        headers.setdefault(
+            "accept-encoding", "gzip, deflate" if options.compression else "identity"
+        )
         headers.setdefault("user-agent", "weft")
         for name, value in options.headers.items():
             headers.setdefault(name.lower(), value)

@@ -12,7 +12,9 @@ from weft.utils._surrogates import mend_value
 
 FENCE = re.compile(r"```[ \t]*+(?:[A-Za-z0-9_+-]*+)")
 OPENING = re.compile(r'\{(?=\s*+(?:["}]|\Z))|\[')  # `{` before anything else begins no object
-MOST_TRIES = 10_000  # brackets in prose that may turn out not to be JSON before the search is given up
+MOST_TRIES = (
+    10_000  # brackets in prose that may turn out not to be JSON before the search is given up
+)
 OPENING_HERE = re.compile(r"\s*+[{\[]")
 
 

@@ -337,10 +337,16 @@ def test_the_key_is_read_from_the_environment_when_it_is_needed(monkeypatch):
 
 
 def test_the_last_container_can_be_used_again():
-    ran = AIMessage("Done", response_metadata={"container": {"id": "container_1"}, "model_provider": "anthropic"})
+    ran = AIMessage(
+        "Done",
+        response_metadata={"container": {"id": "container_1"}, "model_provider": "anthropic"},
+    )
     history = ["Go", ran, "On"]
 
-    assert body_of(history, ChatAnthropic(api_key="key", reuse_last_container=True))["container"] == "container_1"
+    assert (
+        body_of(history, ChatAnthropic(api_key="key", reuse_last_container=True))["container"]
+        == "container_1"
+    )
     assert "container" not in body_of(history)
 
 

@@ -182,12 +182,19 @@ def test_one_tool_can_be_described_by_itself():
     assert convert_to_anthropic_tool(search) == {
         "name": "search",
         "description": "Search the web.",
-        "input_schema": {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+        "input_schema": {
+            "type": "object",
+            "properties": {"query": {"type": "string"}},
+            "required": ["query"],
+        },
     }
 
 
 def test_a_schema_may_be_bare_and_json_mode_is_noted():
-    bare = {"type": "object", "properties": {"at": {"type": "string", "format": "date"}, "n": {"oneOf": []}}}
+    bare = {
+        "type": "object",
+        "properties": {"at": {"type": "string", "format": "date"}, "n": {"oneOf": []}},
+    }
     schema = body_of("Hi", NEW, response_format=bare)["output_config"]["format"]["schema"]
     noted = NEW.explain("Hi", response_format={"type": "json_object"})
 
@@ -195,7 +202,12 @@ def test_a_schema_may_be_bare_and_json_mode_is_noted():
     assert schema["properties"]["n"] == {"anyOf": []}
     assert "output_config" not in noted.body
     assert noted.notes == ["Anthropic has no JSON mode: only the prompt asks for JSON"]
-    with_format = {"type": "array", "minItems": 1, "maxItems": 3, "items": {"type": "string", "format": "odd"}}
+    with_format = {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 3,
+        "items": {"type": "string", "format": "odd"},
+    }
     assert body_of("Hi", NEW, response_format=with_format)["output_config"]["format"]["schema"] == {
         "type": "array",
         "minItems": 1,
@@ -205,7 +217,11 @@ def test_a_schema_may_be_bare_and_json_mode_is_noted():
 
 
 def test_some_of_the_tools_may_be_allowed():
-    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "other"}]}
+    choice = {
+        "type": "allowed_tools",
+        "mode": "required",
+        "tools": [{"type": "function", "name": "other"}],
+    }
     body = body_of("Hi", tools=[search, other], tool_choice=choice)
 
     assert [tool["name"] for tool in body["tools"]] == ["other"]
@@ -213,8 +229,12 @@ def test_some_of_the_tools_may_be_allowed():
 
 
 def test_further_betas_and_effort_of_models_that_do_not_reason():
-    model = ChatAnthropic(model="claude-3-5-haiku-latest", api_key="key", reasoning_effort="high", speed="fast")
+    model = ChatAnthropic(
+        model="claude-3-5-haiku-latest", api_key="key", reasoning_effort="high", speed="fast"
+    )
     explained = model.explain("Hi", output_config={"task_budget": {"type": "tokens", "total": 9}})
 
     assert explained.headers["anthropic-beta"] == "task-budgets-2026-03-13,fast-mode-2026-02-01"
-    assert explained.notes == ["claude-3-5-haiku-latest does not reason: reasoning_effort was left out"]
+    assert explained.notes == [
+        "claude-3-5-haiku-latest does not reason: reasoning_effort was left out"
+    ]

@@ -32,23 +32,34 @@ def search(query: str) -> str:
 
 def answering(server, content, model="claude-opus-5", stop="end_turn", **fields) -> ChatAnthropic:
     server.script(PATH, json_answer({**whole_of("text"), "content": content, "stop_reason": stop}))
-    return ChatAnthropic(**{"base_url": server.url, "api_key": "key", "model": model, "max_retries": 0, **fields})
+    return ChatAnthropic(
+        **{"base_url": server.url, "api_key": "key", "model": model, "max_retries": 0, **fields}
+    )
 
 
 def test_a_schema_is_asked_for_natively_where_the_model_has_it(fault_server, call):
     model = answering(fault_server, [{"type": "text", "text": '{"name": "Ann", "age": 31}'}])
 
-    assert call.invoke(model.with_structured_output(Person), "Ann is 31.") == Person(name="Ann", age=31)
+    assert call.invoke(model.with_structured_output(Person), "Ann is 31.") == Person(
+        name="Ann", age=31
+    )
     wanted = fault_server.requests(PATH)[0].json()["output_config"]["format"]
     assert wanted["type"] == "json_schema"
     assert wanted["schema"]["additionalProperties"] is False
 
 
 def test_a_schema_is_asked_for_by_tool_elsewhere(fault_server, call):
-    used = {"type": "tool_use", "id": "toolu_1", "name": "Person", "input": {"name": "Ann", "age": 31}}
+    used = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "Person",
+        "input": {"name": "Ann", "age": 31},
+    }
     model = answering(fault_server, [used], "claude-3-5-haiku-latest", "tool_use")
 
-    assert call.invoke(model.with_structured_output(Person), "Ann is 31.") == Person(name="Ann", age=31)
+    assert call.invoke(model.with_structured_output(Person), "Ann is 31.") == Person(
+        name="Ann", age=31
+    )
     body = fault_server.requests(PATH)[0].json()
     assert body["tools"][0]["name"] == "Person"
     assert body["tool_choice"]["type"] in ("tool", "any")
@@ -57,10 +68,15 @@ def test_a_schema_is_asked_for_by_tool_elsewhere(fault_server, call):
 def test_bound_tools_are_sent_and_odd_names_come_back(fault_server, call):
     tool = {"name": "files.read", "input_schema": {"type": "object"}}
     used = {"type": "tool_use", "id": "toolu_1", "name": "files_read", "input": {}}
-    model = answering(fault_server, [used], stop="tool_use").bind_tools([tool, search], tool_choice="auto")
+    model = answering(fault_server, [used], stop="tool_use").bind_tools(
+        [tool, search], tool_choice="auto"
+    )
 
     assert call.invoke(model, "Read it.").tool_calls[0]["name"] == "files.read"
-    assert [one["name"] for one in fault_server.requests(PATH)[0].json()["tools"]] == ["files_read", "search"]
+    assert [one["name"] for one in fault_server.requests(PATH)[0].json()["tools"]] == [
+        "files_read",
+        "search",
+    ]
 
 
 def test_what_a_tool_says_for_anthropic_alone_survives_binding(fault_server, call):
@@ -73,7 +89,9 @@ def test_what_a_tool_says_for_anthropic_alone_survives_binding(fault_server, cal
 
     own = {"name": "mine", "input_schema": {"type": "object"}, "cache_control": mark}
     server = {"type": "web_search_20250305", "name": "web_search", "cache_control": mark}
-    model = answering(fault_server, [{"type": "text", "text": "Yes"}]).bind_tools([get_weather, own, server])
+    model = answering(fault_server, [{"type": "text", "text": "Yes"}]).bind_tools(
+        [get_weather, own, server]
+    )
     call.invoke(model, "Hi")
     sent = fault_server.requests(PATH)[0].json()["tools"]
 
@@ -103,15 +121,21 @@ def test_effort_and_thinking_go_with_the_call(fault_server, call):
 def test_what_was_lost_is_in_the_message(fault_server, call):
     model = answering(fault_server, [{"type": "text", "text": "Yes"}], temperature=0)
 
-    assert call.invoke(model, "Hi").response_metadata["lost"] == ["claude-opus-5 does not take temperature: left out"]
+    assert call.invoke(model, "Hi").response_metadata["lost"] == [
+        "claude-opus-5 does not take temperature: left out"
+    ]
 
 
 def test_F_T08_pings_are_no_progress(fault_server, call):
     ping = b'event: ping\ndata: {"type": "ping"}\n\n'
     start = b'event: message_start\ndata: {"type": "message_start", "message": {"id": "m"}}\n\n'
     pieces = [start, ("repeat", [40, 0.05, ping])]
-    fault_server.script(PATH, Answer(pieces, headers={"content-type": "text/event-stream"}, framing="chunked"))
-    model = ChatAnthropic(base_url=fault_server.url, api_key="key", max_retries=0, timeout=Timeouts(idle=0.4))
+    fault_server.script(
+        PATH, Answer(pieces, headers={"content-type": "text/event-stream"}, framing="chunked")
+    )
+    model = ChatAnthropic(
+        base_url=fault_server.url, api_key="key", max_retries=0, timeout=Timeouts(idle=0.4)
+    )
 
     with pytest.raises(ModelTimeoutError) as caught:
         call.stream(model, "Hi")
@@ -133,10 +157,17 @@ def test_a_real_server_fills_a_schema_by_tool(llama, call):
         city: str
 
     model = ChatAnthropic(
-        base_url=llama.base_url, api_key=llama.api_key, model=llama.model, temperature=0, max_tokens=40
+        base_url=llama.base_url,
+        api_key=llama.api_key,
+        model=llama.model,
+        temperature=0,
+        max_tokens=40,
     )
     asked = model.with_structured_output(Weather, include_raw=True)
-    told = call.invoke(asked, [("system", "You are a helpful assistant."), ("human", "What is the weather in Paris?")])
+    told = call.invoke(
+        asked,
+        [("system", "You are a helpful assistant."), ("human", "What is the weather in Paris?")],
+    )
 
     assert told["raw"].usage_metadata["output_tokens"] > 0
     assert told["parsed"] is None or isinstance(told["parsed"], Weather)

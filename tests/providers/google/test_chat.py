@@ -30,7 +30,10 @@ def model_of(server, *answers: Answer, whole: Answer | None = None, **fields) ->
 
 
 def without_index(message) -> list[dict]:
-    return [{key: value for key, value in block.items() if key != "index"} for block in message.content_blocks]
+    return [
+        {key: value for key, value in block.items() if key != "index"}
+        for block in message.content_blocks
+    ]
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -58,7 +61,9 @@ def test_a_stream_is_asked_for_as_events_and_carries_the_key(fault_server, call)
 
 
 def test_streaming_asks_for_a_stream_under_invoke_too(fault_server, call):
-    assert call.invoke(model_of(fault_server, streamed("text"), streaming=True), "Hi").text.startswith("Hello!")
+    assert call.invoke(
+        model_of(fault_server, streamed("text"), streaming=True), "Hi"
+    ).text.startswith("Hello!")
 
 
 def test_F_T04_an_error_in_the_middle_keeps_what_was_said(fault_server, call):
@@ -80,7 +85,9 @@ def test_F_T05_an_error_as_first_chunk_is_tried_again(fault_server, call):
 def test_F_T17_a_malformed_call_is_tried_again_if_asked_to(fault_server, call):
     answers = (streamed("malformed-function-call"), streamed("function-call"))
     as_it_is = call.stream(model_of(fault_server, *answers), "Hi")
-    again = call.stream(model_of(fault_server, *answers, max_retries=1, retry_malformed_calls=True), "Hi")
+    again = call.stream(
+        model_of(fault_server, *answers, max_retries=1, retry_malformed_calls=True), "Hi"
+    )
 
     assert as_it_is[-1].response_metadata["finish_reason"] == "MALFORMED_FUNCTION_CALL"
     assert any(chunk.tool_calls for chunk in again)
@@ -112,7 +119,9 @@ def test_tokens_are_counted_exactly_only_when_asked(fault_server, call):
 
 
 def test_a_token_can_come_from_a_function(fault_server, call):
-    model = model_of(fault_server, whole=json_answer(whole_of("text")), api_key=lambda: "ya29.fresh")
+    model = model_of(
+        fault_server, whole=json_answer(whole_of("text")), api_key=lambda: "ya29.fresh"
+    )
     call.invoke(model, "Hi")
 
     assert fault_server.requests()[0].headers["authorization"] == "Bearer ya29.fresh"

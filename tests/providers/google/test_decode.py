@@ -52,11 +52,22 @@ def test_stream_and_whole_answer_give_the_same_message(name):
 
 @pytest.mark.parametrize("name", [name for name in PAIRS if name != "unknown-part"])
 def test_googles_own_types_hear_the_same(name):
-    ours, theirs = message_of(decoder().whole(whole_of(name))), GenerateContentResponse(**whole_of(name))
-    parts = (theirs.candidates[0].content.parts if theirs.candidates and theirs.candidates[0].content else None) or []
+    ours, theirs = (
+        message_of(decoder().whole(whole_of(name))),
+        GenerateContentResponse(**whole_of(name)),
+    )
+    parts = (
+        theirs.candidates[0].content.parts
+        if theirs.candidates and theirs.candidates[0].content
+        else None
+    ) or []
 
     assert ours.text == "".join(part.text for part in parts if part.text and not part.thought)
-    calls = [(part.function_call.name, part.function_call.args or {}) for part in parts if part.function_call]
+    calls = [
+        (part.function_call.name, part.function_call.args or {})
+        for part in parts
+        if part.function_call
+    ]
     assert [(call["name"], call["args"]) for call in ours.tool_calls] == calls
     assert ours.usage_metadata["total_tokens"] == theirs.usage_metadata.total_token_count
 
@@ -94,7 +105,11 @@ def test_several_calls_in_a_chunk_get_ids_of_their_own_that_stay_the_same():
 def test_the_signature_belongs_to_its_call():
     blocks = message_of(decode_stream(stream_of("function-calls-parallel"))).content_blocks
 
-    assert [block.get("extras") for block in blocks[1:]] == [{"thought_signature": "RXBRQmJvdGg="}, None, None]
+    assert [block.get("extras") for block in blocks[1:]] == [
+        {"thought_signature": "RXBRQmJvdGg="},
+        None,
+        None,
+    ]
 
 
 def test_googles_ids_are_kept():
@@ -118,7 +133,10 @@ def test_code_that_google_ran_is_a_server_tool():
     assert result["tool_call_id"] == call["id"]
     assert (result["status"], result["output"]) == ("success", "5\n")
     assert message.tool_calls == []
-    assert message_of(decode_stream(stream_of("code-execution-failed"))).content_blocks[1]["status"] == "error"
+    assert (
+        message_of(decode_stream(stream_of("code-execution-failed"))).content_blocks[1]["status"]
+        == "error"
+    )
 
 
 def test_grounding_becomes_citations_counted_in_characters():
@@ -133,14 +151,20 @@ def test_grounding_becomes_citations_counted_in_characters():
 def test_recited_sources_are_citations():
     (block,) = message_of(decode_stream(stream_of("citations"))).content_blocks
 
-    assert block["annotations"] == [{"type": "citation", "url": "https://example.org/hamlet", "end_index": 18}]
+    assert block["annotations"] == [
+        {"type": "citation", "url": "https://example.org/hamlet", "end_index": 18}
+    ]
 
 
 def test_pictures_and_sounds_are_media_blocks():
     _, image = message_of(decode_stream(stream_of("image"))).content_blocks
     (sound,) = message_of(decode_stream(stream_of("audio"))).content_blocks
 
-    assert (image["type"], image["mime_type"], image["base64"]) == ("image", "image/png", "iVBORw0KGgo=")
+    assert (image["type"], image["mime_type"], image["base64"]) == (
+        "image",
+        "image/png",
+        "iVBORw0KGgo=",
+    )
     assert sound["type"] == "audio"
 
 
@@ -151,7 +175,10 @@ def test_usage_knows_cache_tools_and_modalities():
             "toolUsePromptTokenCount": 20,
             "cachedContentTokenCount": 60,
             "candidatesTokenCount": 5,
-            "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 40}, {"modality": "AUDIO", "tokenCount": 60}],
+            "promptTokensDetails": [
+                {"modality": "TEXT", "tokenCount": 40},
+                {"modality": "AUDIO", "tokenCount": 60},
+            ],
         }
     )
 
@@ -162,7 +189,11 @@ def test_usage_knows_cache_tools_and_modalities():
         "input_token_details": {"audio": 60, "cache_read": 60},
     }
     assert decode_usage({}) == {}
-    assert decode_usage({"promptTokenCount": 3}) == {"input_tokens": 3, "output_tokens": 0, "total_tokens": 3}
+    assert decode_usage({"promptTokenCount": 3}) == {
+        "input_tokens": 3,
+        "output_tokens": 0,
+        "total_tokens": 3,
+    }
 
 
 @pytest.mark.parametrize(
@@ -283,7 +314,9 @@ def test_bytes_may_be_cut_anywhere(name, cuts):
     assert message_of(events) == message_of(decode_stream(raw))
 
 
-@pytest.mark.parametrize("name", ["thinking", "text-unicode", "function-calls-parallel", "code-execution"])
+@pytest.mark.parametrize(
+    "name", ["thinking", "text-unicode", "function-calls-parallel", "code-execution"]
+)
 def test_E2_whatever_arrived_of_a_cut_stream_is_the_beginning_of_the_message(name):
     payload, whole = payloads(stream_of(name)), message_of(decode_stream(stream_of(name)))
     for count in range(1, len(payload)):

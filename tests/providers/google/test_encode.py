@@ -59,7 +59,9 @@ def test_system_messages_become_the_instruction():
 
 
 def test_a_late_system_message_is_told_in_tags_and_noted():
-    explained = MODEL.explain([("human", "Hi"), ("ai", "Hello"), ("system", "In French."), ("human", "More")])
+    explained = MODEL.explain(
+        [("human", "Hi"), ("ai", "Hello"), ("system", "In French."), ("human", "More")]
+    )
 
     assert explained.body["contents"][2]["parts"] == [
         {"text": "<system>\nIn French.\n</system>"},
@@ -69,7 +71,9 @@ def test_a_late_system_message_is_told_in_tags_and_noted():
 
 
 def test_neighbours_of_one_role_are_one_turn_and_nothing_empty_is_sent():
-    explained = MODEL.explain([("human", "One"), ("human", "Two"), AIMessage(""), ("human", "Three")])
+    explained = MODEL.explain(
+        [("human", "One"), ("human", "Two"), AIMessage(""), ("human", "Three")]
+    )
 
     (turn,) = explained.body["contents"]
     assert turn["parts"] == [{"text": "One"}, {"text": "Two"}, {"text": "Three"}]
@@ -92,7 +96,9 @@ def test_results_carry_the_name_and_only_googles_ids():
         ]
     )
 
-    assert body["contents"][1]["parts"][1] == {"functionCall": {"name": "now", "args": {}, "id": "given-1"}}
+    assert body["contents"][1]["parts"][1] == {
+        "functionCall": {"name": "now", "args": {}, "id": "given-1"}
+    }
     assert body["contents"][2]["parts"] == [
         {"functionResponse": {"name": "search", "response": {"output": "found"}}},
         {"functionResponse": {"name": "now", "response": {"error": "late"}, "id": "given-1"}},
@@ -104,7 +110,9 @@ def test_a_picture_in_a_result_goes_where_the_model_takes_it(model, inside):
     call = {"id": "c", "name": "draw", "args": {}, "type": "tool_call"}
     image = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
     result = ToolMessage([{"type": "text", "text": "Seen"}, image], tool_call_id="c")
-    parts = body_of([HumanMessage("Go"), AIMessage("", tool_calls=[call]), result], model)["contents"][2]["parts"]
+    parts = body_of([HumanMessage("Go"), AIMessage("", tool_calls=[call]), result], model)[
+        "contents"
+    ][2]["parts"]
 
     shown = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
     assert (parts[0]["functionResponse"].get("parts") == [shown]) is inside
@@ -114,7 +122,10 @@ def test_a_picture_in_a_result_goes_where_the_model_takes_it(model, inside):
 @pytest.mark.parametrize(
     ("block", "part"),
     [
-        ({"type": "image", "base64": "AAAA"}, {"inlineData": {"mimeType": "image/jpeg", "data": "AAAA"}}),
+        (
+            {"type": "image", "base64": "AAAA"},
+            {"inlineData": {"mimeType": "image/jpeg", "data": "AAAA"}},
+        ),
         (
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
             {"inlineData": {"mimeType": "image/png", "data": "AAAA"}},
@@ -125,7 +136,10 @@ def test_a_picture_in_a_result_goes_where_the_model_takes_it(model, inside):
         ),
         (
             {"type": "video", "url": "https://x/a.webm", "extras": {"video_metadata": {"fps": 2}}},
-            {"fileData": {"fileUri": "https://x/a.webm", "mimeType": "video/webm"}, "videoMetadata": {"fps": 2}},
+            {
+                "fileData": {"fileUri": "https://x/a.webm", "mimeType": "video/webm"},
+                "videoMetadata": {"fps": 2},
+            },
         ),
         (
             {"type": "file", "url": "gs://bucket/a.pdf"},
@@ -180,7 +194,13 @@ def test_functions_are_declared_together_and_googles_tools_beside_them():
         ({"tool_choice": "search"}, {"mode": "ANY", "allowedFunctionNames": ["search"]}),
         ({"strict": True}, {"mode": "VALIDATED"}),
         (
-            {"tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"name": "now"}]}},
+            {
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "mode": "required",
+                    "tools": [{"name": "now"}],
+                }
+            },
             {"mode": "ANY", "allowedFunctionNames": ["now"]},
         ),
         ({"tool_config": {"function_calling_config": {"mode": "ANY"}}}, {"mode": "ANY"}),
@@ -204,7 +224,10 @@ def test_effort_is_a_level_or_a_budget_as_the_model_takes_it():
     assert thinking(THREE, reasoning_effort="low") == {"thinkingLevel": "LOW"}
     assert thinking(MODEL, reasoning_effort="high") == {"thinkingBudget": 24576}
     assert thinking(MODEL, reasoning_effort="none") == {"thinkingBudget": 0}
-    assert thinking(MODEL, thinking_budget=-1, include_thoughts=True) == {"thinkingBudget": -1, "includeThoughts": True}
+    assert thinking(MODEL, thinking_budget=-1, include_thoughts=True) == {
+        "thinkingBudget": -1,
+        "includeThoughts": True,
+    }
     assert thinking(THREE, thinking_level="high") == {"thinkingLevel": "HIGH"}
 
 
@@ -222,7 +245,9 @@ def test_a_schema_asks_for_json():
         "responseMimeType": "application/json"
     }
     openai = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
-    assert body_of("Hi", response_format=openai)["generationConfig"]["responseJsonSchema"] == {"type": "object"}
+    assert body_of("Hi", response_format=openai)["generationConfig"]["responseJsonSchema"] == {
+        "type": "object"
+    }
 
 
 def test_langchains_names_are_accepted_and_options_overrule_fields():
@@ -237,7 +262,9 @@ def test_langchains_names_are_accepted_and_options_overrule_fields():
         "temperature": 0.9, "maxOutputTokens": 7, "stopSequences": ["x"], "topK": 4, "seed": 1,
         "responseLogprobs": True, "logprobs": 2,
     }  # fmt: skip
-    assert body["safetySettings"] == [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]
+    assert body["safetySettings"] == [
+        {"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}
+    ]
     assert body["cachedContent"] == "cachedContents/1"
     with pytest.raises(ValueError, match="mean the same"):
         ChatGoogle(model="a", model_name="b")
@@ -245,7 +272,9 @@ def test_langchains_names_are_accepted_and_options_overrule_fields():
 
 def test_where_it_is_sent_and_with_what_key():
     api = MODEL.explain("Hi", stream=True)
-    vertex = ChatGoogle(model="gemini-2.5-pro", project="p", location="europe-west4", api_key=lambda: "ya29.token")
+    vertex = ChatGoogle(
+        model="gemini-2.5-pro", project="p", location="europe-west4", api_key=lambda: "ya29.token"
+    )
     vertex_url = vertex.explain("Hi")
 
     assert api.url.endswith("/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse")
@@ -281,7 +310,12 @@ def test_a_result_needs_the_name_of_its_tool_and_broken_calls_are_shown_if_answe
 
 
 def test_options_nobody_knows_go_to_the_generation_config():
-    body = body_of("Hi", generation_config={"top_p": 0.5}, audio_timestamp=True, extra_body={"labels": {"a": "b"}})
+    body = body_of(
+        "Hi",
+        generation_config={"top_p": 0.5},
+        audio_timestamp=True,
+        extra_body={"labels": {"a": "b"}},
+    )
 
     assert body["generationConfig"] == {"topP": 0.5, "audioTimestamp": True}
     assert body["labels"] == {"a": "b"}
@@ -299,9 +333,9 @@ def test_a_schema_in_openapis_form_is_sent_as_it_is():
 
 
 def test_what_cannot_be_said_is_noted():
-    explained = ChatGoogle(model="gemini-2.0-flash", api_key="key", reasoning_effort="high").explain(
-        "Hi", tools=[search], parallel_tool_calls=False
-    )
+    explained = ChatGoogle(
+        model="gemini-2.0-flash", api_key="key", reasoning_effort="high"
+    ).explain("Hi", tools=[search], parallel_tool_calls=False)
 
     assert explained.notes == [
         "Gemini cannot be told to call one tool at a time: parallel_tool_calls was left out",

@@ -50,7 +50,9 @@ PATH = "/models/gemini-2.5-flash:generateContent"
 
 
 def refused(fault_server, call, status, error) -> e.ModelError:
-    url = fault_server.script(PATH, json_answer({"error": {"code": status, **error}}, status)).removesuffix(PATH)
+    url = fault_server.script(
+        PATH, json_answer({"error": {"code": status, **error}}, status)
+    ).removesuffix(PATH)
     with pytest.raises(e.ModelError) as caught:
         call.invoke(ChatGoogle(base_url=url, api_key="key", max_retries=0), "Hi")
     return caught.value
@@ -68,14 +70,24 @@ def test_every_documented_status_is_mapped(fault_server, call, status, word, mes
 @pytest.mark.parametrize(("status", "reason", "cls"), REASONS)
 def test_every_documented_reason_is_mapped(fault_server, call, status, reason, cls):
     details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}]
-    error = refused(fault_server, call, status, {"status": "INVALID_ARGUMENT", "message": "no", "details": details})
+    error = refused(
+        fault_server,
+        call,
+        status,
+        {"status": "INVALID_ARGUMENT", "message": "no", "details": details},
+    )
 
     assert (type(error), error.code) == (cls, reason)
 
 
 def test_F_H01_how_long_to_wait_is_read_from_the_body(fault_server, call):
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "32.5s"}]
-    error = refused(fault_server, call, 429, {"status": "RESOURCE_EXHAUSTED", "message": "slow", "details": details})
+    error = refused(
+        fault_server,
+        call,
+        429,
+        {"status": "RESOURCE_EXHAUSTED", "message": "slow", "details": details},
+    )
 
     assert error.retry_after == 32.5
 
@@ -83,7 +95,12 @@ def test_F_H01_how_long_to_wait_is_read_from_the_body(fault_server, call):
 def test_F_H02_a_quota_of_the_day_is_not_waited_for(fault_server, call):
     violation = {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "50"}
     details = [{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]}]
-    error = refused(fault_server, call, 429, {"status": "RESOURCE_EXHAUSTED", "message": "quota", "details": details})
+    error = refused(
+        fault_server,
+        call,
+        429,
+        {"status": "RESOURCE_EXHAUSTED", "message": "quota", "details": details},
+    )
 
     assert type(error) is e.ModelQuotaError
     assert not error.is_retryable

@@ -23,7 +23,9 @@ FULL = [name for name in PAIRS if (whole_of(name).get("candidates") or [{}])[0].
 def native(name: str) -> list[dict]:
     parts = whole_of(name)["candidates"][0]["content"]["parts"]
     return [
-        {**part, "functionCall": {"args": {}, **part["functionCall"]}} if "functionCall" in part else part
+        {**part, "functionCall": {"args": {}, **part["functionCall"]}}
+        if "functionCall" in part
+        else part
         for part in parts
     ]
 
@@ -72,9 +74,14 @@ def test_a_call_that_gemini_did_not_write_goes_unsigned_where_signatures_are_ask
     assert new.body["contents"][1]["parts"] == [
         {"text": "<thinking>\nLet me think.\n</thinking>"},
         {"text": "Hello"},
-        {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "skip_thought_signature_validator"},
+        {
+            "functionCall": {"name": "f", "args": {"a": 1}},
+            "thoughtSignature": "skip_thought_signature_validator",
+        },
     ]
-    assert new.body["contents"][2]["parts"] == [{"functionResponse": {"name": "f", "response": {"output": "1"}}}]
+    assert new.body["contents"][2]["parts"] == [
+        {"functionResponse": {"name": "f", "response": {"output": "1"}}}
+    ]
     assert "reasoning by anthropic was told as text" in new.notes
     assert "thoughtSignature" not in old.body["contents"][1]["parts"][2]
 

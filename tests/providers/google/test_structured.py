@@ -34,14 +34,18 @@ def answering(server, *parts) -> ChatGoogle:
 def test_a_schema_is_asked_for_natively(fault_server, call):
     model = answering(fault_server, {"text": '{"name": "Ann", "age": 31}'})
 
-    assert call.invoke(model.with_structured_output(Person), "Ann is 31.") == Person(name="Ann", age=31)
+    assert call.invoke(model.with_structured_output(Person), "Ann is 31.") == Person(
+        name="Ann", age=31
+    )
     config = fault_server.requests()[0].json()["generationConfig"]
     assert config["responseMimeType"] == "application/json"
     assert config["responseJsonSchema"]["required"] == ["name", "age"]
 
 
 def test_a_schema_can_be_asked_for_by_tool(fault_server, call):
-    model = answering(fault_server, {"functionCall": {"name": "Person", "args": {"name": "Ann", "age": 31}}})
+    model = answering(
+        fault_server, {"functionCall": {"name": "Person", "args": {"name": "Ann", "age": 31}}}
+    )
     asked = model.with_structured_output(Person, method="function_calling")
 
     assert call.invoke(asked, "Ann is 31.") == Person(name="Ann", age=31)
@@ -49,9 +53,9 @@ def test_a_schema_can_be_asked_for_by_tool(fault_server, call):
 
 
 def test_bound_tools_are_declared(fault_server, call):
-    model = answering(fault_server, {"functionCall": {"name": "search", "args": {"query": "x"}}}).bind_tools(
-        [search, {"google_search": {}}]
-    )
+    model = answering(
+        fault_server, {"functionCall": {"name": "search", "args": {"query": "x"}}}
+    ).bind_tools([search, {"google_search": {}}])
 
     assert call.invoke(model, "Search x").tool_calls[0]["args"] == {"query": "x"}
     functions, googles = fault_server.requests()[0].json()["tools"]

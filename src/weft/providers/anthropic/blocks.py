@@ -32,7 +32,11 @@ def marked(new: Block, block: Block) -> Block:
 def encode_image(block: Block) -> Block:
     """Show a picture."""
     source = _source(block, IMAGE)
-    rest = {name: value for name, value in (block.get("extras") or {}).items() if name == "transformations"}
+    rest = {
+        name: value
+        for name, value in (block.get("extras") or {}).items()
+        if name == "transformations"
+    }
     return marked({"type": "image", "source": source, **rest}, block)
 
 
@@ -68,12 +72,18 @@ def _source(block: Block, mime: str) -> Block:
     if block.get("url"):
         block = {**block, **data_url(str(block["url"]))}
     if block.get("base64"):
-        return {"type": "base64", "media_type": block.get("mime_type") or mime, "data": block["base64"]}
+        return {
+            "type": "base64",
+            "media_type": block.get("mime_type") or mime,
+            "data": block["base64"],
+        }
     if block.get("file_id"):
         return {"type": "file", "file_id": block["file_id"]}
     if block.get("url"):
         return {"type": "url", "url": block["url"]}
-    raise UsageError(f"a block of the type {block['type']!r} needs base64, url or file_id: {sorted(block)}")
+    raise UsageError(
+        f"a block of the type {block['type']!r} needs base64, url or file_id: {sorted(block)}"
+    )
 
 
 def encode_citation(note: Block) -> Block | None:

@@ -136,13 +136,20 @@ class ChatAnthropic(HttpChatModel):
         for name, value in values.items():
             field = str(ALIASES.get(name, name))
             if field in read and read[field] != value and None not in (value, read[field]):
-                raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one of them")
+                raise UsageError(
+                    f"{cls.__name__}: {name} and {field} mean the same: give one of them"
+                )
             if field not in read or value is not None:
                 read[field] = value
         headers = dict(read.get("default_headers") or {})
-        named = next((headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"), None)
+        named = next(
+            (headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"), None
+        )
         if named:  # so that it adds to the betas that tools need, instead of replacing them
-            read |= {"default_headers": headers, "betas": [*(read.get("betas") or ()), *named.split(",")]}
+            read |= {
+                "default_headers": headers,
+                "betas": [*(read.get("betas") or ()), *named.split(",")],
+            }
         return _with_unknown(cls, read)
 
     @property
@@ -151,7 +158,9 @@ class ChatAnthropic(HttpChatModel):
         return self.model
 
     def _root_url(self) -> str:
-        found = self.base_url or next((url for name in URL_VARIABLES if (url := os.environ.get(name))), None)
+        found = self.base_url or next(
+            (url for name in URL_VARIABLES if (url := os.environ.get(name))), None
+        )
         return (found or "https://api.anthropic.com").rstrip("/").removesuffix("/v1")
 
     def _auth_headers(self, key: str) -> dict[str, str]:
@@ -160,11 +169,17 @@ class ChatAnthropic(HttpChatModel):
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
         betas = betas_of(merge_settings(self._parameters(), request), request)
-        return {"anthropic-version": VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
+        return {
+            "anthropic-version": VERSION,
+            **({"anthropic-beta": ",".join(betas)} if betas else {}),
+        }
 
     def _parameters(self) -> dict[str, Json]:
         fields = {name: getattr(self, name) for name in SENT}
-        return {**{name: value for name, value in fields.items() if value is not None}, **self.model_kwargs}
+        return {
+            **{name: value for name, value in fields.items() if value is not None},
+            **self.model_kwargs,
+        }
 
     def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
@@ -189,7 +204,11 @@ class ChatAnthropic(HttpChatModel):
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         body = encode_message(
             request,
-            settings={**self._container(request), **self._parameters(), "prompt_cache": self.prompt_cache},
+            settings={
+                **self._container(request),
+                **self._parameters(),
+                "prompt_cache": self.prompt_cache,
+            },
             providers=frozenset({self._provider, PROVIDER}),
             policy=self.foreign_blocks,
             profile=self._known(request.options.get("model") or self.model),
@@ -199,7 +218,9 @@ class ChatAnthropic(HttpChatModel):
     def _container(self, request: ChatRequest) -> dict[str, Json]:
         if not self.reuse_last_container:
             return {}
-        used = (message.response_metadata.get("container") for message in reversed(request.messages))
+        used = (
+            message.response_metadata.get("container") for message in reversed(request.messages)
+        )
         last = next((one for one in used if isinstance(one, dict) and one.get("id")), None)
         return {"container": last["id"]} if last else {}
 
@@ -224,7 +245,9 @@ class ChatAnthropic(HttpChatModel):
         request = self._request(input, Run.root(io, None, kwargs), stream=False)
         sent = await self._http_request(request, io)
         body = {name: value for name, value in json.loads(sent.body).items() if name in COUNTED}
-        sent = replace(sent, url=self._url("v1/messages/count_tokens"), body=json.dumps(body).encode())
+        sent = replace(
+            sent, url=self._url("v1/messages/count_tokens"), body=json.dumps(body).encode()
+        )
         async with self._transport().open(sent, blocking=io.blocking) as response:
             if response.status >= 400:
                 raise self._status_error(response, await response.read_error())

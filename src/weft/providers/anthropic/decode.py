@@ -49,7 +49,9 @@ OUTPUT_DETAILS: Final = {"thinking_tokens": "reasoning"}
 class AnthropicDecoder:
     """Turns the events of one answer into ours."""
 
-    def __init__(self, fail: Fail, *, model: str | None = None, provider: str = "anthropic") -> None:
+    def __init__(
+        self, fail: Fail, *, model: str | None = None, provider: str = "anthropic"
+    ) -> None:
         self._fail = fail
         metadata = {"provider": provider, **({"model": model} if model else {})}
         self._writer = EventWriter(metadata=metadata, usage_mode="last")
@@ -110,18 +112,25 @@ class AnthropicDecoder:
         if self._writer.is_over:
             return []
         if not self._is_stopped:
-            raise StreamTruncatedError("the stream ended without message_stop and without stop_reason")
+            raise StreamTruncatedError(
+                "the stream ended without message_stop and without stop_reason"
+            )
         return self._message_stop({})
 
     def heard(self) -> dict[str, Json]:
         """Give what was heard beside the content, for the partial message of a stream that broke."""
-        return {"usage": self._writer.usage_so_far, "metadata": {**self._writer.metadata_so_far, **self._metadata}}
+        return {
+            "usage": self._writer.usage_so_far,
+            "metadata": {**self._writer.metadata_so_far, **self._metadata},
+        }
 
     # -- the message
 
     def _message_start(self, data: StreamEvent) -> list[Event]:
         message = data.get("message") or {}
-        events = self._writer.start(message.get("id"), {"model": message["model"]} if message.get("model") else None)
+        events = self._writer.start(
+            message.get("id"), {"model": message["model"]} if message.get("model") else None
+        )
         self._note(cast("Block", message), MESSAGE_FIELDS)
         self._count(message.get("usage"))
         return events
@@ -260,11 +269,17 @@ def decode_usage(usage: Usage) -> dict[str, Json]:
         told["output_tokens"] = usage["output_tokens"]
     if len(told) == 2:
         told["total_tokens"] = told["input_tokens"] + told["output_tokens"]
-    details: dict[str, Json] = {"cache_read": read, "cache_creation": written, **(usage.get("cache_creation") or {})}
+    details: dict[str, Json] = {
+        "cache_read": read,
+        "cache_creation": written,
+        **(usage.get("cache_creation") or {}),
+    }
     details = {name: count for name, count in details.items() if isinstance(count, int)}
     if details:
         told["input_token_details"] = details
     made: dict[str, Json] = usage.get("output_tokens_details") or {}
     if made:
-        told["output_token_details"] = {OUTPUT_DETAILS.get(name, name): count for name, count in made.items()}
+        told["output_token_details"] = {
+            OUTPUT_DETAILS.get(name, name): count for name, count in made.items()
+        }
     return told

@@ -60,13 +60,20 @@ TOOL_EXTRAS: Final = (
     "strict",
 )
 """What a tool may say beside its schema, in its `extras`, `metadata` or dict."""
-FREE_TEXT: Final = {"type": "object", "properties": {"__arg1": {"type": "string"}}, "required": ["__arg1"]}
+FREE_TEXT: Final = {
+    "type": "object",
+    "properties": {"__arg1": {"type": "string"}},
+    "required": ["__arg1"],
+}
 DEFAULT_MAX_TOKENS: Final = 4096
 
 
 def merge_settings(settings: Mapping[str, Json], request: ChatRequest) -> Body:
     """Overlay the model's settings with the options of a call."""
-    said = {**settings, **{name: value for name, value in request.options.items() if value is not None}}
+    said = {
+        **settings,
+        **{name: value for name, value in request.options.items() if value is not None},
+    }
     if request.stop:
         said["stop"] = request.stop
     return said
@@ -95,9 +102,13 @@ def encode_message(
     if system:
         body["system"] = system
     body |= {name: value for name, value in said.items() if name not in OURS and value is not None}
-    body["max_tokens"] = said.get("max_tokens") or profile.get("max_output_tokens") or DEFAULT_MAX_TOKENS
+    body["max_tokens"] = (
+        said.get("max_tokens") or profile.get("max_output_tokens") or DEFAULT_MAX_TOKENS
+    )
     if said.get("stop"):
-        body["stop_sequences"] = [said["stop"]] if isinstance(said["stop"], str) else list(said["stop"])
+        body["stop_sequences"] = (
+            [said["stop"]] if isinstance(said["stop"], str) else list(said["stop"])
+        )
     if said.get("user"):
         body["metadata"] = {"user_id": said["user"], **(body.get("metadata") or {})}
     _add_thinking(body, said, profile, request.notes)
@@ -110,7 +121,9 @@ def encode_message(
 
 def _taken(settings: Mapping[str, Json], profile: ModelProfile, notes: list[str]) -> Body:
     """Leave out settings that the model refuses; options of a call were looked at before."""
-    refused = [name for name in profile.get("unsupported_options") or () if settings.get(name) is not None]
+    refused = [
+        name for name in profile.get("unsupported_options") or () if settings.get(name) is not None
+    ]
     if refused:
         notes.append(f"{settings.get('model')} does not take {', '.join(refused)}: left out")
     return {name: value for name, value in settings.items() if name not in refused}
@@ -143,7 +156,11 @@ def _add_thinking(body: Body, said: Body, profile: ModelProfile, notes: list[str
 
 def _add_output(body: Body, said: Body, notes: list[str]) -> None:
     """Ask for an answer of a certain form."""
-    given = said.get("response_format") if said.get("response_format") is not None else said.get("output_format")
+    given = (
+        said.get("response_format")
+        if said.get("response_format") is not None
+        else said.get("output_format")
+    )
     kind = given.get("type") if isinstance(given, Mapping) else None
     if kind == "json_object":
         notes.append("Anthropic has no JSON mode: only the prompt asks for JSON")
@@ -181,7 +198,9 @@ def _add_tools(body: Body, said: Body, tools: list[Body], notes: list[str]) -> N
         return
     thinks = (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
     if thinks and read.mode in ("tool", "required"):
-        notes.append("tool_choice was sent as auto: Anthropic takes no forced tool together with thinking")
+        notes.append(
+            "tool_choice was sent as auto: Anthropic takes no forced tool together with thinking"
+        )
         read = ToolChoice("auto", parallel=read.parallel)
     body["tool_choice"] = encode_tool_choice(read, [str(tool.get("name")) for tool in tools])
 
@@ -189,7 +208,9 @@ def _add_tools(body: Body, said: Body, tools: list[Body], notes: list[str]) -> N
 def encode_tool_choice(choice: ToolChoice, names: list[str]) -> Body:
     """Say which tool must be called."""
     if choice.mode == "tool" and choice.name not in names:
-        raise UsageError(f"tool_choice={choice.name!r} is neither auto, any, none nor one of the tools {names}")
+        raise UsageError(
+            f"tool_choice={choice.name!r} is neither auto, any, none nor one of the tools {names}"
+        )
     told: Body = {"type": {"required": "any"}.get(choice.mode, choice.mode)}
     if choice.mode == "tool":
         told["name"] = choice.name
@@ -212,7 +233,11 @@ def encode_tools(tools: list[Json], strict: bool | None, notes: list[str]) -> li
             encoded.append(_tool(inner, FREE_TEXT, tool, strict))
             continue
         function = described["function"]
-        encoded.append(_tool(function, function.get("parameters") or {}, {**described, **_extras(tool)}, strict))
+        encoded.append(
+            _tool(
+                function, function.get("parameters") or {}, {**described, **_extras(tool)}, strict
+            )
+        )
     return encoded
 
 
@@ -226,7 +251,9 @@ def _tool(named: Mapping[str, Json], schema: Body, given: Json, strict: bool | N
     new: Body = {"name": named["name"]}
     if named.get("description"):
         new["description"] = named["description"]
-    new["input_schema"] = encode_schema(schema) if is_strict else {"type": "object", "properties": {}, **schema}
+    new["input_schema"] = (
+        encode_schema(schema) if is_strict else {"type": "object", "properties": {}, **schema}
+    )
     for name in TOOL_EXTRAS:
         if isinstance(given, Mapping) and given.get(name) is not None:
             new[name] = given[name]
@@ -280,6 +307,9 @@ def _has_file(content: Json) -> bool:
         return False
     return any(
         isinstance(block, Mapping)
-        and ("file_id" in block or (isinstance(block.get("source"), Mapping) and "file_id" in block["source"]))
+        and (
+            "file_id" in block
+            or (isinstance(block.get("source"), Mapping) and "file_id" in block["source"])
+        )
         for block in content
     )

@@ -31,7 +31,13 @@ Block = dict[str, Json]
 
 ODD_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 CALL_EXTRAS: Final = ("caller", "toolset_name")
-ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
+ROLES: Final = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+}
 
 
 class MessageEncoder:
@@ -69,7 +75,9 @@ class MessageEncoder:
             else:
                 turns.append({"role": role, "content": blocks})
         if not turns:
-            raise UsageError("Anthropic needs at least one message that says something besides the system message")
+            raise UsageError(
+                "Anthropic needs at least one message that says something besides the system message"
+            )
         _trim_end(turns[-1])
         return _plain(system), [{**turn, "content": _plain(turn["content"])} for turn in turns]
 
@@ -92,10 +100,17 @@ class MessageEncoder:
 
     def _late_system(self, message: BaseMessage, after: str | None) -> tuple[str, list[Block]]:
         blocks = self._told(message)
-        if self._takes_late_system and after in ("user", "system"):  # nowhere else does the API take one
+        if self._takes_late_system and after in (
+            "user",
+            "system",
+        ):  # nowhere else does the API take one
             return "system", blocks
         self._note("a system message in mid-conversation was sent as a user's, in <system> tags")
-        texts = [{**one, "text": f"<system>\n{one['text']}\n</system>"} for one in blocks if one["type"] == "text"]
+        texts = [
+            {**one, "text": f"<system>\n{one['text']}\n</system>"}
+            for one in blocks
+            if one["type"] == "text"
+        ]
         return "user", texts
 
     # -- what a user, a system message or a tool says
@@ -114,7 +129,9 @@ class MessageEncoder:
             return encode_document(block)
         if kind == "non_standard":
             return dict(block["value"])
-        raise UsageError(f"Anthropic takes no {kind} in a message to it: send text, images or documents")
+        raise UsageError(
+            f"Anthropic takes no {kind} in a message to it: send text, images or documents"
+        )
 
     def _text(self, block: Block) -> Block | None:
         if not block["text"].strip():
@@ -202,7 +219,11 @@ def encode_call_id(id: str) -> str:
 
 def _call(block: Block) -> Block:
     extras = block.get("extras") or {}
-    call = {"type": "tool_use", "id": encode_call_id(str(block.get("id") or "")), "name": block["name"]}
+    call = {
+        "type": "tool_use",
+        "id": encode_call_id(str(block.get("id") or "")),
+        "name": block["name"],
+    }
     kept = {name: extras[name] for name in CALL_EXTRAS if name in extras}
     return marked({**call, "input": block.get("args") or {}, **kept}, block)
 
@@ -219,7 +240,12 @@ def _server_result(block: Block) -> Block:
     extras = block.get("extras") or {}
     rest = {name: value for name, value in extras.items() if name != "block_type"}
     kind = extras.get("block_type") or "web_search_tool_result"
-    return {"type": kind, "tool_use_id": block["tool_call_id"], "content": block.get("output"), **rest}
+    return {
+        "type": kind,
+        "tool_use_id": block["tool_call_id"],
+        "content": block.get("output"),
+        **rest,
+    }
 
 
 def _own_words(block: Block) -> Block:

@@ -9,7 +9,14 @@ from weft.language_models.profile import ModelProfile, register_profiles
 __all__ = ["PROFILES", "PROVIDER"]
 
 PROVIDER: Final = "anthropic"
-LEVELS: Final = {"none": 0, "low": 1024, "medium": 4096, "high": 16384, "xhigh": 32768, "max": 65536}
+LEVELS: Final = {
+    "none": 0,
+    "low": 1024,
+    "medium": 4096,
+    "high": 16384,
+    "xhigh": 32768,
+    "max": 65536,
+}
 UP_TO_MAX: Final = ("low", "medium", "high", "max")
 SAMPLING: Final = ["temperature", "top_p", "top_k"]
 
@@ -81,7 +88,11 @@ PROFILES: Final[dict[str, Any]] = {
         "adaptive_thinking": False,
         "reasoning": _levels("low", "medium", "high"),
     },
-    "claude-sonnet-4-6": {**ADAPTIVE, "max_output_tokens": 64_000, "reasoning": _levels(*UP_TO_MAX)},
+    "claude-sonnet-4-6": {
+        **ADAPTIVE,
+        "max_output_tokens": 64_000,
+        "reasoning": _levels(*UP_TO_MAX),
+    },
     "claude-opus-4-6": {**ADAPTIVE, "reasoning": _levels(*UP_TO_MAX)},
     "claude-opus-4-7": {**NEWEST, "mid_conversation_system_messages": False},
     "claude-opus-4-8": NEWEST,

@@ -13,7 +13,19 @@ Json = Any
 Schema = dict[str, Json]
 
 KEPT: Final = frozenset(
-    {"$defs", "$ref", "allOf", "anyOf", "const", "default", "definitions", "description", "enum", "title", "type"}
+    {
+        "$defs",
+        "$ref",
+        "allOf",
+        "anyOf",
+        "const",
+        "default",
+        "definitions",
+        "description",
+        "enum",
+        "title",
+        "type",
+    }
 )
 BY_TYPE: Final = {
     "object": frozenset({"properties", "required", "additionalProperties"}),

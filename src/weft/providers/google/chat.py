@@ -140,7 +140,9 @@ class ChatGoogle(HttpChatModel):
         for name, value in values.items():
             field = str(ALIASES.get(name, name))
             if field in read and read[field] != value and None not in (value, read[field]):
-                raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one of them")
+                raise UsageError(
+                    f"{cls.__name__}: {name} and {field} mean the same: give one of them"
+                )
             if field not in read or value is not None:
                 read[field] = value
         return _with_unknown(cls, read)
@@ -158,7 +160,10 @@ class ChatGoogle(HttpChatModel):
 
     def _parameters(self) -> dict[str, Json]:
         fields = {name: getattr(self, name) for name in SENT}
-        return {**{name: value for name, value in fields.items() if value is not None}, **self.model_kwargs}
+        return {
+            **{name: value for name, value in fields.items() if value is not None},
+            **self.model_kwargs,
+        }
 
     def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
@@ -181,7 +186,9 @@ class ChatGoogle(HttpChatModel):
             profile=self._known(model),
         )
         if request.stream and ((body.get("generationConfig") or {}).get("candidateCount") or 1) > 1:
-            raise UsageError("several candidates cannot be streamed, for a stream is one message: use generate")
+            raise UsageError(
+                "several candidates cannot be streamed, for a stream is one message: use generate"
+            )
         method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
         return f"{encode_model(model)}:{method}", body
 

@@ -107,7 +107,9 @@ class CandidateDecoder:
             if name in CANDIDATE_FIELDS or value is None:
                 continue
             old = self._metadata.get(SNAKE.get(name, name))
-            merged = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+            merged = (
+                {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+            )
             self._metadata[SNAKE.get(name, name)] = merged
         for name, value in (candidate.get("logprobsResult") or {}).items():
             kept = self._metadata.setdefault("logprobs", {})
@@ -170,7 +172,9 @@ class GoogleDecoder:
         chunks = data if isinstance(data, list) else [data]
         events = [event for chunk in chunks for event in self.feed(chunk)]
         if not any("candidates" in chunk or "promptFeedback" in chunk for chunk in chunks):
-            raise MalformedStreamError("the answer has no candidates: is this a generateContent endpoint?")
+            raise MalformedStreamError(
+                "the answer has no candidates: is this a generateContent endpoint?"
+            )
         return events + self._finish()
 
     def end(self, *, marked: bool) -> list[Event]:
@@ -202,10 +206,15 @@ class GoogleDecoder:
         if data.get("responseId"):
             self._metadata["response_id"] = self._id
         version = data.get("modelVersion")
-        return self._first.writer.start(data.get("responseId"), {"model": version} if version else None)
+        return self._first.writer.start(
+            data.get("responseId"), {"model": version} if version else None
+        )
 
     def _check_call(self, candidate: Candidate) -> None:
-        if self._retries_malformed_calls and candidate.get("finishReason") == "MALFORMED_FUNCTION_CALL":
+        if (
+            self._retries_malformed_calls
+            and candidate.get("finishReason") == "MALFORMED_FUNCTION_CALL"
+        ):
             said = candidate.get("finishMessage") or "the model wrote a call that does not parse"
             raise MalformedStreamError(f"MALFORMED_FUNCTION_CALL: {said}", is_retryable=True)
 
@@ -246,7 +255,9 @@ def _in_characters(note: dict[str, Json], text: str) -> dict[str, Json]:
     raw = text.encode("utf-8", "surrogatepass")
     if len(raw) == len(text):
         return note
-    found = {name: note[name] for name in ("start_index", "end_index") if isinstance(note.get(name), int)}
+    found = {
+        name: note[name] for name in ("start_index", "end_index") if isinstance(note.get(name), int)
+    }
     return {**note, **{name: len(raw[:at].decode("utf-8", "ignore")) for name, at in found.items()}}
 
 
@@ -280,4 +291,6 @@ def decode_usage(usage: UsageMetadata) -> dict[str, Json]:
 
 def _details(given: list[dict[str, Json]] | None) -> dict[str, Json]:
     kinds = ((str(one.get("modality") or "").lower(), one.get("tokenCount")) for one in given or ())
-    return {kind: count for kind, count in kinds if kind and kind != "text" and isinstance(count, int)}
+    return {
+        kind: count for kind, count in kinds if kind and kind != "text" and isinstance(count, int)
+    }

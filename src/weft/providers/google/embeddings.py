@@ -23,7 +23,11 @@ from weft.transports import Request
 
 __all__ = ["GoogleGenerativeAIEmbeddings"]
 
-ALIASES = {"google_api_key": "api_key", "model_name": "model", "dimensions": "output_dimensionality"}
+ALIASES = {
+    "google_api_key": "api_key",
+    "model_name": "model",
+    "dimensions": "output_dimensionality",
+}
 
 
 class GoogleGenerativeAIEmbeddings(Endpoint, Embeddings, BaseModel):

@@ -41,7 +41,10 @@ JSON: Final = "application/json"
 
 def merge_settings(settings: Mapping[str, Json], request: ChatRequest) -> Body:
     """Overlay the model's settings with the options of a call."""
-    said = {**settings, **{name: value for name, value in request.options.items() if value is not None}}
+    said = {
+        **settings,
+        **{name: value for name, value in request.options.items() if value is not None},
+    }
     if request.stop:
         said["stop"] = request.stop
     return said
@@ -91,13 +94,18 @@ def _generation_config(said: Body, profile: ModelProfile, notes: list[str]) -> B
     for name, value in said.items():
         if value is None or name in OURS or name in BODY:
             continue
-        config[GENERATION.get(name) or camel(name)] = [value] if name == "stop" and isinstance(value, str) else value
+        config[GENERATION.get(name) or camel(name)] = (
+            [value] if name == "stop" and isinstance(value, str) else value
+        )
     if said.get("logprobs"):
         config["responseLogprobs"] = True
         if not isinstance(said["logprobs"], bool):
             config["logprobs"] = said["logprobs"]
     config |= _schema(said)
-    thinking = {**camel_keys(config.pop("thinkingConfig", None) or {}), **_thinking(said, profile, notes)}
+    thinking = {
+        **camel_keys(config.pop("thinkingConfig", None) or {}),
+        **_thinking(said, profile, notes),
+    }
     return {**config, "thinkingConfig": thinking} if thinking else config
 
 
@@ -167,7 +175,9 @@ def _add_tools(body: Body, said: Body, notes: list[str]) -> None:
     if tools:
         body["tools"] = tools
     if said.get("parallel_tool_calls") is False:
-        notes.append("Gemini cannot be told to call one tool at a time: parallel_tool_calls was left out")
+        notes.append(
+            "Gemini cannot be told to call one tool at a time: parallel_tool_calls was left out"
+        )
     if said.get("tool_config"):
         body["toolConfig"] = camel_keys(said["tool_config"])
         return
@@ -176,13 +186,17 @@ def _add_tools(body: Body, said: Body, notes: list[str]) -> None:
     if not names or ((choice is None or choice is False) and not said.get("strict")):
         return
     read = ToolChoice("auto") if choice is None or choice is False else read_tool_choice(choice)
-    body["toolConfig"] = {"functionCallingConfig": _mode(read, names, strict=bool(said.get("strict")))}
+    body["toolConfig"] = {
+        "functionCallingConfig": _mode(read, names, strict=bool(said.get("strict")))
+    }
 
 
 def _mode(choice: ToolChoice, names: list[str], *, strict: bool) -> Body:
     if choice.mode == "tool":
         if choice.name not in names:
-            raise UsageError(f"tool_choice={choice.name!r} is neither auto, any, none nor one of the tools {names}")
+            raise UsageError(
+                f"tool_choice={choice.name!r} is neither auto, any, none nor one of the tools {names}"
+            )
         return {"mode": "ANY", "allowedFunctionNames": [choice.name]}
     allowed: Body = {"allowedFunctionNames": list(choice.allowed)} if choice.allowed else {}
     if choice.mode == "required":
@@ -210,13 +224,19 @@ def _own_tool(tool: Json) -> Body | None:
     """Read a tool in Gemini's own form; None for a function."""
     if not isinstance(tool, Mapping):
         return None
-    given = {**SERVER_TOOLS, "function_declarations": "functionDeclarations", "mcp_servers": "mcpServers"}
+    given = {
+        **SERVER_TOOLS,
+        "function_declarations": "functionDeclarations",
+        "mcp_servers": "mcpServers",
+    }
     known = {*given, *given.values()}
     if tool.keys() <= known and tool:
         return {given.get(str(name), str(name)): value for name, value in tool.items()}
     kind = str(tool.get("type"))
     if kind in known:  # {"type": "google_search"}: the form of other providers
-        return {given.get(kind, kind): {name: value for name, value in tool.items() if name != "type"}}
+        return {
+            given.get(kind, kind): {name: value for name, value in tool.items() if name != "type"}
+        }
     return None
 
 

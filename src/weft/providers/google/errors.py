@@ -63,7 +63,9 @@ DELAY: Final = re.compile(r"(\d+(?:\.\d+)?)s")
 def read_error(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
     """Find status, reason and message in an error's JSON."""
     failure = read_failure(body)
-    reason = next((one["reason"] for one in details_of(body) if isinstance(one.get("reason"), str)), None)
+    reason = next(
+        (one["reason"] for one in details_of(body) if isinstance(one.get("reason"), str)), None
+    )
     if failure.kind == "RESOURCE_EXHAUSTED" and _is_daily(body):
         reason = "QUOTA_PER_DAY"
     code = reason if reason in ERRORS else failure.kind

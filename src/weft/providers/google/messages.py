@@ -29,14 +29,25 @@ Json = Any
 Block = dict[str, Json]
 
 FILES: Final = "https://generativelanguage.googleapis.com/v1beta/"
-MEDIA: Final = {"image": "image/jpeg", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
+MEDIA: Final = {
+    "image": "image/jpeg",
+    "audio": "audio/wav",
+    "video": "video/mp4",
+    "file": "application/pdf",
+}
 """Blocks that are shown, and what they are taken for if they do not say."""
 UNSIGNED: Final = "skip_thought_signature_validator"
 """What Google's documentation names for calls that Gemini did not write itself: models that insist on a signature
 take it in place of one."""
 TEXTS: Final = ("text", "text-plain")
 SERVER: Final = ("server_tool_call", "server_tool_result")
-ROLES: Final = {"user": "user", "human": "user", "assistant": "model", "ai": "model", "model": "model"}
+ROLES: Final = {
+    "user": "user",
+    "human": "user",
+    "assistant": "model",
+    "ai": "model",
+    "model": "model",
+}
 PART_EXTRAS: Final = ("video_metadata", "media_resolution", "thought", "part_metadata")
 
 
@@ -78,7 +89,9 @@ class MessageEncoder:
             else:
                 turns.append({"role": role, "parts": parts})
         if not turns:
-            raise UsageError("Gemini needs at least one message that says something besides the system message")
+            raise UsageError(
+                "Gemini needs at least one message that says something besides the system message"
+            )
         return system, turns
 
     def _turn(self, message: BaseMessage) -> tuple[str, list[Part]]:
@@ -87,7 +100,9 @@ class MessageEncoder:
         if isinstance(message, ToolMessage):
             return "user", self._result(message)
         if isinstance(message, SystemMessage):
-            self._note("a system message in mid-conversation was sent as a user's, in <system> tags")
+            self._note(
+                "a system message in mid-conversation was sent as a user's, in <system> tags"
+            )
             said = [one["text"] for one in self._told(message) if "text" in one]
             return "user", [{"text": f"<system>\n{text}\n</system>"} for text in said]
         if isinstance(message, HumanMessage):
@@ -116,17 +131,24 @@ class MessageEncoder:
             return encode_media(block)
         if kind == "non_standard":
             return dict(block["value"])
-        raise UsageError(f"Gemini takes no {kind} in a message to it: send text, images, audio, video or files")
+        raise UsageError(
+            f"Gemini takes no {kind} in a message to it: send text, images, audio, video or files"
+        )
 
     def _result(self, message: ToolMessage) -> list[Part]:
         id = message.tool_call_id
         name = message.name or self._names.get(id)
         if not name:
-            raise UsageError(f"the result of {id!r} needs the tool's name: set ToolMessage(name=...)")
+            raise UsageError(
+                f"the result of {id!r} needs the tool's name: set ToolMessage(name=...)"
+            )
         blocks = [dict(block) for block in message.content_blocks]
         text = "".join(str(block.get("text") or "") for block in blocks if block["type"] in TEXTS)
         shown = [encode_media(block) for block in blocks if block["type"] in MEDIA]
-        result: Block = {"name": name, "response": {"error" if message.status == "error" else "output": text}}
+        result: Block = {
+            "name": name,
+            "response": {"error" if message.status == "error" else "output": text},
+        }
         if id in self._own_ids:
             result["id"] = id
         if shown and self._shows_in_results:
@@ -146,7 +168,11 @@ class MessageEncoder:
             if part is not None:
                 parts.append(part)
         calls = [part for part in parts if "functionCall" in part]
-        if calls and self._needs_signatures and not any("thoughtSignature" in part for part in calls):
+        if (
+            calls
+            and self._needs_signatures
+            and not any("thoughtSignature" in part for part in calls)
+        ):
             calls[0]["thoughtSignature"] = UNSIGNED
         return parts
 
@@ -164,7 +190,10 @@ class MessageEncoder:
         if kind not in SERVER and kind not in MEDIA:
             self._note(f"{kind} has no place in what Gemini said")
             return None
-        return {**(_server_part(block, extras) if kind in SERVER else encode_media(block)), **signed}
+        return {
+            **(_server_part(block, extras) if kind in SERVER else encode_media(block)),
+            **signed,
+        }
 
     def _thought(self, block: Block, signed: Part) -> Part | None:
         if not block.get("reasoning") and not signed:
@@ -201,13 +230,25 @@ def _server_part(block: Block, extras: Block) -> Part:
     id = str(block.get("id" if is_call else "tool_call_id") or "")
     given: Block = {"id": id} if id and not id.startswith(MADE_ID) else {}
     if is_call and "tool_type" in extras:
-        return {"toolCall": {"toolType": extras["tool_type"], "args": block.get("args") or {}, **given}}
+        return {
+            "toolCall": {"toolType": extras["tool_type"], "args": block.get("args") or {}, **given}
+        }
     if is_call:
         return {"executableCode": {**(block.get("args") or {}), **given}}
     if extras.get("block_type") == "tool_response":
-        return {"toolResponse": {"toolType": extras.get("tool_type"), "response": block.get("output"), **given}}
-    outcome = extras.get("outcome") or ("OUTCOME_OK" if block.get("status") == "success" else "OUTCOME_FAILED")
-    return {"codeExecutionResult": {"outcome": outcome, "output": block.get("output") or "", **given}}
+        return {
+            "toolResponse": {
+                "toolType": extras.get("tool_type"),
+                "response": block.get("output"),
+                **given,
+            }
+        }
+    outcome = extras.get("outcome") or (
+        "OUTCOME_OK" if block.get("status") == "success" else "OUTCOME_FAILED"
+    )
+    return {
+        "codeExecutionResult": {"outcome": outcome, "output": block.get("output") or "", **given}
+    }
 
 
 def encode_media(block: Block) -> Part:
@@ -221,7 +262,9 @@ def encode_media(block: Block) -> Part:
         return {"inlineData": {"mimeType": mime, "data": block["base64"]}, **rest}
     address = block.get("url") or _file_address(block.get("file_id"))
     if not address:
-        raise UsageError(f"a block of the type {block['type']!r} needs base64, url or file_id: {sorted(block)}")
+        raise UsageError(
+            f"a block of the type {block['type']!r} needs base64, url or file_id: {sorted(block)}"
+        )
     file: Block = {"fileUri": address}
     guessed = block.get("mime_type") or mimetypes.guess_type(str(address).split("?")[0])[0]
     if guessed or block.get("url"):

@@ -46,7 +46,9 @@ class PartsDecoder:
 
     def feed(self, part: Part) -> list[Event]:
         """Take one part."""
-        if self._spoken == "text" and part.keys() == PLAIN and not self._sealed and part["text"]:  # by far the most
+        if (
+            self._spoken == "text" and part.keys() == PLAIN and not self._sealed and part["text"]
+        ):  # by far the most
             self.said.append(part["text"])
             return self.writer.text(part["text"])
         if part.get("functionCall") is not None:
@@ -79,7 +81,9 @@ class PartsDecoder:
         if kind == "reasoning":
             return events + self.writer.reasoning(text or None, extras=extras)
         self.said.append(text)
-        return events + (self.writer.text(text, extras=extras) if extras else self.writer.text(text))
+        return events + (
+            self.writer.text(text, extras=extras) if extras else self.writer.text(text)
+        )
 
     def _whole(self, block: dict[str, Json]) -> list[Event]:
         events = self.writer.close() if self._spoken else []
@@ -92,9 +96,13 @@ class PartsDecoder:
         call = part["functionCall"]
         if call.get("partialArgs") or call.get("willContinue") or self._growing is not None:
             return self._grow(part)
-        return self._called(call.get("id"), call.get("name"), call.get("args"), _extras(part, "functionCall"))
+        return self._called(
+            call.get("id"), call.get("name"), call.get("args"), _extras(part, "functionCall")
+        )
 
-    def _called(self, id: str | None, name: str | None, args: Json, extras: dict[str, Json]) -> list[Event]:
+    def _called(
+        self, id: str | None, name: str | None, args: Json, extras: dict[str, Json]
+    ) -> list[Event]:
         self._calls += 1
         block: dict[str, Json] = {
             "type": "tool_call",
@@ -184,7 +192,10 @@ def _with(block: dict[str, Json], extras: dict[str, Json]) -> dict[str, Json]:
 
 def _put(args: dict[str, Json], piece: dict[str, Json]) -> None:
     """Put one argument where its path says; text that is there already goes on."""
-    steps = [name or quoted or int(index) for name, index, quoted in PATH.findall(piece.get("jsonPath") or "")]
+    steps = [
+        name or quoted or int(index)
+        for name, index, quoted in PATH.findall(piece.get("jsonPath") or "")
+    ]
     if not steps:
         return
     place: Json = args

@@ -54,7 +54,11 @@ THREE: Final[dict[str, Any]] = {
     "pdf_tool_message": True,
     "structured_output_with_tools": True,
 }
-PICTURES: Final[dict[str, Any]] = {"image_outputs": True, "max_output_tokens": 32_768, "tool_calling": False}
+PICTURES: Final[dict[str, Any]] = {
+    "image_outputs": True,
+    "max_output_tokens": 32_768,
+    "tool_calling": False,
+}
 
 PROFILES: Final[dict[str, Any]] = {
     "gemini-": ALL,

@@ -61,7 +61,9 @@ class Chunk(TypedDict, total=False):
     error: Json
 
 
-CHUNK_FIELDS: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "error"})
+CHUNK_FIELDS: Final = frozenset(
+    {"candidates", "usageMetadata", "modelVersion", "responseId", "error"}
+)
 """Fields of a chunk that are read; all others are kept as response metadata."""
 CANDIDATE_FIELDS: Final = frozenset({"content", "index", "finishReason", "logprobsResult"})
 CODE: Final = "code_interpreter"
@@ -116,5 +118,8 @@ def camel(name: str) -> str:
 def camel_keys(value: Json) -> Json:
     """Spell the keys of an option as the wire does, at every depth."""
     if isinstance(value, dict):
-        return {camel(key) if isinstance(key, str) else key: camel_keys(item) for key, item in value.items()}
+        return {
+            camel(key) if isinstance(key, str) else key: camel_keys(item)
+            for key, item in value.items()
+        }
     return [camel_keys(item) for item in value] if isinstance(value, list) else value
