@@ -21,7 +21,10 @@ from weft.output_parsers.transform import CumulativeReader, Reader
 from weft.outputs import Generation
 from weft.protocol.blocks import Json
 
-__all__ = ["PydanticOutputParser", "TBaseModel"]
+__all__ = ["PydanticBaseModel", "PydanticOutputParser", "TBaseModel"]
+
+PydanticBaseModel = BaseModel
+"""LangChain's name for the models of both versions of Pydantic; here there is one."""
 
 
 class PydanticOutputParser(JsonOutputParser, Generic[TBaseModel]):
