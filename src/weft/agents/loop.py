@@ -66,7 +66,11 @@ class Loop(Opened, ModelStep, ToolStep):
             await self.open(value)
             for said in self._first_words():
                 yield said
+            is_quiet = not self.wants and self.run.manager is None
             while self.thread.next is not None and not self.thread.interrupts:
+                if is_quiet:
+                    await self._step_quietly(self.thread.next)
+                    continue
                 async with aclosing(self._step(self.thread.next)) as step:
                     async for said in step:
                         yield said
@@ -101,6 +105,19 @@ class Loop(Opened, ModelStep, ToolStep):
                 yield said
         for said in await self._commit(node):
             yield said
+
+    async def _step_quietly(self, node: str) -> None:
+        """Take a step that nobody watches: the same, without a stream around it."""
+        self.update = self.jump = None
+        if node == MODEL:
+            self.bounds.step()
+            await self.ask_quietly(self.run)
+        elif node == TOOLS:
+            self.bounds.step()
+            await self.run_quietly(self.run)
+        else:
+            await self._call_hook(node, self.run)
+        await self._commit(node)
 
     def _take(self, node: str, run: Run) -> AsyncGenerator[Said, None]:
         if node == MODEL:

@@ -58,16 +58,7 @@ class ModelStep:
 
     async def ask_model(self, run: Run) -> AsyncGenerator[Said, None]:
         """Ask the model; give its events where somebody wants them."""
-        setup = self.setup
-        request = ModelRequest(
-            model=setup.model,
-            messages=list(self.thread.values["messages"]),
-            system_message=setup.system_message,
-            tools=setup.bindable,
-            response_format=setup.response_format,
-            state=self.thread.values,
-            runtime=self.runtime,
-        )
+        setup, request = self.setup, self._request()
         if self.wants and not setup.model_wraps and self.bounds.usage is None:
             async with aclosing(self._ask_inline(request, run)) as said:
                 async for one in said:
@@ -76,6 +67,22 @@ class ModelStep:
         async with aclosing(self.alongside(lambda: self._ask_wrapped(request, run))) as said:
             async for one in said:
                 yield one
+
+    async def ask_quietly(self, run: Run) -> None:
+        """Ask the model; nobody watches."""
+        await self._ask_wrapped(self._request(), run)
+
+    def _request(self) -> ModelRequest:
+        setup = self.setup
+        return ModelRequest(
+            model=setup.model,
+            messages=list(self.thread.values["messages"]),
+            system_message=setup.system_message,
+            tools=setup.bindable,
+            response_format=setup.response_format,
+            state=self.thread.values,
+            runtime=self.runtime,
+        )
 
     async def _ask_inline(self, request: ModelRequest, run: Run) -> AsyncGenerator[Said, None]:
         """Ask without middleware: the events go to the reader as they come, and closing reaches the wire at once."""

@@ -64,13 +64,22 @@ class ToolStep:
 
     async def run_tools(self, run: Run) -> AsyncGenerator[Said, None]:
         """Run the calls that have no result yet."""
-        messages = self.thread.values["messages"]
-        calls = unanswered(messages)
-        asked = next(one for one in reversed(messages) if isinstance(one, AIMessage))
+        calls, asked = self._asked()
         async with aclosing(self.alongside(lambda: self._run_all(calls, asked, run))) as said:
             async for one in said:
                 yield one
         self._gather(calls)
+
+    async def run_quietly(self, run: Run) -> None:
+        """Run the calls that have no result yet; nobody watches."""
+        calls, asked = self._asked()
+        await self._run_all(calls, asked, run)
+        self._gather(calls)
+
+    def _asked(self) -> tuple[list[Any], AIMessage]:
+        messages = self.thread.values["messages"]
+        asked = next(one for one in reversed(messages) if isinstance(one, AIMessage))
+        return unanswered(messages), asked
 
     async def _run_all(self, calls: list[Any], asked: AIMessage, run: Run) -> None:
         finished, todo = self.thread.finished, []

@@ -93,15 +93,20 @@ class ChunkView:
 
     def feed(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
         """Give the chunk that shows this event, or None where there is nothing to show."""
-        kind = event["event"]
-        if kind == "content-block-delta":
-            delta, block = event["delta"], self._blocks.get(event["index"])
-            if block is self._plain_text and not self._is_list and block is not None:
-                # The hot path: one more piece of the one plain text.
-                if block.target == "text" and delta["type"] == "text-delta" and delta["text"]:
-                    block.pieces.append(delta["text"])
-                    return AIMessageChunk._trusted(id=self._id, content=delta["text"])
+        if event["event"] != "content-block-delta":
+            return self._boundary(event)
+        delta, block = event["delta"], self._blocks.get(event["index"])
+        if block is None or block is not self._plain_text or self._is_list:
             return self._delta(event["index"], delta)
+        if block.target != "text" or delta["type"] != "text-delta" or not delta["text"]:
+            return self._delta(event["index"], delta)
+        # The hot path: one more piece of the one plain text.
+        block.pieces.append(delta["text"])
+        return AIMessageChunk._trusted(id=self._id, content=delta["text"])
+
+    def _boundary(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
+        """Show where something begins or ends."""
+        kind = event["event"]
         if kind == "content-block-start":
             return self._start(event["index"], event["content"])
         if kind == "content-block-finish":
