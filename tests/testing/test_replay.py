@@ -34,7 +34,7 @@ def ask(transport: Transport, url: str, body: Any, *, blocking: bool, **fields: 
 
 def test_a_recording_answers_like_the_server(
     fault_server: FaultServer, blocking: bool, tmp_path: Path
-) -> None:  # noqa: F811
+) -> None:
     url = fault_server.script(
         "/v1", sse_answer([{"a": 1}, {"b": "é"}], done="[DONE]"), Answer(b"\xff\x00")
     )
@@ -51,7 +51,7 @@ def test_a_recording_answers_like_the_server(
     assert [json.loads(request.body) for request in replay.requests] == [{"n": 2}, {"n": 1}]
 
 
-def test_secrets_are_struck_out(fault_server: FaultServer, tmp_path: Path) -> None:  # noqa: F811
+def test_secrets_are_struck_out(fault_server: FaultServer, tmp_path: Path) -> None:
     url = fault_server.script(
         "/v1", Answer(b"x", headers={"Set-Cookie": "canary-3", "X-Request-Id": "r"})
     )
@@ -75,7 +75,7 @@ def test_secrets_are_struck_out(fault_server: FaultServer, tmp_path: Path) -> No
 
 def test_faults_are_recorded_and_replayed(
     fault_server: FaultServer, blocking: bool, tmp_path: Path
-) -> None:  # noqa: F811
+) -> None:
     cut = fault_server.script("/cut", Answer([b"hello ", b"world"], framing="chunked").cut(8))
     silent = fault_server.script("/silent", Answer(before=[("stall", None)]))
     path = tmp_path / "calls.jsonl"

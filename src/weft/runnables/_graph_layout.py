@@ -179,8 +179,12 @@ def _layers(ids: Sequence[str], directed: Sequence[Directed]) -> dict[str, int]:
 
 
 def _route(
-    upper: Item, lower: Item, is_upward: bool, edge: Edge, layers: list[list[Item]]
-) -> Route:  # noqa: FBT001
+    upper: Item,
+    lower: Item,
+    is_upward: bool,  # noqa: FBT001  one caller, which has it at hand
+    edge: Edge,
+    layers: list[list[Item]],
+) -> Route:
     passed = range(upper.layer + 1, lower.layer)
     label_at = passed[len(passed) // 2] if edge.data is not None else None
     items = [upper]
