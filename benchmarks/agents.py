@@ -1,4 +1,4 @@
-"""An agent of ten turns with a scripted model: microseconds of CPU per turn, ours and LangChain's, in one run.
+"""An agent of ten turns with a scripted model: CPU per turn, ours and LangChain's, in one run of this script.
 
     python benchmarks/agents.py                        ours alone
     python benchmarks/agents.py --peer path/to/python  LangChain's too, by an interpreter that has it
