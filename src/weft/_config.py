@@ -108,7 +108,8 @@ def _check_callbacks(callbacks: Any) -> None:
         name = type(callbacks).__name__
         raise UsageError(f"callbacks must be a list of handlers: write [{name}(...)]")
     for handler in callbacks if isinstance(callbacks, list) else ():
-        if not isinstance(handler, BaseCallbackHandler):
+        # A proxy that answers like a handler is welcome; a class, or a plain value, is a mistake.
+        if isinstance(handler, type) or not hasattr(handler, "on_chain_start"):
             raise UsageError(
                 f"callbacks must hold instances of BaseCallbackHandler, not {handler!r}"
             )
