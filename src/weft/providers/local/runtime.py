@@ -175,7 +175,10 @@ class Runtime:
         return answer
 
     def forget(self) -> None:
-        """Leak the server: its destructor would wait for threads that this process does not have."""
+        """Leak the server: its destructor waits for its threads while it holds the interpreter, which they may want.
+
+        Seen as a process that hung for ever; a forked child does not even have the threads.
+        """
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._server))
 
 
@@ -193,14 +196,12 @@ _table = _Table()
 
 
 def unload(path: str | Path | None = None) -> None:
-    """Free one model, or all; answers under way are stopped. In a forked child the memory stays until its end."""
-    stopped = stop_all()
+    """Let go of one model, or all; answers under way are stopped. The memory stays until the process ends."""
+    stop_all()
     with _table.lock:
         wanted = None if path is None else Path(path).expanduser().absolute()
         for key in [key for key in _table.loaded if wanted in (None, key[0])]:
-            runtime = _table.loaded.pop(key)
-            if not stopped or _table.is_forked:
-                runtime.forget()
+            _table.loaded.pop(key).forget()
 
 
 def _forget_after_fork() -> None:
