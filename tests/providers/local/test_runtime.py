@@ -59,7 +59,7 @@ def is_idle(runtime):
     return not any(slot["is_processing"] for slot in runtime.ask("/slots", None, "GET"))
 
 
-def wait_until_idle(runtime, seconds=5):
+def wait_until_idle(runtime, seconds=20):
     deadline = time.monotonic() + seconds
     while not is_idle(runtime) and time.monotonic() < deadline:
         time.sleep(0.02)
