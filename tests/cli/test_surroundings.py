@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -190,4 +189,4 @@ def test_the_model_of_the_box_answers():
     ran = run_process("chat", "What is the capital of France?", "-o", "temperature=0")
 
     assert ran.returncode == 0
-    assert re.search("Paris|France", ran.stdout)
+    assert "Paris" in ran.stdout

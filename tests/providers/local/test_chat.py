@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from typing import Any
 
@@ -41,7 +40,7 @@ def test_it_answers_and_streams_the_same(call: Any, model: ChatLlamaCpp) -> None
     whole = call.invoke(model, FRANCE)
     pieces = call.stream(model, FRANCE)
 
-    assert re.search("Paris|France", str(whole.text))
+    assert "Paris" in str(whole.text)
     assert "".join(str(piece.text) for piece in pieces) == str(whole.text)
     assert len(pieces) > 5
     assert whole.usage_metadata["output_tokens"] <= 24
@@ -94,7 +93,7 @@ def test_a_cancelled_call_stops_the_model(model: ChatLlamaCpp) -> None:
         long = ChatLlamaCpp(temperature=0, max_tokens=2000)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(long.ainvoke("Count from 1 to 1000, one number per line."), 0.5)
-        assert re.search("Paris|France", str((await model.ainvoke(FRANCE)).text))
+        assert "Paris" in str((await model.ainvoke(FRANCE)).text)
 
     asyncio.run(body())
 

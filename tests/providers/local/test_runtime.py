@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 import textwrap
@@ -36,6 +35,7 @@ def ask(question, **more):
         "messages": [SYSTEM, {"role": "user", "content": question}],
         "max_tokens": 12,
         "temperature": 0,
+        "cache_prompt": False,  # a cached beginning rounds otherwise, and so small a model then says otherwise
         **more,
     }
 
@@ -60,7 +60,7 @@ def is_idle(runtime):
     return not any(slot["is_processing"] for slot in runtime.ask("/slots", None, "GET"))
 
 
-def wait_until_idle(runtime, seconds=20):
+def wait_until_idle(runtime, seconds=5):
     deadline = time.monotonic() + seconds
     while not is_idle(runtime) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -70,8 +70,7 @@ def wait_until_idle(runtime, seconds=20):
 def test_an_answer_comes_in_pieces_with_its_usage(call, runtime):
     chunks = collect(runtime.complete(ask("What is the capital of France?")), call.colour)
 
-    # So small a model answers otherwise when its cache holds other prompts: it speaks of France, which is enough.
-    assert re.search("Paris|France", text_of(chunks))
+    assert "Paris" in text_of(chunks)
     assert len(chunks) > 5
     assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
     assert chunks[-1]["usage"]["completion_tokens"] == 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -45,8 +44,7 @@ def test_text_streamed_and_whole(call: Any, llama: LlamaServer, responses: bool)
     whole = call.invoke(model, QUESTION)
     pieces = call.stream(model, QUESTION)
 
-    # The model is small: which words it finds depends on what its cache holds. It speaks of France.
-    assert re.search("Paris|France", str(whole.text))
+    assert "Paris" in str(whole.text)
     assert "".join(str(piece.text) for piece in pieces) == str(whole.text)
     assert len(pieces) > 5
     assert whole.finish_reason in ("stop", "length")
@@ -99,8 +97,7 @@ def test_the_compatible_class_speaks_to_it_too(call: Any, llama: LlamaServer) ->
         temperature=0,
     )
     said = call.invoke(model, QUESTION)
-    assert said.response_metadata["model_provider"] == "llamacpp"
-    assert said.finish_reason in ("stop", "length")
+    assert (said.response_metadata["model_provider"], said.finish_reason) == ("llamacpp", "stop")
 
 
 def test_real_errors_are_typed(call: Any, llama: LlamaServer) -> None:
