@@ -1,0 +1,203 @@
+"""The security contract, held in the source: what appears nowhere, and what happens only in named places.
+
+`NOWHERE` and `SINKS` are complete in both directions: a use without a line fails, and so does a line without a use.
+A line names a function (`path::Class.method`), a file, or a folder (`cli/`), and says why it may.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.security import source_scan as scan
+
+NOWHERE = {
+    scan.evaluates: {},
+    scan.uses_a_shell: {},
+    scan.loads_arrays_with_pickle: {},
+    scan.uses_unsafe_module: {
+        "messages/buffer.py": "xml.sax.saxutils: escapes text that is written; parses nothing",
+        "prompts/_jinja.py::_jinja2": "the `jinja` extra, asked for by name, in a sandbox; `load` refuses it",
+        "providers/local/runtime.py": "ctypes: silences the C library's log; no address comes from data",
+    },
+    scan.starts_a_program: {
+        "providers/local/_download.py": "pip or uv with pinned hashes, as a list of arguments, when a user asks",
+        "cli/bench.py": "`weft bench` runs the script of this repository",
+    },
+    scan.imports_by_name: {
+        "_lazy.py::lazily.load": "names of our own table",
+        "agents/__init__.py::__getattr__": "names of our own table",
+        "callbacks/manager.py::__getattr__": "names of our own table",
+        "documents/__init__.py::__getattr__": "names of our own table",
+        "language_models/__init__.py::__getattr__": "names of our own table",
+        "runnables/base.py::__getattr__": "names of our own table",
+        "tracers/__init__.py::__getattr__": "names of our own table",
+        "messages/_hooks.py::hook": "names of our own table",
+        "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
+        "providers/__init__.py::find_provider": "a row of our registry, or an installed entry point",
+        "prompts/_jinja.py::_jinja2": "parts of jinja2",
+        "tools/mcp/_package.py::part": "parts of mcp, named in our source",
+        "utils/utils.py::guard_import": "LangChain's helper for code that imports an extra",
+        "cli/": "the user's own command line names modules and commands",
+    },
+}
+"""Rule -> the few places where it is let through, with the reason. None of them is reached by data."""
+
+SINKS = {
+    scan.reaches_the_network: {
+        "transports/": "the transports: every request of weft's leaves here",
+        "language_models/files.py::_look_up": "names are looked up once, checked, and pinned (F-P04)",
+        "language_models/files.py": "the same: `socket` for the look-up",
+        "providers/local/runtime.py": "http.client: asks the model server in this process how it is, on loopback",
+        "cli/doctor.py": "`weft doctor` tries whether the configured endpoint answers",
+    },
+    scan.sends_a_request: {
+        "providers/_http.py::HttpChatModel._events": "every chat model over HTTP",
+        "providers/anthropic/chat.py::ChatAnthropic._counted": "counting on the server, asked for by name",
+        "providers/google/chat.py::ChatGoogle._counted": "counting on the server, asked for by name",
+        "providers/google/embeddings.py::GoogleGenerativeAIEmbeddings._sent": "embeddings",
+        "providers/openai/embeddings.py::OpenAIEmbeddings._sent": "embeddings",
+        "language_models/files.py::FileResolver.fetch": "the one fetch of a URL in data: off until hosts are allowed",
+        "testing/replay.py": "records what another transport answers",
+        "transports/pyreqwest.py": "hands over to the transport of a forked child",
+    },
+    scan.opens_a_file: {
+        "language_models/_safe_files.py": "the one open of a path in data: off until folders are allowed, no links",
+        "prompts/_files.py": "prompt files, under a resolved root",
+        "prompts/base.py::BasePromptTemplate.save": "through prompts/_files.py",
+        "prompts/chat.py::ChatPromptTemplate.save": "through prompts/_files.py",
+        "stores/file.py": "LocalFileStore: keys confined to its folder, no links",
+        "callbacks/file.py::FileCallbackHandler.__init__": "a path given in code",
+        "documents/base.py": "Blob: a path given in code; a Blob cannot be loaded from data",
+        "language_models/llms.py::BaseLLM.save": "a path given in code",
+        "runnables/graph.py::Graph.draw_svg": "a path given in code",
+        "testing/replay.py": "recordings: a path given in code",
+        "transports/base.py::_read_pem": "the CA bundle given in code",
+        "vectorstores/in_memory.py": "dump and load: a path given in code; JSON and arrays, no pickle",
+        "providers/local/": "the model cache: fixed names under one folder",
+        "cli/": "the user's own command line names files",
+        "agents/loop.py::Loop.events": "no file: opens a stream of ours",
+        "language_models/_relay.py::Relay._tried": "no file: opens a stream of ours",
+    },
+    scan.formats: {
+        "utils/formatting.py": "the one formatter: plain names only, checked when formatting",
+        "utils/mustache.py::render": "the one mustache renderer: dicts and lists only",
+        "utils/_schema_validate.py::_size.rule": "words of our own table",
+        "prompts/": "`format` of a prompt, which ends in utils/",
+        "chains/documents.py::StuffDocumentsChain.prompt_length": "`format` of a prompt",
+        "example_selectors/length_based.py::LengthBasedExampleSelector._length": "`format` of a prompt",
+        "tools/retriever.py::_text": "`format` of a prompt",
+    },
+    scan.runs_built_sql: {
+        "_sqlite.py": "migrations of ours; `rows` passes on what its callers wrote out (they are scanned too)",
+        "_postgres.py::PostgresServer.__init__": "the schema its subclass wrote out",
+        "tracers/_rows.py::_make": "the statements of our own schema",
+        "tracers/store.py": "one SELECT and a WHERE, both written out in this file; values are bound",
+        "vectorstores/postgres.py": "operators and numbers of ours; keys and values of filters are bound",
+    },
+    scan.revives: {
+        "prompts/loading.py": "LangChain's prompt files name a `_type` of a table; the class is a row of the registry",
+    },
+    scan.reads_the_environment: {
+        "utils/env.py": "from_env and its kin: at the call",
+        "providers/": "keys and addresses, at the call; the cache folder",
+        "load/_reader.py::Secrets.find": "only names that the caller listed in `secrets_from_env`",
+        "callbacks/hooks.py::_is_on": "hooks registered in code with a variable",
+        "messages/output_version.py::output_version": "the default format of contents, at the call",
+        "tracers/_redact.py::Redactor.__init__": "learns the secrets that it must hide",
+        "transports/_proxies.py::proxy_for": "only with `trust_env`",
+        "transports/pyreqwest.py::_certificates_of_the_system": "hides two variables from the Rust client",
+        "cli/": "the command line's settings",
+    },
+}
+"""What -> where it happens. One sink each for fetch, open, format, SQL and revive; the rest leads there."""
+
+
+def covers(allowance: str, finding: str) -> bool:
+    return finding == allowance or finding.startswith(
+        allowance if allowance.endswith("/") else (allowance + "::", allowance + ".")
+    )
+
+
+@pytest.mark.parametrize("rule", [*NOWHERE, *SINKS], ids=lambda rule: rule.__name__)
+def test_contract_2_5_6_7_8_only_the_named_places(rule):
+    allowed = {**NOWHERE, **SINKS}[rule]
+    found = scan.found_by(rule, scan.sources())
+
+    strays = {one for one in found if not any(covers(place, one) for place in allowed)}
+    unused = {place for place in allowed if not any(covers(place, one) for one in found)}
+    assert strays == set(), f"{rule.__name__}: go through a sink, or write down why this is one"
+    assert unused == set(), "no longer there: take the line out"
+    assert all(len(reason) > 8 for reason in allowed.values())
+
+
+BAD = {
+    scan.evaluates: ["eval(text)", "run = exec", "builtins.eval(x)", "__import__(name)"],
+    scan.uses_unsafe_module: [
+        "import pickle",
+        "from xml.etree import ElementTree",
+        "import yaml",
+        "import_module('jinja2.sandbox')",
+        "def f():\n    import marshal",
+    ],
+    scan.starts_a_program: ["os.system(x)", "import subprocess", "os.execv(a, b)", "os.fork()"],
+    scan.uses_a_shell: [
+        "run(x, shell=True)",
+        "run(x, shell=flag)",
+        "asyncio.create_subprocess_shell(x)",
+    ],
+    scan.imports_by_name: ["import_module(name)", "importlib.import_module(f'a.{b}')"],
+    scan.loads_arrays_with_pickle: ["np.load(f)", "np.load(f, allow_pickle=flag)", "torch.load(f)"],
+    scan.reaches_the_network: [
+        "import socket",
+        "asyncio.open_connection(h, 1)",
+        "from urllib.request import urlopen",
+    ],
+    scan.sends_a_request: ["transport.open(request, blocking=True)"],
+    scan.opens_a_file: ["open(name)", "Path(x).read_text()", "path.open('rb')", "os.open(p, 0)"],
+    scan.formats: [
+        "text.format(x=1)",
+        "template.format_map(d)",
+        "string.Formatter()",
+        "a.b.format(c)",
+    ],
+    scan.runs_built_sql: [
+        "c.execute(f'SELECT {name}')",
+        "c.execute('SELECT ' + name)",
+        "c.execute('SELECT %s' % name)",
+        "c.executemany(statement, rows)",
+    ],
+    scan.revives: ["from weft.load.registry import resolve", "Base.__subclasses__()"],
+    scan.reads_the_environment: ["os.environ['A']", "os.getenv('A')"],
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [(rule, text) for rule, texts in BAD.items() for text in texts],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_the_scan_sees_what_it_is_for(rule, text):
+    assert scan.found_by(rule, {"bad.py": scan.read(text)})
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (scan.evaluates, "re.compile('a'); client.eval(SCRIPT)"),
+        (scan.formats, "'a {}'.format(1); WORDS.format(x=1); TABLE['a'].format(1)"),
+        (
+            scan.runs_built_sql,
+            "c.execute('SELECT 1'); c.execute(READ, (x,)); c.execute(f'{READ} LIMIT 1')",
+        ),
+        (scan.imports_by_name, "import_module('weft.tools')"),
+        (scan.opens_a_file, "transport.open(request, blocking=True)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_the_scan_lets_pass_what_is_written_out(rule, text):
+    assert not scan.found_by(rule, {"good.py": scan.read(text)})
+
+
+def test_every_sink_the_issue_names_has_a_rule():
+    names = {rule.__name__ for rule in SINKS}
+    assert names >= {"sends_a_request", "opens_a_file", "formats", "revives", "runs_built_sql"}
