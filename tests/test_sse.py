@@ -146,6 +146,17 @@ def test_F_S06_a_last_event_without_its_blank_line_is_not_dispatched():
 
 
 @pytest.mark.parametrize(
+    ("begun", "stream"),
+    [(True, b"d"), (True, b"data: {"), (True, b"event: a\n"), (True, b"data: 1\n"), (False, b"<html>"),
+     (False, b"data: 1\n\n"), (False, b""), (False, b"{}")],
+)  # fmt: skip
+def test_F_S06_an_event_that_has_begun_is_told_from_what_is_none(begun, stream):
+    decoder = SSEDecoder()
+    decoder.feed(stream)
+    assert decoder.is_begun is begun
+
+
+@pytest.mark.parametrize(
     "line", [b"data: \xff", b"event: \xc3", b": \xed\xa0\x80", b"\xff: 1", b"id: \x80"]
 )
 def test_F_S07_invalid_utf8_is_an_error(line):

@@ -13,6 +13,7 @@ from weft.exceptions import LimitExceededError, MalformedStreamError, ModelError
 __all__ = ["SSEDecoder", "SSEEvent"]
 
 BOM = b"\xef\xbb\xbf"
+FIELDS = (b"data:", b"event:", b"id:", b"retry:")
 
 
 class SSEEvent(NamedTuple):
@@ -62,6 +63,13 @@ class SSEDecoder:
     def is_clean(self) -> bool:
         """Whether nothing is pending: the bytes so far end with a whole event."""
         return not (self._line or self._data or self._event)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether an event has begun and not ended; what is no event stream never begins one."""
+        line = b"".join(self._line)
+        begins = any(line.startswith(name) or name.startswith(line) for name in FIELDS)
+        return bool(self._data or self._event or (line and begins))
 
     def feed(self, data: bytes) -> list[SSEEvent]:
         """Take the next bytes and give the events they complete."""

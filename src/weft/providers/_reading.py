@@ -69,7 +69,7 @@ class StreamReading:
         """The body is over."""
         if self._is_over:
             return
-        if not self._is_heard:
+        if not self._is_heard and not self._sse.is_begun:
             raise self._malformed("the answer is no event stream", is_retryable=True)
         self._sse.end()
         yield from guarded(self._malformed, self._decoder.end, marked=False)
