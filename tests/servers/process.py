@@ -236,7 +236,7 @@ def head_of(answer: dict[str, Any]) -> bytes:
 
 
 def cut_by_query(answer: dict[str, Any], target: str) -> dict[str, Any]:
-    """Apply `?cut=120&how=rst`: the same script cut anywhere, without teaching it anew."""
+    """Apply `?cut=120&how=rst` (fin, rst, or clean): the same script cut anywhere, without teaching it anew."""
     query = parse_qs(urlsplit(target).query)
     if "cut" not in query:
         return answer
@@ -247,10 +247,13 @@ def cut_by_query(answer: dict[str, Any], target: str) -> dict[str, Any]:
     for kind, value in answer["steps"]:
         piece = base64.b64decode(value) if kind == "send" else b""
         if len(piece) > left:
-            steps.append(["part", [len(piece), base64.b64encode(piece[:left]).decode()]])
+            kept = base64.b64encode(piece[:left]).decode()
+            steps.append(["part", [len(piece), kept]] if how != "clean" else ["send", kept])
             break
         steps.append([kind, value])
         left -= len(piece)
+    if how == "clean":  # the message ends as it should, the stream in it does not
+        return {**answer, "steps": [step for step in steps if step[1]]}
     return {**answer, "steps": [*steps, [how, None]], "promise": promise}
 
 

@@ -1,0 +1,210 @@
+"""The every-byte cutter: a recorded stream behind a real HTTP reader, ended at any byte in one of three ways.
+
+No socket: a wire that holds the bytes stands in the pool of a `NativeTransport`, and everything above it is real, the
+reader of HTTP, the clocks, the decoder, the turn, the message. `clean` ends the HTTP message properly in the middle
+of the events, `fin` closes the connection there, `rst` breaks it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tests.faults.wires import RECORDINGS, WIRES, Wire, payload_of
+from weft.agents import create_agent
+from weft.exceptions import (
+    MalformedStreamError,
+    ModelError,
+    StreamInterruptedError,
+    StreamTruncatedError,
+)
+from weft.messages import AIMessage
+from weft.tools import tool
+from weft.transports import NativeTransport
+
+How = Literal["clean", "fin", "rst"]
+HOWS: tuple[How, ...] = ("clean", "fin", "rst")
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+HOST = "http://127.0.0.1:9"
+
+
+class HeldWire:
+    """What a server said, ready to be received."""
+
+    idle_since = float("inf")
+
+    def __init__(self, pieces: Iterable[bytes], how: How) -> None:
+        self._pieces = iter(pieces)
+        self._how = how
+
+    def send(self, data: bytes, budget: float | None) -> None:
+        """Throw the request away."""
+
+    def receive(self, budget: float | None) -> bytes:
+        for piece in self._pieces:
+            return piece
+        if self._how == "rst":
+            raise ConnectionResetError(104, "Connection reset by peer")
+        return b""
+
+    def is_stale(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._pieces = iter(())
+
+
+class CutTransport(NativeTransport):
+    """A native transport whose next connection is the wire it was given."""
+
+    def hold(self, body: bytes, how: How) -> None:
+        """Let the next answer be these bytes of an event stream, ended so."""
+        chunk = b"%x\r\n%s" % (len(body) + (how != "clean"), body)
+        end = b"\r\n0\r\n\r\n" if how == "clean" else b""
+        framed = (chunk if body else b"") + (end if body else end[2:])
+        self._blocking.pool.put(("127.0.0.1", 9, False, None), HeldWire([HEAD, framed], how))  # type: ignore[arg-type]
+
+
+@dataclass
+class Tally:
+    """What became of the cuts."""
+
+    cuts: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    """Every cut that was silent, untyped, or lost or invented something."""
+
+    def add(self, other: Tally) -> None:
+        self.cuts += other.cuts
+        self.kinds += other.kinds
+        self.wrong += other.wrong
+
+
+class Cutter:
+    """One recording, cut at will and judged."""
+
+    def __init__(self, wire: Wire, recording: str) -> None:
+        self.wire = wire
+        self.recording = recording
+        self.data = (RECORDINGS / f"{recording}.sse").read_bytes()
+        self.transport = CutTransport()
+        self.model = wire.model(HOST, transport=self.transport)
+        if wire.name == "host":  # each recording shows a habit of one host
+            provider = recording.split("/")[1].split("-")[0]
+            self.model = self.model.model_copy(update={"provider": provider})
+        text, self.error = self.ask(self.data, "clean")[1:]
+        self.truth: AIMessage = self._message or self.error.partial  # type: ignore[union-attr]
+        self.text = text
+        self.complete_at = self._complete_at()
+
+    def _complete_at(self) -> int:
+        """The first offset at which the vendor has said that it is done; past the end if it never does."""
+        at = 0
+        for piece in self.wire.pieces(self.recording):
+            at += len(piece)
+            try:
+                if self.wire.is_last(payload_of(piece)):
+                    return at
+            except ValueError:
+                continue
+        return len(self.data) + 1
+
+    def ask(self, body: bytes, how: How) -> tuple[AIMessage | None, str, BaseException | None]:
+        """Stream one answer: the message of its chunks, the text delivered, what ended it."""
+        self.transport.hold(body, how)
+        total: Any = None
+        said = ""
+        self._message: AIMessage | None = None
+        try:
+            for chunk in self.model.stream("Hi"):
+                total = chunk if total is None else total + chunk
+                said += str(chunk.text)
+        except BaseException as error:  # noqa: BLE001  the judge looks at it
+            return None, said, error
+        self._message = total
+        return total, said, None
+
+    def judge(self, at: int, how: How, tally: Tally) -> None:
+        """Cut once and say what was wrong with what came of it."""
+        message, said, error = self.ask(self.data[:at], how)
+        tally.cuts += 1
+        tally.kinds["complete" if error is None else type(error).__name__] += 1
+        partial = getattr(error, "partial", None)
+        tally.kinds["invalid_tool_call"] += bool(partial and partial.invalid_tool_calls)
+        fault = self._fault(at, message, said, error)
+        if fault:
+            tally.wrong.append(f"{self.recording} {how} at {at}: {fault}")
+
+    def _fault(
+        self, at: int, message: AIMessage | None, said: str, error: BaseException | None
+    ) -> str | None:
+        if error is None:
+            if at < self.complete_at:
+                return "SILENT: success without an end"
+            return None if said == self.text else f"the text of a complete answer is {said!r}"
+        if not isinstance(error, ModelError):
+            return f"UNTYPED: {error!r}"
+        return self._wrong_kind(at, error) or self._wrong_partial(said, error.partial)
+
+    def _wrong_kind(self, at: int, error: ModelError) -> str | None:
+        if isinstance(error, StreamTruncatedError | StreamInterruptedError):
+            return None
+        if not at and isinstance(error, MalformedStreamError) and error.is_retryable:
+            return None  # F-T10: nothing at all came
+        if self.error is not None and type(error) is type(self.error):
+            return None  # the recording itself ends in this error
+        return f"{type(error).__name__}: {error}"
+
+    def _wrong_partial(self, said: str, partial: Any) -> str | None:
+        if partial is None or partial.status != "incomplete":
+            return f"no partial: {partial!r}"
+        if str(partial.text) != said:
+            return f"delivered {said!r}, kept {partial.text!r}"
+        if not self.text.startswith(said):
+            return f"{said!r} is no beginning of {self.text!r}"
+        if any(block["type"] == "tool_call_chunk" for block in partial.content_blocks):
+            return f"a call that is neither whole nor invalid: {partial.content_blocks}"
+        whole = {(call["id"], call["name"], str(call["args"])) for call in self.truth.tool_calls}
+        for call in partial.tool_calls:
+            if (call["id"], call["name"], str(call["args"])) not in whole:
+                return f"a call that was never made: {call}"
+        return None
+
+
+def cut_all(step: int = 1, wires: Iterable[str] = tuple(WIRES), start: int = 0) -> Tally:
+    """Cut every recording of the wires at every `step`-th byte, in each way."""
+    tally = Tally()
+    for name in wires:
+        for recording in WIRES[name].recordings():
+            cutter = Cutter(WIRES[name], recording)
+            for at in range(start, len(cutter.data), step):
+                for how in HOWS:
+                    cutter.judge(at, how, tally)
+    return tally
+
+
+def run_agents(step: int = 1) -> tuple[int, int, int]:
+    """Let an agent hear answers with tool calls, cut before their end: answers, runs of a tool, and errors."""
+    ran: list[Any] = []
+
+    @tool
+    def get_weather(city: str, days: Any = None, unit: Any = None) -> str:
+        """Tell the weather."""
+        ran.append(city)
+        return "fair"
+
+    asked = raised = 0
+    for wire in WIRES.values():
+        cutter = Cutter(wire, wire.call)
+        agent = create_agent(cutter.model, [get_weather])
+        for at in range(1, cutter.complete_at, step):
+            for how in HOWS:
+                cutter.transport.hold(cutter.data[:at], how)
+                asked += 1
+                try:
+                    agent.invoke({"messages": [("human", "Hi")]})
+                except ModelError:
+                    raised += 1
+    return asked, len(ran), raised

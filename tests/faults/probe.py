@@ -1,0 +1,81 @@
+"""`Probe`: file descriptors, sockets, threads and tasks counted before and after, with the garbage collector off.
+
+Whatever a call came to, all of them are back at their baseline within a second (E7), and so are the connections as
+the server sees them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from tests.conftest import open_files
+from tests.servers.client import FaultServer
+
+WITHIN = 1.0
+"""Seconds until everything must be gone."""
+
+
+def sockets() -> int:
+    """How many sockets this process holds."""
+    return sum(target.startswith("socket:") for target in open_files().values())
+
+
+class Probe:
+    """Counts at the beginning of its block and checks at the end."""
+
+    def __init__(self, server: FaultServer | None = None) -> None:
+        self._server = server
+        self._was_enabled = True
+
+    def __enter__(self) -> Self:
+        if self._server is not None:
+            self._server.drop_all()
+            self._server.wait_for_open(0)
+        gc.collect()
+        self._was_enabled = gc.isenabled()
+        gc.disable()
+        self.mark()
+        return self
+
+    def mark(self) -> None:
+        """Count afresh, after a warm-up."""
+        self._threads = set(threading.enumerate())
+        self._files = open_files()
+
+    def left_behind(self) -> list[str]:
+        """What is here now and was not then; waits as long as things may take to go."""
+        until = time.monotonic() + WITHIN
+        while (found := self._found()) and time.monotonic() < until:
+            time.sleep(0.005)
+        return found
+
+    def tasks_left(self) -> list[str]:
+        """The tasks of the running loop besides the one that asks."""
+        return [repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}]
+
+    def _found(self) -> list[str]:
+        threads = [repr(thread) for thread in set(threading.enumerate()) - self._threads]
+        files = open_files()
+        opened = [f"{number} -> {files[number]}" for number in files.keys() - self._files.keys()]
+        found = threads + (opened if len(files) > len(self._files) else [])
+        if self._server is not None and (seen := self._server.open_connections()):
+            found.append(f"{seen} connections as the server sees them")
+        return found
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                assert self.left_behind() == []
+        finally:
+            if self._was_enabled:
+                gc.enable()

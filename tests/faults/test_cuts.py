@@ -1,0 +1,67 @@
+"""F-T01, F-T03: recorded streams of every wire, ended at any byte: told, typed, and nothing lost.
+
+The sample of every run; `scripts/faults --long` cuts at every byte.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.faults.cutting import HOWS, Cutter, Tally, cut_all, run_agents
+from tests.faults.probe import Probe
+from tests.faults.wires import SSE, WIRES
+from tests.servers import Answer, FaultServer
+from weft.exceptions import ModelError, StreamInterruptedError, StreamTruncatedError
+from weft.transports import NativeTransport
+
+STEP = 131
+"""Bytes between two cuts; a prime, so that they fall on every part of an event."""
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_F_T01_F_T03_a_stream_cut_anywhere_is_told_typed_and_a_prefix(name: str) -> None:
+    tally = cut_all(STEP, [name])
+    assert tally.wrong == []
+    assert tally.cuts >= 3 * len(WIRES[name].recordings())
+    assert tally.kinds["StreamTruncatedError"] > 0
+    assert tally.kinds["StreamInterruptedError"] > 0
+
+
+@pytest.mark.parametrize("name", ["chat", "responses", "anthropic"])
+def test_F_U01_a_call_that_was_cut_is_invalid(name: str) -> None:
+    cutter, tally = Cutter(WIRES[name], WIRES[name].call), Tally()
+    for at in range(0, len(cutter.data), 17):
+        cutter.judge(at, "clean", tally)
+    assert tally.wrong == []
+    assert tally.kinds["invalid_tool_call"] > 10
+
+
+def test_F_U01_an_agent_never_runs_a_call_that_was_cut() -> None:
+    asked, ran, raised = run_agents(STEP * 3)
+    assert asked > 50
+    assert (ran, raised) == (0, asked)
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("name", WIRES)
+def test_F_T03_over_real_sockets_too(
+    name: str, how: str, fault_server: FaultServer, probe: Probe, call: Any
+) -> None:
+    """In both colours; the same cuts, made by the server."""
+    wire = WIRES[name]
+    end = len(b"".join(wire.until_finish()))
+    for path in wire.paths:
+        fault_server.script(path, Answer(wire.pieces(), headers=SSE, framing="chunked"))
+    transport = NativeTransport()
+    for at in range(1, end, max(end // 12, 1)):
+        query = {"cut": str(at), "how": how}
+        model = wire.model(fault_server.url, transport=transport, default_query=query)
+        with pytest.raises(ModelError) as caught:
+            call.stream(model, "Hi")
+        assert isinstance(caught.value, StreamTruncatedError | StreamInterruptedError), at
+        partial = caught.value.partial
+        assert partial.status == "incomplete"
+        assert wire.true_text().startswith(str(partial.text))
+    transport.close()
