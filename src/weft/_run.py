@@ -23,9 +23,9 @@ from weft._config import (
     var_child_runnable_config,
 )
 from weft._io import ASYNC, BLOCKING, IO
+from weft.callbacks import hooks
 from weft.callbacks.base import BaseCallbackHandler, Callbacks, Metadata
 from weft.callbacks.dispatch import tell
-from weft.callbacks.hooks import hooked_handlers
 from weft.callbacks.manager import (
     RUN_MANAGERS,
     AsyncCallbackManager,
@@ -310,12 +310,19 @@ def _manager_class(io: IO) -> type[Manager]:
 
 def _listeners(io: IO, given: RunnableConfig) -> Manager | None:
     callbacks = given.get("callbacks")
-    if not callbacks and not hooked_handlers():
+    if not callbacks and not hooks.EVERYWHERE and not _is_hooked():
         return None
     manager = _manager_class(io).configure(
         callbacks, inheritable_tags=given.get("tags"), inheritable_metadata=given.get("metadata")
     )
     return manager if manager.handlers else None
+
+
+def _is_hooked() -> bool:
+    for source, _, _, variable in hooks.HOOKS:
+        if source.get() is not None or (variable is not None and hooks.is_on(variable)):
+            return True
+    return False
 
 
 def _recolour(manager: Manager, io: IO) -> Manager:

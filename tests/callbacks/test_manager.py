@@ -229,7 +229,7 @@ def test_a_hook_adds_the_handler_of_a_context_or_of_the_environment(
             made.append(self)
 
     variable: ContextVar[Names | None] = ContextVar("names", default=None)
-    monkeypatch.setattr(hooks, "_HOOKS", [])
+    monkeypatch.setattr(hooks, "HOOKS", [])
     hooks.register_configure_hook(variable, True, Switched, "WEFT_TEST_SWITCH")
     call.invoke(named("a") | named("b"), 1)
     assert made == []

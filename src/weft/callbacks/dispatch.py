@@ -1,7 +1,8 @@
 """The one dispatcher: tells handlers of an event, in either colour.
 
 A handler that raises is logged and the run goes on, unless the handler says `raise_error`. What is no `Exception`
-(KeyboardInterrupt, cancellation) always passes. A hook that a handler did not override is never called.
+(KeyboardInterrupt, cancellation) always passes. A hook that a handler did not override is never called. The start and
+the end of a run reach every handler: what one of them raises, or a cancellation meanwhile, is raised afterwards.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar, cast
 
 from weft._drive import drive
@@ -72,17 +73,17 @@ def listening(handlers: Sequence[BaseCallbackHandler], event: str) -> list[BaseC
     ]
 
 
-async def tell(
+BORDERS = frozenset(event for event in IGNORED_BY if event.endswith(("_start", "_end", "_error")))
+"""What every handler hears once, whatever the others do and although the caller is cancelled meanwhile."""
+ENDS = frozenset(event for event in BORDERS if not event.endswith("_start"))
+"""What a handler is also left to finish; a start must stay in the caller's task, whose context it may change."""
+
+
+def tell(
     io: IO, handlers: Sequence[BaseCallbackHandler], event: str, *args: Any, **kwargs: Any
-) -> None:
+) -> Coroutine[Any, Any, None]:
     """Tell every handler that listens of an event."""
-    ignored = IGNORED_BY.get(event)
-    for handler in tuple(handlers):  # a hook may add or remove handlers
-        if ignored is not None and getattr(handler, ignored, False):
-            continue
-        waiting = _told(io, handler, event, args, kwargs)
-        if waiting is not None:
-            await _settled(io, handler, event, waiting, args, kwargs)
+    return _tell(io, handlers, event, IGNORED_BY.get(event), args, kwargs)
 
 
 async def _tell(
@@ -93,11 +94,21 @@ async def _tell(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> None:
-    for handler in tuple(handlers):
-        if ignored is None or not getattr(handler, ignored, False):
+    first: BaseException | None = None
+    for handler in tuple(handlers):  # a hook may add or remove handlers
+        if ignored is not None and getattr(handler, ignored, False):
+            continue
+        try:
             waiting = _told(io, handler, event, args, kwargs)
             if waiting is not None:
-                await _settled(io, handler, event, waiting, args, kwargs)
+                settled = _settled(io, handler, event, waiting, args, kwargs)
+                await (shield(settled) if event in ENDS and not io.blocking else settled)
+        except BaseException as error:
+            if event not in BORDERS:
+                raise
+            first = first or error
+    if first is not None:
+        raise first
 
 
 def _told(

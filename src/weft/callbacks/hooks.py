@@ -8,7 +8,14 @@ from typing import Any, NamedTuple, Protocol
 from weft.callbacks.base import BaseCallbackHandler, BaseCallbackManager
 from weft.exceptions import UsageError
 
-__all__ = ["HandlerSource", "hooked_handlers", "register_configure_hook"]
+__all__ = [
+    "EVERYWHERE",
+    "HOOKS",
+    "HandlerSource",
+    "is_on",
+    "join_hooked",
+    "register_configure_hook",
+]
 
 
 class HandlerSource(Protocol):
@@ -23,11 +30,6 @@ class _Hook(NamedTuple):
     handler_class: type[BaseCallbackHandler] | None
     variable: str | None
 
-    def is_active(self) -> bool:
-        return self.source.get() is not None or (
-            self.variable is not None and _is_on(self.variable)
-        )
-
     def join(self, manager: BaseCallbackManager) -> None:
         found: BaseCallbackHandler | None = self.source.get()
         if found is None and self.handler_class is not None:
@@ -39,11 +41,14 @@ class _Hook(NamedTuple):
             manager.add_handler(found, inherit=self.inheritable)
 
 
-_HOOKS: list[_Hook] = []
+HOOKS: list[_Hook] = []
 """Where handlers are found that join every run."""
+EVERYWHERE: list[BaseCallbackHandler] = []
+"""Handlers that join every run of the process."""
 
 
-def _is_on(variable: str) -> bool:
+def is_on(variable: str) -> bool:
+    """Whether the environment switches a hook on."""
     return os.environ.get(variable, "") not in ("", "0", "false", "False")
 
 
@@ -61,9 +66,14 @@ def register_configure_hook(
         raise UsageError(
             f"{env_var} can only switch on a handler whose class is given as `handle_class`"
         )
-    _HOOKS.append(_Hook(context_var, inheritable, handle_class, env_var))
+    HOOKS.append(_Hook(context_var, inheritable, handle_class, env_var))
 
 
-def hooked_handlers() -> list[_Hook]:
-    """Give the hooks that have a handler to add now."""
-    return [hook for hook in _HOOKS if hook.is_active()]
+def join_hooked(manager: BaseCallbackManager) -> None:
+    """Add the handlers that join every run."""
+    for handler in EVERYWHERE:
+        if handler not in manager.handlers:
+            manager.add_handler(handler)
+    for hook in HOOKS:
+        if hook.source.get() is not None or (hook.variable is not None and is_on(hook.variable)):
+            hook.join(manager)

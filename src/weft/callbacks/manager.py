@@ -25,7 +25,7 @@ from weft.callbacks.base import (
     ToolManagerMixin,
 )
 from weft.callbacks.dispatch import tell
-from weft.callbacks.hooks import hooked_handlers
+from weft.callbacks.hooks import join_hooked
 from weft.utils.uuid import uuid7
 
 M = TypeVar("M", bound=BaseCallbackManager)
@@ -366,8 +366,7 @@ class _Manager(BaseCallbackManager):
         manager.add_tags(local_tags or [], inherit=False)
         manager.add_metadata(inheritable_metadata or {})
         manager.add_metadata(local_metadata or {}, inherit=False)
-        for hook in hooked_handlers():
-            hook.join(manager)
+        join_hooked(manager)
         if verbose:
             _add_verbose(manager)
         return manager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from weft._io import IO
 from weft.caches.base import BaseCache
 from weft.exceptions import UsageError
-from weft.globals import get_llm_cache
+from weft.globals import SETTINGS
 from weft.language_models.cache_key import cache_key
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage
@@ -21,11 +21,12 @@ from weft.outputs import ChatGeneration, Generation
 
 if TYPE_CHECKING:
     from weft.language_models._care import Care
-    from weft.language_models.base import BaseLanguageModel
     from weft.language_models.chat_models import BaseChatModel
 
 logger = logging.getLogger("weft.language_models")
 
+Choice = BaseCache | bool | None
+"""What a model says of its cache: one of its own, the global one (True, or None where there is one), none (False)."""
 KEPT_REASONS = frozenset({"stop", "tool_use", None})
 
 
@@ -73,7 +74,7 @@ class TurnCache:
         cls, model: BaseChatModel, request: ChatRequest, io: IO, care: Care | None = None
     ) -> TurnCache | None:
         """Find the cache in force for a model; None where there is none."""
-        cache = cache_in_force(model)
+        cache = cache_in_force(model.cache)
         if cache is None:
             return None
         key = cache_key(model, request, None if care is None else care.key())
@@ -93,17 +94,14 @@ class TurnCache:
             await self._kept.update(copies)
 
 
-def cache_in_force(model: BaseLanguageModel[Any]) -> BaseCache | None:
-    """Find the cache that a model reads and writes: its own, the global one, or none."""
-    own = model.cache
-    if own is None:
-        return get_llm_cache()
+def cache_in_force(own: Choice) -> BaseCache | None:
+    """Find the cache that is read and written by who says this of it: its own, the global one, or none."""
     if isinstance(own, BaseCache):
         return own
     if own is False:
         return None
-    cache = get_llm_cache()
-    if cache is None:
+    cache = SETTINGS.llm_cache
+    if cache is None and own is True:
         raise UsageError(
             "cache=True needs a global cache: call weft.globals.set_llm_cache(InMemoryCache()) first"
         )

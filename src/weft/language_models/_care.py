@@ -19,13 +19,13 @@ from weft.exceptions import (
     ModelTimeoutError,
     StructuredOutputError,
 )
-from weft.language_models import _sources
 from weft.language_models._closing import close_message
 from weft.language_models._message_files import (
     OutputFileType,
     deliver_files,
     resolve_messages,
 )
+from weft.language_models._whole import generate
 from weft.language_models.checks import OutputCheck, Verdict, asked_again
 from weft.language_models.count import Overflow, fit_window
 from weft.language_models.guards import Guard, GuardMode, run_guards
@@ -38,7 +38,7 @@ from weft.language_models.request import ChatRequest
 from weft.language_models.retry import RetryPolicy
 from weft.language_models.tool_binding import invalid_block
 from weft.language_models.tool_names import CLASS, LENGTH, NameCodec, names_of_call
-from weft.language_models.usage import SCOPE, Spending, current_usage, time_left
+from weft.language_models.usage import Spending, current_usage, time_left
 from weft.messages import AIMessage, BaseMessage, SystemMessage
 from weft.outputs import ChatResult
 from weft.protocol.events import Event
@@ -77,12 +77,12 @@ CARE_OPTIONS = frozenset(Plan.__slots__)
 """Call options that are weft's own: they never reach a provider."""
 
 
-def care_of(turn: Turn, request: ChatRequest) -> Care | None:
-    """Give the care a call needs, its options taken out of the request; None for a plain call."""
+def care_of(turn: Turn, request: ChatRequest, *, is_plain: bool) -> Care | None:
+    """Give the care a call needs, its options taken out of the request; None for a plain call.
+
+    `is_plain` says that neither the model, its messages nor a usage scope ask for any.
+    """
     model, options, given = turn.model, request.options, turn.run.given
-    is_plain = SCOPE.get() is None and model._is_unset and not _has_blocks(request)
-    if is_plain and not options and not given:
-        return None
     settings = model._settings
     late = given.get("configurable") or {}
     if settings.get("model_options") or "model_options" in late or "model_options" in options:
@@ -94,13 +94,6 @@ def care_of(turn: Turn, request: ChatRequest) -> Care | None:
     profile = model.profile
     plan = {key: value for key, value in {**settings, **taken}.items() if key in CARE_OPTIONS}
     return Care(turn, Plan(**plan), profile)
-
-
-def _has_blocks(request: ChatRequest) -> bool:
-    for message in request.messages:  # noqa: SIM110  a generator costs as much as all the rest
-        if type(message.content) is list:
-            return True
-    return False
 
 
 def _overlay(request: ChatRequest, under: Mapping[str, Any], late: Mapping[str, Any]) -> None:
@@ -144,6 +137,11 @@ class Care:
             for guard in self.plan.guards
         ]
         return [[check.key() for check in self.plan.checks], guards]
+
+    @property
+    def renames(self) -> Mapping[str, str]:
+        """The tools whose names the provider cannot take -> the names they are sent under."""
+        return self._codec.changes if self._codec is not None else {}
 
     # -- before anything is sent
 
@@ -318,7 +316,7 @@ class Care:
         result: ChatResult
         try:
             with _held(spending):
-                result = await self._within(_sources.generate(self._turn.model, request, run))
+                result = await self._within(generate(self._turn.model, request, run))
             for generation in result.generations:
                 generation.message = self._decoded(generation.message)
             first = result.generations[0]

@@ -10,7 +10,7 @@ begins with its first content, so that an attempt which fails before it leaves n
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -19,22 +19,21 @@ from weft.callbacks.dispatch import listening
 from weft.exceptions import (
     ModelError,
     StreamClosedError,
-    StreamTruncatedError,
     StructuredOutputError,
 )
+from weft.globals import SETTINGS
 from weft.language_models import _sources
 from weft.language_models._again import (
-    reset_event,
-    summed_finish,
     summed_message,
     usage_of_failure,
 )
+from weft.language_models._attempts import attempts
 from weft.language_models._cache import TurnCache
 from weft.language_models._care import Care, care_of
-from weft.language_models._closing import close_message, error_of, open_message
-from weft.language_models._plain import result_of
-from weft.language_models._terminal import tell_terminal
+from weft.language_models._whole import generate, result_of
+from weft.language_models._written import Written, written_by
 from weft.language_models.request import ChatRequest
+from weft.language_models.usage import SCOPE
 from weft.messages import AIMessage
 from weft.messages._view import ChunkView
 from weft.messages.usage import UsageMetadata, add_usage
@@ -48,39 +47,34 @@ from weft.tracers._streaming import StreamingHandler, V2StreamingHandler
 if TYPE_CHECKING:
     from weft.language_models.chat_models import BaseChatModel
 
-DELIVERED = frozenset(
-    {"content-block-start", "content-block-delta", "content-block-finish", "message-finish"}
-)
-"""What a consumer has seen cannot be taken back: from the first of these on nothing is tried again."""
-KNOWN = DELIVERED | {"message-start", "error"}
 OutputVersion = Literal["v0", "v1"]
 
 
 class Turn:
     """One call of a chat model: its request, what was said so far, and how it ended."""
 
-    __slots__ = (
-        "_builder",
-        "_is_watched",
-        "_opening",
-        "attempts",
-        "care",
-        "error",
-        "is_answer",
-        "is_closing",
-        "is_complete",
-        "message",
-        "model",
-        "request",
-        "result",
-        "run",
-        "spent",
-        "stream",
-        "tail",
-        "tokens",
-        "value",
-        "version",
-    )
+    # Defaults on the class: most turns are plain calls, which set none of these.
+    request: ChatRequest | None = None
+    result: ChatResult | None = None
+    message: AIMessage | None = None
+    """The assembled message, once the turn is over; the partial one if it failed."""
+    error: BaseException | None = None
+    attempts = 0
+    spent: UsageMetadata | None = None
+    """What failed attempts spent."""
+    care: Care | None = None
+    """What a managed call adds; None for a plain one."""
+    is_answer = False
+    """Whether the caller gets the end only, so that nothing is delivered before it."""
+    tail = ""
+    """What the block that finished just now said beyond its deltas (T15)."""
+    tokens = False
+    """Whether v1 tokens are told (`on_llm_new_token`): under `stream()`, or for a v1 listener."""
+    is_complete = False
+    is_closing = False
+    """Set by whoever closes the stream while it is read: its failure is then no failure of the model."""
+    _is_watched = False
+    _builder: MessageBuilder | None = None
 
     def __init__(
         self,
@@ -99,27 +93,6 @@ class Turn:
         self.version = version
         """The form of the message; None for the model's own."""
         self._opening = opening
-        self.request: ChatRequest | None = None
-        self._builder: MessageBuilder | None = None
-        self.message: AIMessage | None = None
-        """The assembled message, once the turn is over; the partial one if it failed."""
-        self.result: ChatResult | None = None
-        self.error: BaseException | None = None
-        self.attempts = 0
-        self.spent: UsageMetadata | None = None
-        """What failed attempts spent."""
-        self.care: Care | None = None
-        """What a managed call adds; None for a plain one."""
-        self.is_answer = False
-        """Whether the caller gets the end only, so that nothing is delivered before it."""
-        self.tail = ""
-        """What the block that finished just now said beyond its deltas (T15)."""
-        self.tokens = False
-        """Whether v1 tokens are told (`on_llm_new_token`): under `stream()`, or for a v1 listener."""
-        self.is_complete = False
-        self.is_closing = False
-        """Set by whoever closes the stream while it is read: its failure is then no failure of the model."""
-        self._is_watched = False
 
     @classmethod
     def opened(cls, model: BaseChatModel, opening: Opening) -> Turn:
@@ -148,7 +121,7 @@ class Turn:
         try:
             cache = TurnCache.of(self.model, request, self.run.io, self.care)
             kept = await cache.lookup() if cache is not None else None
-            said = self._attempts(request) if kept is None else self._kept(kept)
+            said = attempts(self, request) if kept is None else self._kept(kept)
             async with aclosing(said):
                 async for event in said:
                     if is_told:
@@ -167,7 +140,7 @@ class Turn:
 
     async def answer(self) -> ChatResult:
         """Give the end of the turn, callbacks told."""
-        written = _sources.written_by(type(self.model))
+        written = written_by(type(self.model))
         wants_events = self.run.manager is not None and self._wants_events(written)
         if wants_events or not written.generates:
             return await self._answer_by_events()
@@ -198,11 +171,13 @@ class Turn:
         try:
             request = self.model._request(self.value, self.run, stream=self.stream)
             request.note = self._note
-            self.care = care_of(self, request)
+            is_plain = self._is_plain(request)
+            if not is_plain or request.options or self.run.given:
+                self.care = care_of(self, request, is_plain=is_plain)
             if self.run.manager is not None:
                 self._is_watched = bool(listening(self.run.handlers, "on_stream_event"))
                 await self.model._tell_start(request, self.run)
-            if _sources.written_by(type(self.model)).preprocesses:
+            if written_by(type(self.model)).preprocesses:
                 request = await self.model._preprocess(request, self.run)
                 request.note = self._note
             if self.care is not None:
@@ -214,6 +189,15 @@ class Turn:
         self.request = request
         return request
 
+    def _is_plain(self, request: ChatRequest) -> bool:
+        """Whether nothing but the call's own options can ask for care."""
+        if SCOPE.get() is not None or self.model._is_managed():
+            return False
+        for message in request.messages:  # noqa: SIM110  a generator costs as much as all the rest
+            if type(message.content) is list:
+                return False
+        return True
+
     async def _prepared(self, care: Care, request: ChatRequest) -> ChatRequest:
         try:
             return await care.prepare(request)
@@ -223,7 +207,7 @@ class Turn:
                 raise outcome from error
             raise
 
-    def _wants_events(self, written: _sources.Written) -> bool:
+    def _wants_events(self, written: Written) -> bool:
         if self.model._streaming_disabled(self.run.kwargs):
             return False
         if any(isinstance(handler, V2StreamingHandler) for handler in self.run.handlers):
@@ -239,70 +223,6 @@ class Turn:
         for event in message_to_events(generations[0].message):
             self.builder.feed(event)
             yield event
-
-    async def _attempts(  # noqa: C901  one body, because each generator layer costs every delta
-        self, request: ChatRequest
-    ) -> AsyncGenerator[Event, None]:
-        """Ask until an answer comes, or an error that may not be tried again; fold what passes."""
-        care = self.care
-        while True:
-            self.attempts += 1
-            held: list[Event] | None = []
-            """What came before the first content; None from then on."""
-            feed = self.builder.feed
-            failure: Exception | None = None
-            try:
-                if self.model.rate_limiter is not None:
-                    await self.model._wait_for_turn(self.run)
-                async with aclosing(self._speaking(request)) as events:
-                    async for event in events:
-                        if held is None and _is_delta(event):
-                            feed(event)  # by far the most
-                            yield event
-                            continue
-                        seen = [*(held or ()), *self._checked(event)]
-                        held = seen if held is not None and not _delivers(seen) else None
-                        for one in seen if held is None else ():
-                            yield one
-                        if self.builder.error is not None:
-                            raise error_of(self.builder.error, **self._where())
-                for closing in [*(held or ()), *self._closing()]:
-                    yield closing
-                return
-            except Exception as error:
-                if care is None and not isinstance(error, ModelError):
-                    raise
-                failure = error
-            if self._goes_on(failure, is_delivered=held is None):
-                if held is None:
-                    yield reset_event(self.builder.id, self.attempts, failure)
-                request = await self._before_retry(failure, request)
-                continue
-            async for last in self._given_up(request, failure, held):
-                yield last
-            return
-
-    async def _given_up(
-        self, request: ChatRequest, error: Exception, held: list[Event] | None
-    ) -> AsyncGenerator[Event, None]:
-        """Raise the error that ends the turn, or what the call's hook gives instead of it."""
-        outcome = error if self.care is None else await self._recovered(self.care, request, error)
-        if isinstance(outcome, AIMessage) and held is not None:
-            self.builder = MessageBuilder()
-            for one in message_to_events(outcome):
-                self.builder.feed(one)
-                yield one
-            return
-        for one in held or ():
-            yield one
-        if isinstance(outcome, Exception) and outcome is not error:
-            raise outcome from error
-        raise error
-
-    def _speaking(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
-        if self.care is not None and self.care.is_watching:
-            return self.care.speak(request)
-        return self.source(request)
 
     def source(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Give what the model says: at once where the caller streams and the model may not."""
@@ -343,40 +263,12 @@ class Turn:
             await self.run.io.sleep(delay)
         return request
 
-    def _checked(self, event: Event) -> Iterator[Event]:
-        """Fold an event; begin the message where the source did not."""
-        builder = self.builder
-        given: Any = event
-        kind = given.get("event") if isinstance(given, dict) else None
-        if not builder.is_started and kind in KNOWN:
-            opening = open_message(event, _sources.run_message_id(self.run))
-            builder.feed(opening)
-            yield opening
-            if kind == "message-start":
-                return
-        self.tail = builder.tail(event) if kind == "content-block-finish" else ""
-        if kind == "message-finish" and self.attempts > 1:
-            event = summed_finish(event, self.spent, self.attempts - 1)
-        builder.feed(event)
-        if builder.is_started:  # what nobody knows passes, but not before the start
-            yield event
-
-    def _closing(self) -> Iterator[Event]:
-        """End the message where the source did not."""
-        if not self.builder.is_started:
-            raise StreamTruncatedError(
-                "the model gave no event at all", is_retryable=False, **self._where()
-            )
-        if not self.builder.is_finished:
-            for closing in close_message(self.builder):
-                if closing["event"] == "message-finish" and self.attempts > 1:
-                    closing = summed_finish(closing, self.spent, self.attempts - 1)
-                self.builder.feed(closing)
-                yield closing
-
-    async def _whole(self, request: ChatRequest, written: _sources.Written) -> ChatResult:
-        cache = TurnCache.of(self.model, request, self.run.io, self.care)
-        kept = await cache.lookup() if cache is not None else None
+    async def _whole(self, request: ChatRequest, written: Written) -> ChatResult:
+        if self.model.cache is None and SETTINGS.llm_cache is None:
+            cache = kept = None
+        else:
+            cache = TurnCache.of(self.model, request, self.run.io, self.care)
+            kept = await cache.lookup() if cache is not None else None
         if kept is not None:
             result = ChatResult(generations=[self._in_own_form(one) for one in kept])
             return result if self.care is None else await self.care.conclude(request, result)
@@ -397,7 +289,7 @@ class Turn:
                 if care is not None and care.is_watching:
                     result = await care.generate(request)
                 else:
-                    result = await _sources.generate(self.model, request, self.run)
+                    result = await generate(self.model, request, self.run)
             except Exception as error:
                 if self._goes_on(error, is_delivered=False):
                     request = await self._before_retry(error, request)
@@ -438,7 +330,7 @@ class Turn:
         result = result_of(message)
         if kept is not None:  # it was processed before it was kept
             result.generations += [self._in_own_form(one) for one in kept[1:]]
-        elif _sources.written_by(type(self.model)).postprocesses:
+        elif written_by(type(self.model)).postprocesses:
             result = await self.model._postprocess(request, result, self.run)
         self.message = cast("AIMessage", result.generations[0].message)
         self.result = result
@@ -472,7 +364,7 @@ class Turn:
             error.model = error.model or self.model._model_name
         if self.run.manager is not None:
             partial = LLMResult(generations=[[ChatGeneration._trusted(self.message)]])
-            await tell_terminal(self.run, "on_llm_error", error, response=partial)
+            await self.run.tell("on_llm_error", error, response=partial)
         if self._opening is not None:
             ended = self._opening.end(self.message) if is_closed else self._opening.fail(error)
             await ended
@@ -482,7 +374,7 @@ class Turn:
         try:
             if self.run.manager is not None:
                 told = LLMResult(generations=[result.generations], llm_output=result.llm_output)
-                await tell_terminal(self.run, "on_llm_end", told)
+                await self.run.tell("on_llm_end", told)
         finally:
             if self._opening is not None:
                 await self._opening.end(self.message)
@@ -503,14 +395,6 @@ class Turn:
 
     def _where(self) -> dict[str, Any]:
         return {"provider": self.model._provider, "model": self.model._model_name}
-
-
-def _is_delta(event: Any) -> bool:
-    return type(event) is dict and event.get("event") == "content-block-delta"
-
-
-def _delivers(events: list[Event]) -> bool:
-    return any(event["event"] in DELIVERED for event in events)
 
 
 def _own_run(model: BaseChatModel, run: Run) -> Run:

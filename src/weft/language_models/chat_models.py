@@ -136,10 +136,20 @@ class BaseChatModel(ManagedModel, ABC):
     # -- what a turn asks of its model
 
     def _request(self, value: Any, run: Run, *, stream: bool) -> ChatRequest:
+        messages = list(value.messages) if type(value) is ChatPromptValue else messages_of(value)
         options = dict(run.kwargs)
         stop = options.pop("stop", None)
         streams = stream and not self._streaming_disabled(options)
-        return ChatRequest(messages_of(value), stop, options, streams)
+        return ChatRequest(messages, stop, options, streams)
+
+    def _is_managed(self) -> bool:
+        """Whether anything a managed call needs is set, a profile included: by most providers, by few tests."""
+        own = self.__dict__
+        return bool(
+            own["profile"] or own["model_options"] or own["hooks"] or own["guards"] or own["file_resolver"]
+            or own["output_file_type"] or own["max_input_tokens"] or own["prompt_cache"] or own["on_unsupported"]
+            or self._tool_name_pattern
+        )  # fmt: skip
 
     async def _preprocess(self, request: ChatRequest, run: Run) -> ChatRequest:
         return request

@@ -15,7 +15,7 @@ from weft._drive import drive
 from weft._io import BLOCKING, IO
 from weft._run import Run
 from weft.exceptions import UsageError, WeftError
-from weft.language_models._plain import answer, result_of
+from weft.language_models._whole import answer, result_of
 from weft.language_models.chat_models import BaseChatModel, SimpleChatModel
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage, AIMessageChunk, BaseMessage

@@ -8,9 +8,7 @@ from typing import Any, TypeVar, cast
 
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
-from weft.caches import BaseCache
-from weft.exceptions import UsageError
-from weft.globals import get_llm_cache
+from weft.language_models._cache import Choice, cache_in_force
 from weft.outputs import Generation, LLMResult
 
 __all__ = [
@@ -21,7 +19,6 @@ __all__ = [
     "update_cache",
 ]
 
-Choice = BaseCache | bool | None
 F = TypeVar("F", bound=Callable[..., Any])
 Found = tuple[dict[int, list[Generation]], str, list[int], list[str]]
 
@@ -29,20 +26,9 @@ FIRST_WAIT, LONGEST_WAIT = 4.0, 10.0
 """Seconds between two tries: doubled each time, within these."""
 
 
-def _chosen(cache: Choice) -> BaseCache | None:
-    if isinstance(cache, BaseCache):
-        return cache
-    if cache is False:
-        return None
-    chosen = get_llm_cache()
-    if cache is True and chosen is None:
-        raise UsageError("cache=True needs a global cache: call set_llm_cache(InMemoryCache())")
-    return chosen
-
-
 async def _get(io: IO, params: dict[str, Any], prompts: list[str], cache: Choice) -> Found:
     key = str(sorted(params.items()))
-    chosen = _chosen(cache)
+    chosen = cache_in_force(cache)
     existing: dict[int, list[Generation]] = {}
     for place, prompt in enumerate(prompts):
         if chosen is None:
@@ -66,7 +52,7 @@ async def _put(
     new: LLMResult,
     prompts: list[str],
 ) -> dict[str, Any] | None:
-    chosen = _chosen(cache)
+    chosen = cache_in_force(cache)
     for place, generations in zip(missing, new.generations, strict=False):
         existing[place] = generations
         if chosen is None:

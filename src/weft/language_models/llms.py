@@ -20,7 +20,6 @@ from weft._io import ASYNC, BLOCKING, IO
 from weft._run import Run
 from weft.exceptions import UsageError
 from weft.language_models._cache import Kept, cache_in_force
-from weft.language_models._terminal import tell_terminal
 from weft.language_models.base import BaseLanguageModel, Params
 from weft.language_models.cache_key import text_model_key
 from weft.language_models.llm_cache import (
@@ -132,17 +131,17 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         except BaseException as error:
             for one in asked:
                 response = LLMResult(generations=[one.answer or []])
-                await tell_terminal(one.run, "on_llm_error", error, response=response)
+                await one.run.tell("on_llm_error", error, response=response)
             raise
         for one in asked:
             told = LLMResult(generations=[one.answer or []], llm_output=output)
-            await tell_terminal(one.run, "on_llm_end", told)
+            await one.run.tell("on_llm_end", told)
         return [one.answer or [] for one in asked], output
 
     async def _fill(
         self, asked: list[_Asked], stop: list[str] | None, options: Params, io: IO
     ) -> Params | None:
-        cache = cache_in_force(self)
+        cache = cache_in_force(self.cache)
         if cache is not None:
             key = text_model_key(self, stop, options)
             for one in asked:
@@ -253,9 +252,9 @@ class BaseLLM(BaseLanguageModel[str], ABC):
                 raise UsageError(f"{type(self).__name__}.{hook} gave no chunk at all")
         except BaseException as error:
             partial = LLMResult(generations=[[whole] if whole else []])
-            await tell_terminal(asked.run, "on_llm_error", error, response=partial)
+            await asked.run.tell("on_llm_error", error, response=partial)
             raise
-        await tell_terminal(asked.run, "on_llm_end", LLMResult(generations=[[whole]]))
+        await asked.run.tell("on_llm_end", LLMResult(generations=[[whole]]))
 
     async def _traced_transform(
         self, inputs: AsyncGenerator[Any, None], run: Run

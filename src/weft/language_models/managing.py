@@ -76,16 +76,6 @@ class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # a
         return find_profile(self._provider, self._model_name)
 
     @property
-    def _is_unset(self) -> bool:
-        """Whether nothing of the above was set, and no profile found: most models of a test, none of a provider."""
-        own = self.__dict__
-        return not (
-            own["profile"] or own["model_options"] or own["hooks"] or own["guards"] or own["file_resolver"]
-            or own["output_file_type"] or own["max_input_tokens"] or own["prompt_cache"] or own["on_unsupported"]
-            or self._tool_name_pattern
-        )  # fmt: skip
-
-    @property
     def _settings(self) -> Params:
         """What was set of the above, `profile` aside."""
         own = self.__dict__

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weft.exceptions import UsageError
-from weft.language_models._plain import human
 from weft.messages import (
     AIMessage,
     BaseMessage,
+    HumanMessage,
     convert_to_messages,
     get_buffer_string,
 )
 from weft.prompt_values import PromptValue
+from weft.utils.trusted import build_trusted
 
 CallOptions = dict[str, Any]
 """Keyword arguments of a call: tools, tool_choice, response_format, temperature, and what a provider knows besides."""
@@ -55,7 +56,7 @@ class ChatRequest:
 def messages_of(value: Any) -> list[BaseMessage]:
     """Read any form of input as messages: text, a prompt value, messages, tuples, dicts."""
     if isinstance(value, str):
-        return [human(value)]
+        return [_human(value)]
     if isinstance(value, PromptValue):
         return value.to_messages()
     if isinstance(value, BaseMessage):
@@ -74,6 +75,21 @@ def text_of(value: Any) -> str:
     if isinstance(value, PromptValue):
         return value.to_string()
     return get_buffer_string(messages_of(value))
+
+
+def _human(text: str) -> HumanMessage:
+    """Make what a human said; text beyond ASCII is checked for half characters."""
+    if not text.isascii():
+        return HumanMessage(content=text)
+    fields: dict[str, Any] = {
+        "content": text,
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "type": "human",
+        "name": None,
+        "id": None,
+    }
+    return build_trusted(HumanMessage, fields, {"content"}, {})
 
 
 def _refused(value: Any) -> UsageError:

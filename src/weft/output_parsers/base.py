@@ -17,11 +17,11 @@ from weft._run import Run
 from weft.exceptions import UsageError
 from weft.messages import AnyMessage, BaseMessage
 from weft.outputs import ChatGeneration, Generation
-from weft.outputs.generation import build_trusted
 from weft.prompt_values import PromptValue
 from weft.protocol.blocks import Json
 from weft.runnables.base import Runnable
 from weft.runnables.serializable import RunnableSerializable
+from weft.utils.trusted import build_trusted
 
 __all__ = [
     "BaseGenerationOutputParser",

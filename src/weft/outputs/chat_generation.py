@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, SerializeAsAny, model_validator
 
 from weft.messages import BaseMessage, BaseMessageChunk, messages_from_dict
-from weft.outputs.generation import Generation, Info, build_trusted, join_info
+from weft.outputs.generation import Generation, Info, join_info
+from weft.utils.trusted import build_trusted
 
 __all__ = ["ChatGeneration", "ChatGenerationChunk", "merge_chat_generation_chunks"]
 

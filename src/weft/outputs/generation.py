@@ -5,24 +5,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self, TypeVar
-
-from pydantic import BaseModel
+from typing import Any, Literal, Self
 
 from weft.load.serializable import Serializable
 from weft.protocol.merge import merge_dicts
+from weft.utils.trusted import build_trusted
 
-__all__ = ["Generation", "GenerationChunk", "build_trusted", "join_info"]
-
-# The slots of a Pydantic model, set directly: four calls of `object.__setattr__` take three times as long.
-_slots = vars(BaseModel)
-_set_dict = _slots["__dict__"].__set__
-_set_fields_set = _slots["__pydantic_fields_set__"].__set__
-_set_extra = _slots["__pydantic_extra__"].__set__
-_set_private = _slots["__pydantic_private__"].__set__
+__all__ = ["Generation", "GenerationChunk", "join_info"]
 
 Info = dict[str, Any] | None
-Model = TypeVar("Model", bound=BaseModel)
 
 
 class Generation(Serializable):
@@ -70,13 +61,3 @@ def join_info(left: Info, right: Info) -> Info:
     if not left or not right:
         return left or right or None
     return merge_dicts(left, right)
-
-
-def build_trusted(cls: type[Model], fields: dict[str, Any]) -> Model:
-    """Make a model of fields that need no validation."""
-    made = cls.__new__(cls)
-    _set_dict(made, fields)
-    _set_fields_set(made, set(fields))
-    _set_extra(made, None)
-    _set_private(made, None)
-    return made

@@ -1,39 +1,63 @@
-"""Prompt values and messages made without validation, from text that templates gave: the quick way out of a prompt."""
+"""Texts, messages and prompt values made of templates, without validation: the quick way out of a prompt.
+
+Every prompt of ours formats through `text_of`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final, TypeVar
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from weft.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from weft.prompt_values import ChatPromptValue, StringPromptValue
 from weft.protocol.blocks import Json
 from weft.utils.json import has_surrogates
+from weft.utils.trusted import set_dict, set_extra, set_fields_set, set_private
 
-__all__ = ["chat_value", "make_message", "string_value"]
+if TYPE_CHECKING:
+    from weft.prompts._compile import Program
+    from weft.prompts.prompt import PromptTemplate
+
+__all__ = ["chat_value", "make_message", "string_value", "text_of"]
 
 M = TypeVar("M", bound=BaseMessage)
 
-# The slots of a Pydantic model, set directly, as `weft.outputs` does.
-_slots: Final = vars(BaseModel)
-_set_dict: Final = _slots["__dict__"].__set__
-_set_fields_set: Final = _slots["__pydantic_fields_set__"].__set__
-_set_extra: Final = _slots["__pydantic_extra__"].__set__
-_set_private: Final = _slots["__pydantic_private__"].__set__
-
+PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+"""Classes whose `format` is their `str`; any other may have its own `__format__`."""
 ALWAYS = frozenset({"additional_kwargs", "response_metadata"})
 TRUSTED: Final = frozenset({AIMessage, HumanMessage, SystemMessage})
 """Classes whose fields are known here; any other class checks what it is given."""
+
+
+def text_of(prompt: PromptTemplate, values: Mapping[str, Any]) -> str:
+    """Fill in a template, compiled anew if it was changed; names it does not have are ignored."""
+    fields = prompt.__dict__
+    held: Program | None = fields.get("_compiled")
+    if (
+        held is None
+        or held.template is not fields["template"]
+        or held.kind is not fields["template_format"]
+    ):
+        held = prompt._program()
+    if fields["partial_variables"]:
+        values = prompt._merged(values)
+    if held.plain is None:
+        return held.fill(values)
+    for value in values.values():
+        if type(value) not in PLAIN:
+            return held.fill(values)
+    try:
+        return held.plain(values)
+    except KeyError:
+        return held.fill(values)  # which says what is missing
 
 
 def make_message(cls: type[M], content: Json, additional_kwargs: Mapping[str, Json]) -> M:
     """Make a message of a filled-in template."""
     if cls not in TRUSTED or additional_kwargs or type(content) is not str:
         return cls(content=content, additional_kwargs=dict(additional_kwargs))
-    if has_surrogates(content):
+    if not content.isascii() and has_surrogates(content):
         return cls(content=content)
     known, made = _fields_of(cls)
     fields = known.copy()
@@ -43,10 +67,10 @@ def make_message(cls: type[M], content: Json, additional_kwargs: Mapping[str, Js
     for name, make in made:
         fields[name] = make()
     message = cls.__new__(cls)
-    _set_dict(message, fields)
-    _set_fields_set(message, {"content", "additional_kwargs"})
-    _set_extra(message, {})
-    _set_private(message, None)
+    set_dict(message, fields)
+    set_fields_set(message, {"content", "additional_kwargs"})
+    set_extra(message, {})
+    set_private(message, None)
     return message
 
 
@@ -66,10 +90,10 @@ def _fields_of(
 def chat_value(messages: list[BaseMessage]) -> ChatPromptValue:
     """Make the prompt value of messages."""
     value = ChatPromptValue.__new__(ChatPromptValue)
-    _set_dict(value, {"messages": messages})
-    _set_fields_set(value, {"messages"})
-    _set_extra(value, None)
-    _set_private(value, None)
+    set_dict(value, {"messages": messages})
+    set_fields_set(value, {"messages"})
+    set_extra(value, None)
+    set_private(value, None)
     return value
 
 
@@ -78,8 +102,8 @@ def string_value(text: str) -> StringPromptValue:
     if type(text) is not str:
         return StringPromptValue(text=text)
     value = StringPromptValue.__new__(StringPromptValue)
-    _set_dict(value, {"text": text, "type": "StringPromptValue"})
-    _set_fields_set(value, {"text"})
-    _set_extra(value, None)
-    _set_private(value, None)
+    set_dict(value, {"text": text, "type": "StringPromptValue"})
+    set_fields_set(value, {"text"})
+    set_extra(value, None)
+    set_private(value, None)
     return value

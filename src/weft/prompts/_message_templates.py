@@ -22,7 +22,7 @@ from weft.messages import (
     convert_to_messages,
 )
 from weft.messages.base import get_msg_title_repr
-from weft.prompts._build import make_message
+from weft.prompts._build import make_message, text_of
 from weft.prompts._compile import PromptTemplateFormat
 from weft.prompts.dict import DictPromptTemplate, check_texts
 from weft.prompts.image import ImagePromptTemplate
@@ -252,7 +252,7 @@ class _RoleMessagePromptTemplate(_OneMessage):
     def _message(self, values: Mapping[str, Any]) -> BaseMessage:
         prompt = self.prompt
         if type(prompt) is PromptTemplate:
-            content: Json = prompt._text(values)
+            content: Json = text_of(prompt, values)
         elif isinstance(prompt, list):
             content = [_block(part, values) for part in prompt]
         else:
@@ -294,7 +294,7 @@ class SystemMessagePromptTemplate(_RoleMessagePromptTemplate):
 
 def _text(prompt: StringPromptTemplate, values: Mapping[str, Any]) -> str:
     if type(prompt) is PromptTemplate:
-        return prompt._text(values)
+        return text_of(prompt, values)
     names = {*prompt.input_variables, *prompt.optional_variables}
     return prompt.format(**{name: values[name] for name in names if name in values})
 

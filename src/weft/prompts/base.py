@@ -25,7 +25,7 @@ from weft.load import dumpd
 from weft.prompt_values import ChatPromptValueConcrete, PromptValue, StringPromptValue
 from weft.prompts._files import write_text
 from weft.protocol.blocks import Json
-from weft.runnables._trace import NOTHING, add_up, call
+from weft.runnables._trace import NOTHING, add_up
 from weft.runnables._types import object_model
 from weft.runnables.serializable import RunnableSerializable
 from weft.utils.formatting import MissingVariableError
@@ -90,10 +90,8 @@ class BasePromptTemplate(
             return self.format_prompt(**values)
         return await self.aformat_prompt(**values)
 
-    async def _traced(self, input: Json, run: Run) -> Json:
-        if run.manager is None:
-            return await self._once(input, run)
-        return await call(self, input, run.with_local(tags=self.tags, metadata=self.metadata))
+    def _own_run(self, run: Run) -> Run:
+        return run.with_local(tags=self.tags, metadata=self.metadata)
 
     async def _traced_stream(self, input: Json, run: Run) -> AsyncGenerator[Json, None]:
         yield await self._step(input, run)

@@ -20,7 +20,7 @@ from weft.load import dumpd
 from weft.messages import AnyMessage, BaseMessage
 from weft.messages._hooks import HOOKS
 from weft.prompt_values import PromptValue
-from weft.prompts._build import chat_value
+from weft.prompts._build import chat_value, make_message, text_of
 from weft.prompts._chat_base import BaseChatPromptTemplate
 from weft.prompts._compile import PromptTemplateFormat
 from weft.prompts._files import write_text
@@ -34,6 +34,7 @@ from weft.prompts._message_templates import (
     SystemMessagePromptTemplate,
 )
 from weft.prompts.message import BY_HAND, BaseMessagePromptTemplate
+from weft.prompts.prompt import PromptTemplate
 from weft.prompts.string import StringPromptTemplate
 from weft.protocol.blocks import Json
 
@@ -136,15 +137,20 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
     async def _once(self, input: Json, run: Run) -> PromptValue:
         if not self._is_ours:
             return await super()._once(input, run)
-        return chat_value(await self._filled(self._validate_input(input), run.io))
+        values = input if type(input) is dict else self._validate_input(input)
+        for name in self.input_variables:
+            if name not in values:
+                raise self._missing(values)
+        return chat_value(await self._filled(values, run.io))
 
     async def _filled(self, values: Mapping[str, Any], io: IO) -> list[BaseMessage]:
         if self.partial_variables:
             values = self._merged(values)
         filled: list[BaseMessage] = []
         for part in self.messages:
-            if type(part) in ONE_MESSAGE:
-                filled.append(part._message(values))  # type: ignore[union-attr]
+            if type(part) in ONE_MESSAGE and type(prompt := part.prompt) is PromptTemplate:  # type: ignore[union-attr]
+                text = text_of(prompt, values)
+                filled.append(make_message(part._msg_class, text, part.additional_kwargs))  # type: ignore[union-attr]
             elif isinstance(part, BaseMessagePromptTemplate) and part._is_ours:
                 filled += part._fill(values)
             elif isinstance(part, BaseMessage):

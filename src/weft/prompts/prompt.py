@@ -12,16 +12,13 @@ from weft._config import RunnableConfig
 from weft._run import Run
 from weft.exceptions import UsageError
 from weft.prompt_values import PromptValue
-from weft.prompts._build import string_value
+from weft.prompts._build import string_value, text_of
 from weft.prompts._compile import Program, PromptTemplateFormat, compile_prompt
 from weft.prompts._files import open_folder
 from weft.prompts.string import StringPromptTemplate, check_valid_template, mustache_schema
 from weft.protocol.blocks import Json
 
 __all__ = ["PromptTemplate"]
-
-MADE = ("_compiled", "_quick")
-"""What an instance keeps besides its fields: the template, compiled."""
 
 
 class PromptTemplate(StringPromptTemplate):
@@ -79,78 +76,36 @@ class PromptTemplate(StringPromptTemplate):
 
     def format(self, **kwargs: Any) -> str:
         """Fill in the variables; names the template does not have are ignored."""
-        # `_text`, written out once more for the commonest case: plain strings, nothing partial.
-        fields = self.__dict__
-        try:
-            template, pick, parts = fields["_quick"]
-            if template is fields["template"] and not fields["partial_variables"]:
-                picked = pick(kwargs)
-                for value in picked:
-                    if type(value) is not str:
-                        return self._text(kwargs)
-                parts = parts.copy()
-                parts[1::2] = picked
-                return "".join(parts)
-        except KeyError:
-            pass
-        return self._text(kwargs)
-
-    def _text(self, values: Mapping[str, Any]) -> str:
-        fields = self.__dict__
-        held: Program | None = fields.get("_compiled")
-        if (
-            held is None
-            or held.template is not fields["template"]
-            or held.kind is not fields["template_format"]
-        ):
-            held = self._program()
-        if fields["partial_variables"]:
-            values = self._merged(values)
-        if held.pick is None:
-            return held.fill(values)
-        try:
-            picked = held.pick(values)
-        except KeyError:
-            return held.fill(values)  # which says what is missing
-        for value in picked:
-            if type(value) is not str:  # its class may have its own `__format__`
-                return held.fill(values)
-        parts: list[Any] = held.parts.copy()
-        parts[1::2] = picked
-        return "".join(parts)
+        return text_of(self, kwargs)
 
     def _program(self) -> Program:
         """Compile the template, checked, and keep it while the template stays the same."""
         held = compile_prompt(self.template, self.template_format)
         held = held._replace(template=self.template, kind=self.template_format)
-        # No fields: they are neither dumped nor compared.
+        # No field: it is neither dumped nor compared.
         self.__dict__["_compiled"] = held
-        if held.pick is not None:
-            self.__dict__["_quick"] = (held.template, held.pick, held.parts)
         return held
 
     async def _once(self, input: Json, run: Run) -> PromptValue:
         if type(self) is not PromptTemplate:  # a subclass may have its own `format`
             return await super()._once(input, run)
-        return string_value(self._text(self._validate_input(input)))
+        return string_value(text_of(self, self._validate_input(input)))
 
     def __setattr__(self, name: str, value: Json) -> None:
         """Set a field; what was compiled is compiled again."""
-        for made in MADE:
-            self.__dict__.pop(made, None)
+        self.__dict__.pop("_compiled", None)
         super().__setattr__(name, value)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the prompt; what was compiled is compiled again."""
         twin = super().model_copy(update=update, deep=deep)
-        for made in MADE:
-            twin.__dict__.pop(made, None)
+        twin.__dict__.pop("_compiled", None)
         return twin
 
     def __getstate__(self) -> dict[Any, Any]:
         """Leave out what can be compiled again."""
         state = super().__getstate__()
-        fields = {name: v for name, v in state["__dict__"].items() if name not in MADE}
+        fields = {name: v for name, v in state["__dict__"].items() if name != "_compiled"}
         return {**state, "__dict__": fields}
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:

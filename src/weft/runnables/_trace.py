@@ -88,7 +88,7 @@ async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:
 
 async def call(runnable: Runnable[Any, Any], value: Any, run: Run) -> Any:
     """Run once, told."""
-    run = run.patched()
+    run = runnable._own_run(run)
     try:
         await begin(runnable, value, run)
         output = await runnable._once(value, run)

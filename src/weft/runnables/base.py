@@ -265,6 +265,10 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
             "ends in one. Use `stream`, or `astream_events` to see the models inside"
         )
 
+    def _own_run(self, run: Run) -> Run:
+        """Give the run that listeners are told of: not yet started, with what the constructor adds."""
+        return run.patched()
+
     def _serialized(self) -> dict[str, Any] | None:
         """What `on_*_start` says of this runnable."""
         return None

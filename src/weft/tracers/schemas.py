@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from weft.utils.trusted import build_trusted
 from weft.utils.uuid import uuid7
 
 __all__ = ["Run"]
@@ -61,7 +62,6 @@ class Run(BaseModel):
     @classmethod
     def trusted(cls, **fields: Any) -> Run:
         """Make a run from values known to be right, without validation; what is not given is as if new."""
-        run = cls.__new__(cls)
         made = {
             "end_time": None,
             "first_token_time": None,
@@ -73,14 +73,7 @@ class Run(BaseModel):
             "dotted_order": "",
             **fields,
         }
-        for slot, value in (
-            ("__dict__", made),
-            ("__pydantic_fields_set__", set(fields)),
-            ("__pydantic_extra__", None),
-            ("__pydantic_private__", None),
-        ):
-            object.__setattr__(run, slot, value)
-        return run
+        return build_trusted(cls, made, set(fields))
 
     @property
     def metadata(self) -> dict[str, Any]:
