@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from tests.servers import FaultServer, json_answer
+from weft.callbacks import BaseCallbackHandler
 from weft.exceptions import UsageError
 from weft.messages import AIMessage, HumanMessage, ToolMessage
 from weft.providers._foreign import blocks_for, check_tool_results, is_own
+from weft.providers.anthropic import ChatAnthropic
+from weft.providers.google import ChatGoogle
 from weft.providers.openai import ChatOpenAI
 from weft.providers.openai_compatible import ChatDeepSeek
 
@@ -109,6 +112,24 @@ def test_the_policy_is_a_field() -> None:
     assert body["messages"][1]["content"] == "Found it."
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"type": "tool_use", "id": "c1", "name": "f", "input": {}},
+        {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+        {"type": "tool_call", "id": "c1", "name": "f", "args": {}},
+    ],
+)
+def test_F_U09_a_call_that_only_a_block_makes_has_its_result(call: dict[str, Any]) -> None:
+    asked = AIMessage([call], response_metadata={"model_provider": "openai"})
+    talk = [HumanMessage("x"), asked, ToolMessage("y", tool_call_id="c1")]
+
+    sent = ChatOpenAI(api_key="k").explain(talk).body["messages"]
+
+    assert asked.tool_calls == []
+    assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"] == "c1"
+
+
 def test_F_U09_a_result_without_its_call_is_refused_before_it_is_sent() -> None:
     with pytest.raises(UsageError, match=r"messages\[1\] is the result of the call 'c9'"):
         check_tool_results([HumanMessage("x"), ToolMessage("y", tool_call_id="c9")])
@@ -117,3 +138,39 @@ def test_F_U09_a_result_without_its_call_is_refused_before_it_is_sent() -> None:
             ChatOpenAI(api_key="k", use_responses_api=responses).explain(
                 [ToolMessage("y", tool_call_id="c9")]
             )
+
+
+MARKED = {
+    "name": "files.read",
+    "input_schema": {"type": "object", "properties": {}},
+    "cache_control": {"type": "ephemeral"},
+}
+
+
+def test_a_tool_keeps_what_it_says_for_its_provider_and_another_tells_that_it_does_not() -> None:
+    own = ChatAnthropic(api_key="k").bind_tools([MARKED]).explain("Hi")
+    other = ChatOpenAI(api_key="k").bind_tools([MARKED]).explain("Hi")
+
+    assert own.body["tools"][0]["cache_control"] == {"type": "ephemeral"}
+    assert other.body["tools"][0].keys() == {"type", "function"}
+    assert "openai takes no cache_control of the tool 'files_read'" in other.notes
+    assert "Gemini takes no cache_control" in str(
+        ChatGoogle(api_key="k").bind_tools([MARKED]).explain("Hi").notes
+    )
+
+
+def test_explain_tells_which_tools_are_sent_under_another_name_and_tells_no_callback() -> None:
+    heard: list[str] = []
+
+    class Listener(BaseCallbackHandler):
+        def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
+            heard.append("start")
+
+    explained = (
+        ChatAnthropic(api_key="k")
+        .bind_tools([MARKED])
+        .explain("Hi", config={"callbacks": [Listener()]})
+    )
+
+    assert explained.notes == ["the tool 'files.read' is sent as 'files_read'"]
+    assert heard == []

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from weft.exceptions import UsageError
 from weft.language_models.checks import CHECKS, Verdict
 from weft.language_models.options import ToolChoice, read_tool_choice
+from weft.language_models.prompt_caching import cache_control_of
 from weft.messages import AIMessage
 from weft.utils.function_calling import convert_to_openai_tool, is_server_tool
 from weft.utils.json_schema import validate
@@ -19,6 +20,10 @@ __all__ = ["ToolCheck", "Validate", "bound_tools", "tool_name", "tools_of"]
 Validate = Literal["off", "invalid", "retry"]
 Described = dict[str, Any]
 MAX_RETRIES = 2
+DESCRIBED_KEYS = frozenset(
+    {"description", "extras", "input_schema", "name", "parameters", "strict", "type"}
+)
+"""Keys of a tool's dict that its description has in its own way."""
 
 _kept: dict[int, tuple[weakref.ref[Any], Any, dict[bool | None, Described]]] = {}
 
@@ -29,7 +34,7 @@ def tools_of(tools: Sequence[Any], *, strict: bool | None = None) -> list[Descri
         raise UsageError(
             f"bind_tools takes a list of tools, not {type(tools).__name__}: write bind_tools([…])"
         )
-    described = [_described(tool, strict) for tool in tools]
+    described = [_with_extras(tool, _described(tool, strict)) for tool in tools]
     names = [name for tool in described if (name := tool_name(tool))]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -170,6 +175,20 @@ def _check_choice(choice: ToolChoice, tools: list[Described]) -> None:
             raise UsageError(f"tool_choice names {name!r}, which is not among the tools: {known}")
     if choice.mode == "required" and not tools:
         raise UsageError('tool_choice="required" needs at least one tool')
+
+
+def _with_extras(tool: Any, described: Described) -> Described:
+    """Keep what a tool says for one provider alone, as `extras` of its description."""
+    extras: Described = {}
+    if isinstance(tool, Mapping):
+        if "name" in tool and ("input_schema" in tool or "parameters" in tool):
+            extras = {key: value for key, value in tool.items() if key not in DESCRIBED_KEYS}
+        extras |= tool["extras"] if isinstance(tool.get("extras"), Mapping) else {}
+    elif isinstance(given := getattr(tool, "extras", None), Mapping):
+        extras = dict(given)
+    if (mark := cache_control_of(tool)) is not None and "cache_control" not in described:
+        extras["cache_control"] = mark
+    return {**described, "extras": extras} if extras else described
 
 
 def _described(tool: Any, strict: bool | None) -> Described:  # noqa: FBT001

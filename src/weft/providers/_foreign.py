@@ -23,6 +23,7 @@ SHARED: Final = frozenset(
     {"text", "image", "audio", "video", "file", "text-plain", "tool_call", "invalid_tool_call"}
 )
 """Blocks that mean the same to every provider."""
+CALLS: Final = ("tool_call", "invalid_tool_call")
 OWN_FIELDS: Final = ("id", "index", "extras")
 """What only the writer of a block understands: its ids and signatures. Ids of calls are kept."""
 
@@ -70,7 +71,7 @@ def _adapted(block: Block, writer: str, policy: ForeignBlocks, notes: list[str])
 
 def _neutral(block: Block, writer: str, notes: list[str]) -> Block:
     """Leave out of a block what only its writer understands."""
-    is_call = block["type"] in ("tool_call", "invalid_tool_call")
+    is_call = block["type"] in CALLS
     private = [name for name in OWN_FIELDS if name in block and not (is_call and name == "id")]
     if block.get("extras"):
         add_note(
@@ -123,7 +124,21 @@ def check_tool_results(messages: list[BaseMessage]) -> None:
             calls = [*message.tool_calls, *message.invalid_tool_calls]
             made |= {str(call["id"]) for call in calls if call.get("id")}
         elif isinstance(message, ToolMessage) and message.tool_call_id not in made:
+            made |= _calls_in_blocks(messages[:place])
+            if message.tool_call_id in made:
+                continue
             raise UsageError(
                 f"messages[{place}] is the result of the call {message.tool_call_id!r}, but no message before it "
                 "makes that call: send the AIMessage with the call too (trim_messages keeps pairs together)"
             )
+
+
+def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:
+    """Find calls that a message has only in its content, in the words of the provider that wrote it."""
+    blocks: list[Block] = [
+        dict(block)
+        for message in messages
+        if isinstance(message, AIMessage) and isinstance(message.content, list)
+        for block in message.content_blocks
+    ]
+    return {str(one["id"]) for one in blocks if one["type"] in CALLS and one.get("id")}

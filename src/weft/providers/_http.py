@@ -10,25 +10,24 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from weft._config import RunnableConfig
 from weft._drive import drive
-from weft._io import IO
+from weft._io import BLOCKING, IO
 from weft._run import Run
 from weft.exceptions import (
     ModelAuthenticationError,
     ModelError,
 )
-from weft.language_models._turn import Turn
 from weft.language_models.chat_models import BaseChatModel
 from weft.language_models.request import ChatRequest
 from weft.language_models.retry import RetryPolicy
 from weft.outputs import ChatGeneration, ChatResult
 from weft.protocol.events import Event
 from weft.providers._endpoint import Body, Endpoint, dump_body
+from weft.providers._explain import Explained, prepare
 from weft.providers._foreign import ForeignBlocks
 from weft.providers._keys import resolve_key
 from weft.providers._reading import StreamReading, guarded
@@ -49,20 +48,6 @@ __all__ = ["ErrorTable", "Explained", "Failure", "HttpChatModel", "WireDecoder",
 
 
 MASK = "***"
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """The exact request a call would send; secrets are masked."""
-
-    method: str
-    url: str
-    headers: dict[str, str]
-    body: Body
-    tokens: int
-    """About how many input tokens the messages and tools are."""
-    notes: list[str] = field(default_factory=list)
-    """What was changed or left out on the way: lossy conversions, applied effort, renamed tools."""
 
 
 class HttpChatModel(Endpoint, BaseChatModel):
@@ -189,9 +174,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         **kwargs: Any,
     ) -> Explained:
         """Give the exact request without sending it, bound tools and options included; secrets are masked."""
-        quiet = self.model_copy(update={"callbacks": None, "verbose": False})
-        turn = Turn(quiet, input, Run.blocking(config, kwargs), stream=stream)
-        prepared = drive(turn._open())
+        prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
         sent = self._composed(prepared, MASK if self._has_key() else None)
         secret = {name.lower() for name in self._auth_headers("")} | {
             name.lower() for name in self.default_headers

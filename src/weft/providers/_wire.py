@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 from weft.exceptions import ContextOverflowError, ModelError, status_error_class
+from weft.language_models.request import ChatRequest
 from weft.protocol.events import Event
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Failure",
     "WireDecoder",
     "error_class",
+    "merge_settings",
     "read_failure",
     "request_id",
     "retry_after",
@@ -31,6 +33,7 @@ ErrorTable: TypeAlias = Mapping[str, type[ModelError]]
 Fail: TypeAlias = Callable[[Any], ModelError]
 """What a decoder is given to build the typed error of an error body that came inside a stream."""
 
+NO_WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}
 REQUEST_ID_HEADERS: Final = (
     "x-request-id",
     "request-id",
@@ -60,6 +63,32 @@ class WireDecoder(Protocol):
 
         `marked` says whether the end marker (`[DONE]`) was seen.
         """
+
+
+def merge_settings(
+    settings: Mapping[str, Any],
+    request: ChatRequest,
+    in_other_words: Mapping[str, Mapping[str, tuple[str, ...]]] = NO_WORDS,
+) -> dict[str, Any]:
+    """Overlay a model's settings with the options of a call.
+
+    An option also overrules settings that say the same in other words: `in_other_words` names them, and which keys of
+    such a setting are meant (none: all of it).
+    """
+    said = dict(settings)
+    for name, value in request.options.items():
+        if value is None:
+            continue
+        for word, keys in (in_other_words.get(name) or {}).items():
+            if word not in said or request.options.get(word) is not None:
+                continue
+            overruled = said.pop(word)
+            if keys and (rest := {key: overruled[key] for key in overruled if key not in keys}):
+                said[word] = rest
+        said[name] = value
+    if request.stop:
+        said["stop"] = request.stop
+    return said
 
 
 @dataclass(frozen=True, slots=True)

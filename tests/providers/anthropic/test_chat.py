@@ -136,6 +136,19 @@ def test_tokens_are_counted_exactly_only_when_asked(fault_server, call):
     }
 
 
+def test_tokens_of_bound_tools_are_counted_as_they_are_sent(fault_server, call):
+    fault_server.script(f"{PATH}/count_tokens", json_answer({"input_tokens": 14}))
+    tools = [{"name": "files.read", "input_schema": {"type": "object", "properties": {}}}]
+    model = ChatAnthropic(base_url=fault_server.url, api_key="key", streaming=True)
+    bound = model.bind_tools(tools, tool_choice="files.read")
+
+    assert call.run(bound, "count_tokens_exactly", "Hi") == 14
+    (seen,) = fault_server.requests()
+    assert [tool["name"] for tool in seen.json()["tools"]] == ["files_read"]
+    assert seen.json()["tool_choice"] == {"type": "tool", "name": "files_read"}
+    assert "stream" not in seen.json()
+
+
 def test_counting_tokens_fails_typed(fault_server, call):
     body = {"type": "error", "error": {"type": "not_found_error", "message": "no"}}
     fault_server.script(f"{PATH}/count_tokens", json_answer(body, 404))

@@ -238,3 +238,54 @@ def test_further_betas_and_effort_of_models_that_do_not_reason():
     assert explained.notes == [
         "claude-3-5-haiku-latest does not reason: reasoning_effort was left out"
     ]
+
+
+# -- reasoning_effort beside Anthropic's own words
+
+
+OLD_THINKING = {"type": "enabled", "budget_tokens": 2000}
+
+
+def test_an_effort_of_the_call_overrules_thinking_of_the_model():
+    old = MODEL.model_copy(update={"thinking": OLD_THINKING})
+    new = NEW.model_copy(update={"thinking": {"type": "disabled"}})
+    shown = NEW.model_copy(update={"thinking": {"type": "adaptive", "display": "summarized"}})
+
+    assert body_of("Hi", old, reasoning_effort=5000)["thinking"]["budget_tokens"] == 5000
+    assert body_of("Hi", old, reasoning_effort="none")["thinking"] == {"type": "disabled"}
+    assert body_of("Hi", new, reasoning_effort="high")["thinking"] == {"type": "adaptive"}
+    assert body_of("Hi", shown, reasoning_effort="low")["thinking"] == {
+        "type": "adaptive",
+        "display": "summarized",
+    }
+
+
+def test_an_effort_beside_thinking_gives_way_and_says_so():
+    both = MODEL.model_copy(update={"thinking": OLD_THINKING, "reasoning_effort": 9000})
+    explained = both.explain("Hi")
+
+    assert explained.body["thinking"] == OLD_THINKING
+    assert explained.notes == [f"reasoning_effort=9000 gave way to thinking={OLD_THINKING!r}"]
+    assert (
+        MODEL.model_copy(update={"thinking": OLD_THINKING, "reasoning_effort": 2000})
+        .explain("Hi")
+        .notes
+        == []
+    )
+
+
+def test_the_words_of_a_call_overrule_those_of_the_model_and_are_told_apart_beside_each_other():
+    low = NEW.model_copy(update={"reasoning_effort": "low"})
+    high = NEW.model_copy(update={"effort": "high"})
+    nested = NEW.model_copy(
+        update={"output_config": {"effort": "max", "task_budget": {"total": 9}}}
+    )
+    both = NEW.model_copy(update={"effort": "high", "reasoning_effort": "low"})
+
+    assert body_of("Hi", low, effort="max")["output_config"] == {"effort": "max"}
+    assert body_of("Hi", high, reasoning_effort="low")["output_config"] == {"effort": "low"}
+    assert body_of("Hi", nested, reasoning_effort="low")["output_config"] == {
+        "effort": "low",
+        "task_budget": {"total": 9},
+    }
+    assert both.explain("Hi").notes == ["reasoning_effort='low' gave way to effort='high'"]

@@ -218,17 +218,29 @@ def test_a_tool_nobody_has_cannot_be_chosen():
 
 
 def test_effort_is_a_level_or_a_budget_as_the_model_takes_it():
-    def thinking(model, **options):
-        return body_of("Hi", model, **options)["generationConfig"]["thinkingConfig"]
-
-    assert thinking(THREE, reasoning_effort="low") == {"thinkingLevel": "LOW"}
-    assert thinking(MODEL, reasoning_effort="high") == {"thinkingBudget": 24576}
-    assert thinking(MODEL, reasoning_effort="none") == {"thinkingBudget": 0}
-    assert thinking(MODEL, thinking_budget=-1, include_thoughts=True) == {
+    assert thinking_of(THREE, reasoning_effort="low") == {"thinkingLevel": "LOW"}
+    assert thinking_of(MODEL, reasoning_effort="high") == {"thinkingBudget": 24576}
+    assert thinking_of(MODEL, reasoning_effort="none") == {"thinkingBudget": 0}
+    assert thinking_of(MODEL, thinking_budget=-1, include_thoughts=True) == {
         "thinkingBudget": -1,
         "includeThoughts": True,
     }
-    assert thinking(THREE, thinking_level="high") == {"thinkingLevel": "HIGH"}
+    assert thinking_of(THREE, thinking_level="high") == {"thinkingLevel": "HIGH"}
+
+
+def test_effort_of_a_call_overrules_thinking_of_the_model_and_beside_it_gives_way():
+    budgeted = MODEL.model_copy(update={"thinking_budget": 100})
+    eager = MODEL.model_copy(update={"reasoning_effort": "high"})
+    both = budgeted.model_copy(update={"reasoning_effort": "high"})
+
+    assert thinking_of(budgeted, reasoning_effort="none") == {"thinkingBudget": 0}
+    assert thinking_of(eager, thinking_budget=7) == {"thinkingBudget": 7}
+    assert thinking_of(both) == {"thinkingBudget": 100}
+    assert both.explain("Hi").notes == ["reasoning_effort='high' gave way to thinking_budget=100"]
+
+
+def thinking_of(model, **options):
+    return body_of("Hi", model, **options)["generationConfig"]["thinkingConfig"]
 
 
 def test_a_schema_asks_for_json():

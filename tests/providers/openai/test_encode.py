@@ -94,6 +94,18 @@ def test_options_of_the_call_win() -> None:
     assert (body["temperature"], body["max_completion_tokens"], body["stop"]) == (0, 4, ["x"])
 
 
+def test_effort_of_a_call_overrules_reasoning_of_the_model_and_beside_it_gives_way() -> None:
+    fields = {"reasoning": {"effort": "low", "summary": "auto"}}
+    beside = sent(fields={**fields, "reasoning_effort": "high"})
+
+    assert sent(fields=fields, reasoning_effort="high").body["reasoning"] == {
+        "effort": "high",
+        "summary": "auto",
+    }
+    assert beside.body["reasoning"] == fields["reasoning"]
+    assert "reasoning_effort='high' gave way" in beside.notes[0]
+
+
 def test_parameters_of_responses() -> None:
     fields = {
         "max_tokens": 3,

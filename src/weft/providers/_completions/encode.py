@@ -16,6 +16,7 @@ from weft.language_models.request import ChatRequest
 from weft.providers._completions.host import Host
 from weft.providers._completions.messages import MessageEncoder
 from weft.providers._foreign import ForeignBlocks, add_note, check_tool_results
+from weft.providers._wire import merge_settings
 from weft.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
 
 __all__ = [
@@ -54,12 +55,7 @@ def encode_completion(
 ) -> Body:
     """Give the body of a request; `settings` are the model's own, which options of the call overrule."""
     check_tool_results(request.messages)
-    said = {
-        **settings,
-        **{name: value for name, value in request.options.items() if value is not None},
-    }
-    if request.stop:
-        said["stop"] = request.stop
+    said = merge_settings(settings, request)
     encoder = MessageEncoder(host, providers, policy, request.notes)
     body: Body = {"model": said.pop("model", None), "messages": encoder.encode(request.messages)}
     body |= _options(said, host, request)
@@ -127,6 +123,11 @@ def encode_tools(
                 **described,
                 "function": {k: v for k, v in described["function"].items() if k != "strict"},
             }
+        if extras := described.pop("extras", None):
+            add_note(
+                notes,
+                f"{host.name} takes no {', '.join(extras)} of the tool {name_of(described)!r}",
+            )
         if described.get("type") == "custom" and "custom" not in described:
             rest = {name: value for name, value in described.items() if name != "type"}
             described = {"type": "custom", "custom": rest}

@@ -6,19 +6,15 @@ The fields are LangChain's, under all the names it accepts. What is not set is n
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict, Field, model_validator
-
-from weft.exceptions import UsageError
 from weft.language_models.request import ChatRequest
 from weft.providers._completions.decode import CompletionsDecoder
 from weft.providers._completions.encode import encode_completion
 from weft.providers._completions.host import Host
-from weft.providers._http import HttpChatModel
 from weft.providers._keys import SecretKey, key_from_env, missing_key
+from weft.providers._vendor import VendorModel
 from weft.providers._wire import WireDecoder
 
 __all__ = ["ALIASES", "CompletionsModel"]
@@ -56,21 +52,12 @@ SENT = (
 """Fields that are sent under their own name where they are set."""
 
 
-class CompletionsModel(HttpChatModel):
+class CompletionsModel(VendorModel):
     """What every chat model on this wire has."""
 
-    model_config = ConfigDict(populate_by_name=True, hide_input_in_errors=True)
-
-    model: str = ""
-    """The model's id."""
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    """The most tokens of the answer."""
     n: int | None = None
     """How many answers `invoke` and `generate` ask for; `generate` gives them all."""
     seed: int | None = None
-    stop: list[str] | str | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     logit_bias: dict[str, int] | None = None
@@ -80,45 +67,14 @@ class CompletionsModel(HttpChatModel):
     reasoning_effort: str | None = None
     service_tier: str | None = None
     user: str | None = None
-    streaming: bool = False
-    """Ask for a stream also under `invoke`."""
     stream_usage: bool = True
     """Ask for the usage of streams."""
-    model_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Further parameters of the body."""
     extra_body: dict[str, Any] | None = None
     """Parameters that are put into the body last, over all others."""
 
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
     sent_fields: ClassVar[tuple[str, ...]] = SENT
     _tool_name_pattern: ClassVar[str | None] = "[A-Za-z0-9_-]"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_names(cls, values: Json) -> Json:
-        if not isinstance(values, dict):
-            return values
-        read: dict[str, Json] = {}
-        for name, value in values.items():
-            field = ALIASES.get(str(name)) or str(name)
-            if field in read and read[field] != value and value is not None:
-                raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one")
-            if field not in read or value is not None:
-                read[field] = value
-        unknown = [name for name in read if name not in cls.model_fields]
-        if unknown:
-            warnings.warn(
-                f"{cls.__name__} does not know {', '.join(sorted(unknown))}: sent as they are, in model_kwargs",
-                UserWarning,
-                stacklevel=4,
-            )
-            extra = {name: read.pop(name) for name in unknown}
-            read["model_kwargs"] = {**extra, **(read.get("model_kwargs") or {})}
-        return read
-
-    @property
-    def model_name(self) -> str:
-        """The model's id, under LangChain's older name."""
-        return self.model
 
     @property
     def _host(self) -> Host:
@@ -148,27 +104,14 @@ class CompletionsModel(HttpChatModel):
         return found or host.base_url
 
     def _parameters(self) -> dict[str, Json]:
-        """Give the parameters that this model's fields set."""
-        own = self.__dict__
-        said = {name: value for name in self.sent_fields if (value := own[name]) is not None}
+        said = super()._parameters()
         if isinstance(said.get("stop"), str):
             said["stop"] = [said["stop"]]
         if not self.stream_usage:
             said["stream_usage"] = False
         if self.extra_body:
-            said["extra_body"] = self.extra_body
-        return {**said, **self.model_kwargs}
-
-    def _request(self, value: Json, run: Any, *, stream: bool) -> ChatRequest:  # noqa: ANN401
-        request = super()._request(value, run, stream=stream)
-        given = request.options
-        for alias, name in ALIASES.items():
-            if alias in given:
-                given[name] = given.pop(alias)
-        if self.streaming and not self._streaming_disabled(given):
-            n = given.get("n", self.n)
-            request = request.replace(stream=request.stream or not n or n == 1)
-        return request
+            said["extra_body"] = {**self.extra_body, **said.get("extra_body", {})}
+        return said
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         body = encode_completion(
@@ -189,18 +132,3 @@ class CompletionsModel(HttpChatModel):
             others=request.others,
             audio_format=audio.get("format") if isinstance(audio, Mapping) else None,
         )
-
-    @property
-    def _identifying_params(self) -> dict[str, Any]:
-        return {**self._parameters(), "base_url": self.base_url, "provider": self._provider}
-
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:  # noqa: ANN401
-        params = super()._get_ls_params(stop, **kwargs)
-        params["ls_temperature"] = kwargs.get("temperature", self.temperature)
-        params["ls_max_tokens"] = kwargs.get("max_tokens", self.max_tokens)
-        return params
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Models can be written and read again; keys are left out."""
-        return True

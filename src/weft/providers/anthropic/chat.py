@@ -1,36 +1,23 @@
-"""`ChatAnthropic`: the messages API. Only this file waits, and only for the count of tokens; the rest is `_http`'s."""
+"""`ChatAnthropic`: the messages API. The waiting is `_http`'s."""
 
 from __future__ import annotations
 
-import json
 import os
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, IO
-from weft._run import Run
-from weft.exceptions import UsageError
 from weft.language_models.profile import ModelProfile, find_profile
 from weft.language_models.request import ChatRequest
-from weft.messages import AIMessage
-from weft.providers._http import HttpChatModel
-from weft.providers._wire import ErrorTable, Failure, WireDecoder
+from weft.providers._endpoint import Body
+from weft.providers._vendor import CountingModel
+from weft.providers._wire import ErrorTable, Failure, WireDecoder, merge_settings
 from weft.providers.anthropic.decode import AnthropicDecoder
-from weft.providers.anthropic.encode import (
-    betas_of,
-    encode_message,
-    merge_settings,
-    with_tool_extras,
-)
+from weft.providers.anthropic.encode import betas_of, encode_message
 from weft.providers.anthropic.errors import ERRORS, read_error
 from weft.providers.anthropic.profiles import PROVIDER
 from weft.providers.anthropic.wire import VERSION
-from weft.runnables.base import Runnable
 
 __all__ = ["ALIASES", "ChatAnthropic"]
 
@@ -74,7 +61,7 @@ COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking", "m
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL")
 
 
-class ChatAnthropic(HttpChatModel):
+class ChatAnthropic(CountingModel):
     """Chat models of Anthropic, or of any host that speaks its messages API.
 
     ```python
@@ -87,12 +74,7 @@ class ChatAnthropic(HttpChatModel):
     """
 
     model: str = "claude-sonnet-5"
-    max_tokens: int | None = None
-    """Most tokens of an answer; by default what the model can."""
-    temperature: float | None = None
     top_k: int | None = None
-    top_p: float | None = None
-    stop: list[str] | str | None = None
     thinking: dict[str, Any] | None = None
     """`{"type": "adaptive"}`, or `{"type": "enabled", "budget_tokens": 2000}` for older models."""
     effort: str | None = None
@@ -114,48 +96,32 @@ class ChatAnthropic(HttpChatModel):
     """An id of your user, sent as `metadata.user_id`."""
     cache_control: dict[str, Any] | None = None
     """A mark on the last block that can be cached, set by Anthropic."""
-    streaming: bool = False
-    """Ask for a stream also under `invoke`."""
     stream_usage: bool = True
     """LangChain's: usage always comes with this API."""
-    model_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Further parameters of the body."""
 
     provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     error_table: ClassVar[ErrorTable] = ERRORS
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
+    sent_fields: ClassVar[tuple[str, ...]] = SENT
+    counted_field: ClassVar[str] = "input_tokens"
 
     _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_-]"
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Json) -> Json:
+    def _read_betas(cls, values: Json) -> Json:
         if not isinstance(values, dict):
             return values
-        read: dict[str, Json] = {}
-        for name, value in values.items():
-            field = str(ALIASES.get(name, name))
-            if field in read and read[field] != value and None not in (value, read[field]):
-                raise UsageError(
-                    f"{cls.__name__}: {name} and {field} mean the same: give one of them"
-                )
-            if field not in read or value is not None:
-                read[field] = value
-        headers = dict(read.get("default_headers") or {})
+        headers = dict(values.get("default_headers") or {})
         named = next(
             (headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"), None
         )
-        if named:  # so that it adds to the betas that tools need, instead of replacing them
-            read |= {
-                "default_headers": headers,
-                "betas": [*(read.get("betas") or ()), *named.split(",")],
-            }
-        return _with_unknown(cls, read)
-
-    @property
-    def model_name(self) -> str:
-        """The model's id, under LangChain's older name."""
-        return self.model
+        if not named:
+            return values
+        # So that it adds to the betas that tools need, instead of replacing them.
+        betas = [*(values.get("betas") or ()), *named.split(",")]
+        return {**values, "default_headers": headers, "betas": betas}
 
     def _root_url(self) -> str:
         found = self.base_url or next(
@@ -173,30 +139,6 @@ class ChatAnthropic(HttpChatModel):
             "anthropic-version": VERSION,
             **({"anthropic-beta": ",".join(betas)} if betas else {}),
         }
-
-    def _parameters(self) -> dict[str, Json]:
-        fields = {name: getattr(self, name) for name in SENT}
-        return {
-            **{name: value for name, value in fields.items() if value is not None},
-            **self.model_kwargs,
-        }
-
-    def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
-        request = super()._request(value, run, stream=stream)
-        for alias, name in ALIASES.items():
-            if alias in request.options:
-                request.options[name] = request.options.pop(alias)
-        if request.options.get("stop") and not request.stop:
-            request = request.replace(stop=request.options.pop("stop"))
-        if self.streaming and not self._streaming_disabled(request.options):
-            request = request.replace(stream=True)
-        return request
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
-        """Give the model tools; what a tool says for Anthropic alone (`cache_control`, `defer_loading`, …) is kept."""
-        if not isinstance(tools, str | Mapping):
-            tools = [with_tool_extras(tool, kwargs.get("strict")) for tool in tools]
-        return super().bind_tools(tools, **kwargs)
 
     def _known(self, model: str | None) -> ModelProfile | None:
         return self.profile if model in (None, self.model) else find_profile(PROVIDER, model)
@@ -231,49 +173,5 @@ class ChatAnthropic(HttpChatModel):
     def _read_error(self, body: Json) -> Failure:
         return read_error(body)
 
-    # -- counting tokens, exactly
-
-    def count_tokens_exactly(self, input: Json, **kwargs: Any) -> int:
-        """Let Anthropic count the input tokens of a call: messages, tools, images, documents. Opens a connection."""
-        return drive(self._counted(input, BLOCKING, kwargs))
-
-    async def acount_tokens_exactly(self, input: Json, **kwargs: Any) -> int:
-        """Let Anthropic count the input tokens of a call: messages, tools, images, documents. Opens a connection."""
-        return await self._counted(input, ASYNC, kwargs)
-
-    async def _counted(self, input: Json, io: IO, kwargs: dict[str, Any]) -> int:
-        request = self._request(input, Run.root(io, None, kwargs), stream=False)
-        sent = await self._http_request(request, io)
-        body = {name: value for name, value in json.loads(sent.body).items() if name in COUNTED}
-        sent = replace(
-            sent, url=self._url("v1/messages/count_tokens"), body=json.dumps(body).encode()
-        )
-        async with self._transport().open(sent, blocking=io.blocking) as response:
-            if response.status >= 400:
-                raise self._status_error(response, await response.read_error())
-            data = self._parse(await response.read())
-        if not isinstance(data, dict) or not isinstance(data.get("input_tokens"), int):
-            raise self._malformed("the answer has no input_tokens: does this host count tokens?")
-        return int(data["input_tokens"])
-
-    @property
-    def _identifying_params(self) -> dict[str, Any]:
-        return {**self._parameters(), "base_url": self.base_url, "provider": self._provider}
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Models can be written and read again; keys are left out."""
-        return True
-
-
-def _with_unknown(cls: type[ChatAnthropic], read: dict[str, Json]) -> dict[str, Json]:
-    """Send what the constructor does not know as it is, and say so."""
-    unknown = {name: read.pop(name) for name in list(read) if name not in cls.model_fields}
-    if not unknown:
-        return read
-    warnings.warn(
-        f"{cls.__name__} does not know {', '.join(sorted(unknown))}: sent as they are, in model_kwargs",
-        UserWarning,
-        stacklevel=5,
-    )
-    return {**read, "model_kwargs": {**unknown, **(read.get("model_kwargs") or {})}}
+    def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
+        return "v1/messages/count_tokens", {name: body[name] for name in COUNTED if name in body}

@@ -14,7 +14,8 @@ from weft.language_models.profile import ModelProfile
 from weft.language_models.prompt_caching import CacheConfig, cache_control_of, with_cache_control
 from weft.language_models.reasoning import apply_effort
 from weft.language_models.request import ChatRequest
-from weft.providers._foreign import ForeignBlocks, check_tool_results
+from weft.providers._foreign import ForeignBlocks, add_note, check_tool_results
+from weft.providers._wire import merge_settings
 from weft.providers.anthropic.messages import MessageEncoder
 from weft.providers.anthropic.schema import encode_schema
 from weft.providers.anthropic.wire import (
@@ -37,8 +38,6 @@ __all__ = [
     "encode_message",
     "encode_tool_choice",
     "encode_tools",
-    "merge_settings",
-    "with_tool_extras",
 ]
 
 Json = Any
@@ -59,24 +58,22 @@ TOOL_EXTRAS: Final = (
     "input_examples",
     "strict",
 )
-"""What a tool may say beside its schema, in its `extras`, `metadata` or dict."""
+"""What a tool may say beside its schema, in its `extras` or dict."""
 FREE_TEXT: Final = {
     "type": "object",
     "properties": {"__arg1": {"type": "string"}},
     "required": ["__arg1"],
 }
 DEFAULT_MAX_TOKENS: Final = 4096
-
-
-def merge_settings(settings: Mapping[str, Json], request: ChatRequest) -> Body:
-    """Overlay the model's settings with the options of a call."""
-    said = {
-        **settings,
-        **{name: value for name, value in request.options.items() if value is not None},
-    }
-    if request.stop:
-        said["stop"] = request.stop
-    return said
+IN_OTHER_WORDS: Final = {
+    "reasoning_effort": {
+        "effort": (),
+        "output_config": ("effort",),
+        "thinking": ("type", "budget_tokens"),
+    },
+    "effort": {"output_config": ("effort",), "reasoning_effort": ()},
+}
+"""Option of a call -> what the model's settings say of the same thing, and so is overruled."""
 
 
 def encode_message(
@@ -90,7 +87,7 @@ def encode_message(
     """Give the body of a request; `settings` are the model's own, which options of the call overrule."""
     check_tool_results(request.messages)
     profile = profile or {}
-    said = merge_settings(_taken(settings, profile, request.notes), request)
+    said = merge_settings(_taken(settings, profile, request.notes), request, IN_OTHER_WORDS)
     tools = encode_tools(said.get("tools") or [], said.get("strict"), request.notes)
     messages = request.messages
     if (config := CacheConfig.of(said.get("prompt_cache"))) is not None:
@@ -130,25 +127,39 @@ def _taken(settings: Mapping[str, Json], profile: ModelProfile, notes: list[str]
 
 
 def _add_thinking(body: Body, said: Body, profile: ModelProfile, notes: list[str]) -> None:
-    """Say how much to think: a word where the model takes words, else a budget."""
+    """Say how much to think: a word where the model takes words, else a budget.
+
+    `effort` and `thinking` are Anthropic's own words: beside them `reasoning_effort` says only what they do not.
+    """
     if said.get("effort"):
         body["output_config"] = {**(body.get("output_config") or {}), "effort": said["effort"]}
-    asked = said.get("reasoning_effort")
-    if asked is None:
-        return
+    if (asked := said.get("reasoning_effort")) is not None:
+        _add_effort(body, asked, profile, notes)
+    if "type" not in (body.get("thinking") or {"type": ""}):
+        del body["thinking"]  # the rest of a setting whose type a call overruled
+
+
+def _add_effort(body: Body, asked: Json, profile: ModelProfile, notes: list[str]) -> None:
     applied = apply_effort(asked, profile or None)
     if applied is None:
-        notes.append(f"{said.get('model')} does not reason: reasoning_effort was left out")
+        notes.append(f"{body.get('model')} does not reason: reasoning_effort was left out")
         return
-    if applied.value in ("none", 0):
-        body.setdefault("thinking", {"type": "disabled"})
-    elif applied.level is not None:
-        body["output_config"] = {**(body.get("output_config") or {}), "effort": applied.level}
-        if profile.get("adaptive_thinking", True):
-            body.setdefault("thinking", {"type": "adaptive"})
-    elif applied.budget is not None:
-        body.setdefault("thinking", {"type": "enabled", "budget_tokens": applied.budget})
-        if body["max_tokens"] <= applied.budget:
+    wanted: Body = {"type": "disabled"}
+    if applied.value not in ("none", 0) and applied.budget is not None:
+        wanted = {"type": "enabled", "budget_tokens": applied.budget}
+    elif applied.value not in ("none", 0):
+        config = body.get("output_config") or {}
+        body["output_config"] = {"effort": applied.level, **config}
+        if config.get("effort", applied.level) != applied.level:
+            notes.append(f"reasoning_effort={asked!r} gave way to effort={config['effort']!r}")
+        wanted = {"type": "adaptive"} if profile.get("adaptive_thinking", True) else {}
+    given = body.get("thinking") or {}
+    if "type" in given:
+        if applied.level in (None, "none") and {**given, **wanted} != given:
+            notes.append(f"reasoning_effort={asked!r} gave way to thinking={given!r}")
+    elif wanted:
+        body["thinking"] = {**given, **wanted}
+        if applied.budget and body["max_tokens"] <= applied.budget:
             body["max_tokens"] += applied.budget  # the budget is part of it
     if applied.value != applied.asked:
         notes.append(f"reasoning_effort={applied.asked!r} was sent as {applied.value!r}")
@@ -233,11 +244,11 @@ def encode_tools(tools: list[Json], strict: bool | None, notes: list[str]) -> li
             encoded.append(_tool(inner, FREE_TEXT, tool, strict))
             continue
         function = described["function"]
-        encoded.append(
-            _tool(
-                function, function.get("parameters") or {}, {**described, **_extras(tool)}, strict
-            )
-        )
+        extras = _extras(tool)
+        if odd := sorted(extras.keys() - TOOL_EXTRAS):
+            add_note(notes, f"Anthropic takes no {', '.join(odd)} of the tool {function['name']!r}")
+        given = {**described, **extras}
+        encoded.append(_tool(function, function.get("parameters") or {}, given, strict))
     return encoded
 
 
@@ -264,24 +275,10 @@ def _tool(named: Mapping[str, Json], schema: Body, given: Json, strict: bool | N
     return new
 
 
-def with_tool_extras(tool: Json, strict: bool | None) -> Json:  # noqa: FBT001
-    """Describe a tool so that what it says for Anthropic alone is kept; one that says nothing stays as it is."""
-    extras = _extras(tool)
-    if not extras or (isinstance(tool, Mapping) and is_server_tool(tool)):
-        return tool
-    return {**convert_to_openai_tool(tool, strict=strict), **extras}
-
-
 def _extras(tool: Json) -> Body:
-    """Give what a tool says for Anthropic alone."""
-    found: Body = {}
-    if isinstance(tool, Mapping):
-        found = {key: tool[key] for key in TOOL_EXTRAS if key in tool and key != "strict"}
-    for name in ("metadata", "extras"):
-        inner = tool.get(name) if isinstance(tool, Mapping) else getattr(tool, name, None)
-        if isinstance(inner, Mapping):
-            found |= {key: inner[key] for key in TOOL_EXTRAS if key in inner}
-    return found
+    """Give what a tool says for one provider alone."""
+    inner = tool.get("extras") if isinstance(tool, Mapping) else getattr(tool, "extras", None)
+    return dict(inner) if isinstance(inner, Mapping) else {}
 
 
 def betas_of(said: Mapping[str, Json], request: ChatRequest) -> list[str]:

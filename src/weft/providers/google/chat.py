@@ -1,23 +1,16 @@
-"""`ChatGoogle`: Gemini over `generateContent`. Only this file waits, and only for the count of tokens."""
+"""`ChatGoogle`: Gemini over `generateContent`. The waiting is `_http`'s."""
 
 from __future__ import annotations
 
-import json
 import os
-import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from pydantic import Field, model_validator
-
-from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, IO
-from weft._run import Run
 from weft.exceptions import ModelError, UsageError
 from weft.language_models.profile import ModelProfile, find_profile
 from weft.language_models.request import ChatRequest
-from weft.providers._http import HttpChatModel
+from weft.providers._endpoint import Body
+from weft.providers._vendor import CountingModel
 from weft.providers._wire import ErrorTable, Failure, WireDecoder
 from weft.providers.google.decode import GoogleDecoder
 from weft.providers.google.encode import encode_content, encode_model
@@ -72,7 +65,7 @@ OWN = frozenset({PROVIDER, "google", "google_vertexai", "gemini"})
 HOST = "https://generativelanguage.googleapis.com/v1beta"
 
 
-class ChatGoogle(HttpChatModel):
+class ChatGoogle(CountingModel):
     """Gemini models, of the Gemini API or of Vertex.
 
     ```python
@@ -85,14 +78,10 @@ class ChatGoogle(HttpChatModel):
     """
 
     model: str = "gemini-2.5-flash"
-    temperature: float | None = None
-    top_p: float | None = None
     top_k: int | None = None
-    max_tokens: int | None = None
     n: int | None = None
     """How many answers; all are in the result of `generate`."""
     seed: int | None = None
-    stop: list[str] | str | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     response_modalities: list[str] | None = None
@@ -120,61 +109,21 @@ class ChatGoogle(HttpChatModel):
     location: str = "global"
     retry_malformed_calls: bool = False
     """Ask again when the model stopped at a call that does not parse (MALFORMED_FUNCTION_CALL)."""
-    streaming: bool = False
-    """Ask for a stream also under `invoke`."""
-    model_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Further parameters of `generationConfig`."""
 
     provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
     error_table: ClassVar[ErrorTable] = ERRORS
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
+    sent_fields: ClassVar[tuple[str, ...]] = SENT
+    counted_field: ClassVar[str] = "totalTokens"
 
     _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_.:-]"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_names(cls, values: Json) -> Json:
-        if not isinstance(values, dict):
-            return values
-        read: dict[str, Json] = {}
-        for name, value in values.items():
-            field = str(ALIASES.get(name, name))
-            if field in read and read[field] != value and None not in (value, read[field]):
-                raise UsageError(
-                    f"{cls.__name__}: {name} and {field} mean the same: give one of them"
-                )
-            if field not in read or value is not None:
-                read[field] = value
-        return _with_unknown(cls, read)
-
-    @property
-    def model_name(self) -> str:
-        """The model's id, under LangChain's older name."""
-        return self.model
 
     def _root_url(self) -> str:
         return root_url(self.base_url, self.project, self.location)
 
     def _auth_headers(self, key: str) -> dict[str, str]:
         return auth_headers(key, self._root_url())
-
-    def _parameters(self) -> dict[str, Json]:
-        fields = {name: getattr(self, name) for name in SENT}
-        return {
-            **{name: value for name, value in fields.items() if value is not None},
-            **self.model_kwargs,
-        }
-
-    def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
-        request = super()._request(value, run, stream=stream)
-        for alias, name in ALIASES.items():
-            if alias in request.options:
-                request.options[name] = request.options.pop(alias)
-        if request.options.get("stop") and not request.stop:
-            request = request.replace(stop=request.options.pop("stop"))
-        if self.streaming and not self._streaming_disabled(request.options):
-            request = request.replace(stream=True)
-        return request
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         model = request.options.get("model") or self.model
@@ -223,39 +172,13 @@ class ChatGoogle(HttpChatModel):
                 return error
         return error
 
-    # -- counting tokens, exactly
-
-    def count_tokens_exactly(self, input: Json, **kwargs: Any) -> int:
-        """Let Google count the input tokens of a call: messages, tools, media. Opens a connection."""
-        return drive(self._counted(input, BLOCKING, kwargs))
-
-    async def acount_tokens_exactly(self, input: Json, **kwargs: Any) -> int:
-        """Let Google count the input tokens of a call: messages, tools, media. Opens a connection."""
-        return await self._counted(input, ASYNC, kwargs)
-
-    async def _counted(self, input: Json, io: IO, kwargs: dict[str, Any]) -> int:
-        request = self._request(input, Run.root(io, None, kwargs), stream=False)
-        sent = await self._http_request(request, io)
+    def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
         path = encode_model(request.options.get("model") or self.model)
-        asked = {"generateContentRequest": {"model": path, **json.loads(sent.body)}}
-        sent = replace(sent, url=self._url(f"{path}:countTokens"), body=json.dumps(asked).encode())
-        async with self._transport().open(sent, blocking=io.blocking) as response:
-            if response.status >= 400:
-                raise self._status_error(response, await response.read_error())
-            data = self._parse(await response.read())
-        if not isinstance(data, dict) or not isinstance(data.get("totalTokens"), int):
-            raise self._malformed("the answer has no totalTokens")
-        return int(data["totalTokens"])
+        return f"{path}:countTokens", {"generateContentRequest": {"model": path, **body}}
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        where = {"base_url": self.base_url, "project": self.project, "provider": self._provider}
-        return {**self._parameters(), **where}
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Models can be written and read again; keys are left out."""
-        return True
+        return {**super()._identifying_params, "project": self.project}
 
 
 def root_url(base_url: str | None, project: str | None, location: str) -> str:
@@ -273,19 +196,6 @@ def auth_headers(key: str, url: str) -> dict[str, str]:
     """Send a key as a key, and a token of Google Cloud as a token."""
     is_token = key.startswith("ya29.") or ("aiplatform" in url and not key.startswith("AIza"))
     return {"authorization": f"Bearer {key}"} if is_token else {"x-goog-api-key": key}
-
-
-def _with_unknown(cls: type[ChatGoogle], read: dict[str, Json]) -> dict[str, Json]:
-    """Send what the constructor does not know as it is, and say so."""
-    unknown = {name: read.pop(name) for name in list(read) if name not in cls.model_fields}
-    if not unknown:
-        return read
-    warnings.warn(
-        f"{cls.__name__} does not know {', '.join(sorted(unknown))}: sent as they are, in model_kwargs",
-        UserWarning,
-        stacklevel=5,
-    )
-    return {**read, "model_kwargs": {**unknown, **(read.get("model_kwargs") or {})}}
 
 
 ChatGoogleGenerativeAI = ChatGoogle

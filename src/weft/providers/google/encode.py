@@ -15,12 +15,13 @@ from weft.language_models.options import ToolChoice, read_tool_choice
 from weft.language_models.profile import ModelProfile
 from weft.language_models.reasoning import apply_effort
 from weft.language_models.request import ChatRequest
-from weft.providers._foreign import ForeignBlocks, check_tool_results
+from weft.providers._foreign import ForeignBlocks, add_note, check_tool_results
+from weft.providers._wire import merge_settings
 from weft.providers.google.messages import MessageEncoder
 from weft.providers.google.wire import BODY, GENERATION, SERVER_TOOLS, camel, camel_keys
 from weft.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
 
-__all__ = ["encode_content", "encode_model", "encode_tools", "merge_settings"]
+__all__ = ["encode_content", "encode_model", "encode_tools"]
 
 Json = Any
 Body = dict[str, Json]
@@ -37,17 +38,12 @@ OURS: Final = frozenset(
 NAME: Final = re.compile(r"[A-Za-z0-9._\-/:@]+")
 FOLDERS: Final = ("models/", "tunedModels/", "publishers/", "projects/", "endpoints/")
 JSON: Final = "application/json"
-
-
-def merge_settings(settings: Mapping[str, Json], request: ChatRequest) -> Body:
-    """Overlay the model's settings with the options of a call."""
-    said = {
-        **settings,
-        **{name: value for name, value in request.options.items() if value is not None},
-    }
-    if request.stop:
-        said["stop"] = request.stop
-    return said
+IN_OTHER_WORDS: Final = {
+    "reasoning_effort": {"thinking_budget": (), "thinking_level": ()},
+    "thinking_budget": {"reasoning_effort": (), "thinking_level": ()},
+    "thinking_level": {"reasoning_effort": (), "thinking_budget": ()},
+}
+"""Option of a call -> what the model's settings say of the same thing, and so is overruled."""
 
 
 def encode_model(name: str) -> str:
@@ -67,7 +63,7 @@ def encode_content(
 ) -> Body:
     """Give the body of a request; `settings` are the model's own, which options of the call overrule."""
     check_tool_results(request.messages)
-    said, profile = merge_settings(settings, request), profile or {}
+    said, profile = merge_settings(settings, request, IN_OTHER_WORDS), profile or {}
     encoder = MessageEncoder(
         providers,
         policy,
@@ -135,25 +131,32 @@ def _json_schema(given: Json) -> Body:
 def _thinking(said: Body, profile: ModelProfile, notes: list[str]) -> Body:
     """Say how much to think: a level where the model takes levels, else a budget."""
     told: Body = {}
-    if said.get("reasoning_effort") is not None:
-        applied = apply_effort(said["reasoning_effort"], profile or None)
-        if applied is None:
-            notes.append(f"{said.get('model')} does not reason: reasoning_effort was left out")
-        elif applied.budget is not None:
-            told["thinkingBudget"] = applied.budget
-        elif applied.level == "none":
-            told["thinkingBudget"] = 0
-        else:
-            told["thinkingLevel"] = str(applied.level).upper()
-        if applied is not None and applied.value != applied.asked:
-            notes.append(f"reasoning_effort={applied.asked!r} was sent as {applied.value!r}")
     if said.get("thinking_budget") is not None:
         told["thinkingBudget"] = said["thinking_budget"]
     if said.get("thinking_level") is not None:
         told["thinkingLevel"] = str(said["thinking_level"]).upper()
+    if (asked := said.get("reasoning_effort")) is not None:
+        if told:
+            own = "thinking_budget" if "thinkingBudget" in told else "thinking_level"
+            notes.append(f"reasoning_effort={asked!r} gave way to {own}={said[own]!r}")
+        else:
+            told = _effort(asked, said, profile, notes)
     if said.get("include_thoughts") is not None:
         told["includeThoughts"] = said["include_thoughts"]
     return told
+
+
+def _effort(asked: Json, said: Body, profile: ModelProfile, notes: list[str]) -> Body:
+    applied = apply_effort(asked, profile or None)
+    if applied is None:
+        notes.append(f"{said.get('model')} does not reason: reasoning_effort was left out")
+        return {}
+    if applied.value != applied.asked:
+        notes.append(f"reasoning_effort={applied.asked!r} was sent as {applied.value!r}")
+    if applied.budget is not None:
+        return {"thinkingBudget": applied.budget}
+    level = str(applied.level)
+    return {"thinkingBudget": 0} if level == "none" else {"thinkingLevel": level.upper()}
 
 
 def _safety(given: Json) -> list[Body]:
@@ -171,7 +174,7 @@ def _word(value: Json) -> str:
 
 
 def _add_tools(body: Body, said: Body, notes: list[str]) -> None:
-    tools = encode_tools(said.get("tools") or [])
+    tools = encode_tools(said.get("tools") or [], notes)
     if tools:
         body["tools"] = tools
     if said.get("parallel_tool_calls") is False:
@@ -206,14 +209,14 @@ def _mode(choice: ToolChoice, names: list[str], *, strict: bool) -> Body:
     return {"mode": "VALIDATED" if strict or allowed else "AUTO", **allowed}
 
 
-def encode_tools(tools: list[Json]) -> list[Body]:
+def encode_tools(tools: list[Json], notes: list[str]) -> list[Body]:
     """Describe tools: functions together, Gemini's own tools each by itself."""
     functions: list[Body] = []
     others: list[Body] = []
     for tool in tools:
         own = _own_tool(tool)
         if own is None:
-            functions.append(_function(tool))
+            functions.append(_function(tool, notes))
             continue
         functions += own.pop("functionDeclarations", None) or []
         others += [own] if own else []
@@ -240,12 +243,14 @@ def _own_tool(tool: Json) -> Body | None:
     return None
 
 
-def _function(tool: Json) -> Body:
+def _function(tool: Json, notes: list[str]) -> Body:
     described = convert_to_openai_tool(tool)
     function = described.get("function")
     if not isinstance(function, Mapping):
         raise UsageError(f"{described!r:.200} is no tool of Gemini")
     new: Body = {"name": function["name"]}
+    if extras := described.get("extras"):
+        add_note(notes, f"Gemini takes no {', '.join(extras)} of the tool {new['name']!r}")
     if function.get("description"):
         new["description"] = function["description"]
     parameters = function.get("parameters") or {}

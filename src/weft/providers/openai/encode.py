@@ -11,6 +11,7 @@ from weft.messages import AIMessage, BaseMessage
 from weft.providers._completions.encode import encode_tool_choice, encode_tools, schema_format
 from weft.providers._completions.host import Host
 from weft.providers._foreign import ForeignBlocks, add_note, check_tool_results, is_own
+from weft.providers._wire import merge_settings
 from weft.providers.openai.input_items import ItemEncoder
 from weft.providers.openai.wire import SERVER_TOOL_TYPES
 
@@ -70,6 +71,11 @@ WRITTEN: Final = frozenset(
     }
     | NOT_THERE
 )
+IN_OTHER_WORDS: Final = {
+    "reasoning_effort": {"reasoning": ("effort",)},
+    "verbosity": {"text": ("verbosity",)},
+}
+"""Option of a call -> what the model's settings say of the same thing, and so is overruled."""
 LOGPROBS: Final = "message.output_text.logprobs"
 ENCRYPTED: Final = "reasoning.encrypted_content"
 
@@ -103,10 +109,7 @@ def encode_response(
     use_previous: bool = False,
 ) -> Body:
     """Give the body of a request to Responses."""
-    said = {
-        **settings,
-        **{name: value for name, value in request.options.items() if value is not None},
-    }
+    said = merge_settings(settings, request, IN_OTHER_WORDS)
     messages = request.messages
     if use_previous and not said.get("previous_response_id"):
         messages, said["previous_response_id"] = _since_last_response(messages, providers)
@@ -120,7 +123,12 @@ def encode_response(
     body["input"] = ItemEncoder(providers, policy, request.notes).encode(messages)
     if said.get("max_tokens") is not None:
         body.setdefault("max_output_tokens", said["max_tokens"])
-    body |= _reasoning(said) | _text(said) | _tools(said, host, request.notes) | _include(said)
+    body |= (
+        _reasoning(said, request.notes)
+        | _text(said)
+        | _tools(said, host, request.notes)
+        | _include(said)
+    )
     if request.stream:
         body["stream"] = True
     return {**body, **(said.get("extra_body") or {})}
@@ -131,11 +139,7 @@ def _refuse(said: Body, request: ChatRequest) -> None:
         raise UsageError(
             "Responses gives one answer: n is for chat completions (use_responses_api=False)"
         )
-    given = {
-        **{name: said.get(name) for name in NOT_THERE},
-        "stop": request.stop or said.get("stop"),
-    }
-    unheard = sorted(name for name, value in given.items() if value and name != "n")
+    unheard = sorted(name for name in NOT_THERE if said.get(name) and name != "n")
     if unheard:
         add_note(request.notes, f"Responses does not take {', '.join(unheard)}")
 
@@ -152,10 +156,11 @@ def _since_last_response(
     return messages, None
 
 
-def _reasoning(said: Body) -> Body:
+def _reasoning(said: Body, notes: list[str]) -> Body:
     reasoning = dict(said.get("reasoning") or {})
-    if said.get("reasoning_effort") is not None:
-        reasoning.setdefault("effort", said["reasoning_effort"])
+    asked = said.get("reasoning_effort")
+    if asked is not None and reasoning.setdefault("effort", asked) != asked:
+        add_note(notes, f"reasoning_effort={asked!r} gave way to reasoning={reasoning!r}")
     return {"reasoning": reasoning} if reasoning else {}
 
 
