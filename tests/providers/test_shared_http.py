@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -171,6 +172,29 @@ def test_F_S11_what_comes_after_the_end_is_not_heard(call: Any, fault_server: Fa
     chat = model(fault_server, streaming=True)
 
     assert call.invoke(chat, "Hi").text == "Hello"
+
+
+@pytest.mark.parametrize("after", [[], [b": ping\n\n"] * 200], ids=["silence", "pings"])
+def test_F_S11_a_connection_left_open_after_the_end_is_not_waited_for(
+    call: Any, fault_server: FaultServer, after: list[bytes]
+) -> None:
+    body = [*HELLO, STOP, b"data: [DONE]\n\n", *after, ("stall", None)]
+    fault_server.script(CHAT, sse_answer(body, pause=0.005))
+    began = time.monotonic()
+
+    assert call.invoke(model(fault_server, streaming=True), "Hi").text == "Hello"
+    assert time.monotonic() - began < 0.5
+
+
+def test_F_S11_a_connection_that_ends_with_its_answer_is_used_again(
+    call: Any, fault_server: FaultServer
+) -> None:
+    fault_server.script(CHAT, sse_answer([*HELLO, STOP], done="[DONE]"))
+    chat = model(fault_server, streaming=True)
+
+    said = call.run(chat, "batch", ["Hi"] * 3, config={"max_concurrency": 1})
+    assert [one.text for one in said] == ["Hello"] * 3
+    assert len({seen.connection for seen in fault_server.requests()}) == 1
 
 
 def test_F_T02_finish_without_done_is_complete(call: Any, fault_server: FaultServer) -> None:

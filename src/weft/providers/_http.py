@@ -125,6 +125,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 for event in reading.feed(chunk):
                     response.progress()
                     yield event
+                if reading.is_over:
+                    response.conclude()  # some servers leave the connection open
         for event in reading.end():
             yield event
 

@@ -25,7 +25,7 @@ ODD: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 class StreamReading:
     """One stream, read piece by piece."""
 
-    __slots__ = ("_decoder", "_is_end", "_is_heard", "_is_over", "_malformed", "_parse", "_sse")
+    __slots__ = ("_decoder", "_is_end", "_is_heard", "_malformed", "_parse", "_sse", "is_over")
 
     def __init__(
         self,
@@ -41,11 +41,12 @@ class StreamReading:
         self._malformed = malformed
         self._sse = SSEDecoder(limits.sse_line, limits.sse_event)
         self._is_heard = False
-        self._is_over = False
+        self.is_over = False
+        """Whether the answer has come to its end, by the vendor's marker or its last event."""
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """Take a piece of the body; after the end marker nothing is heard any more (F-S11)."""
-        if self._is_over:
+        """Take a piece of the body; after the end nothing is heard any more (F-S11)."""
+        if self.is_over:
             return
         decoder, parse, is_end = self._decoder, self._parse, self._is_end
         for name, data, _ in self._sse.feed(chunk):
@@ -53,7 +54,7 @@ class StreamReading:
                 continue
             self._is_heard = True
             if is_end(data):
-                self._is_over = True
+                self.is_over = True
                 yield from guarded(self._malformed, decoder.end, marked=True)
                 return
             parsed = parse(data)
@@ -64,10 +65,13 @@ class StreamReading:
             except ODD as error:
                 raise _odd(self._malformed, error) from error
             yield from events
+            if events and events[-1]["event"] == "message-finish":
+                self.is_over = True
+                return
 
     def end(self) -> Iterator[Event]:
         """The body is over."""
-        if self._is_over:
+        if self.is_over:
             return
         if not self._is_heard and not self._sse.is_begun:
             raise self._malformed("the answer is no event stream", is_retryable=True)

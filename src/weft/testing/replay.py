@@ -132,6 +132,10 @@ class _RecordedResponse(HttpResponse):
         """Restart the idle clock."""
         self._inner.progress()
 
+    def conclude(self) -> None:
+        """Wait no longer than a moment for the end."""
+        self._inner.conclude()
+
     def _since(self) -> float:
         return round(time.monotonic() - self._began, 4)
 

@@ -22,6 +22,8 @@ CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 PIECE = 256 * 1024
 SLACK = 64 * 1024
 """Decompressed bytes that are never called a bomb, however small the input."""
+LINGER = 0.02
+"""Seconds that the end of a body may take once all that matters of it has come."""
 
 
 class Exchange(Protocol):
@@ -94,7 +96,7 @@ def _collect(request: Request, pairs: Iterable[tuple[str, str]]) -> dict[str, st
 class HttpResponse:
     """An answer under way; see `weft.transports.Response`."""
 
-    __slots__ = ("_clock", "_exchange", "_state", "headers", "request", "status")
+    __slots__ = ("_clock", "_exchange", "_state", "_until", "headers", "request", "status")
 
     def __init__(
         self,
@@ -110,6 +112,7 @@ class HttpResponse:
         self._exchange = exchange
         self._clock = clock
         self._state = "new"
+        self._until: float | None = None
 
     def __repr__(self) -> str:
         return f"<HttpResponse {self.status} {self._state}>"
@@ -117,6 +120,11 @@ class HttpResponse:
     def progress(self) -> None:
         """Restart the idle clock of `chunks(progress_only=True)`."""
         self._clock.waited = 0.0
+
+    def conclude(self) -> None:
+        """Wait no longer for the body's end than a moment; a connection that did not get there is closed."""
+        if self._until is None:
+            self._until = time.monotonic() + LINGER
 
     async def chunks(self, *, progress_only: bool = False) -> AsyncGenerator[bytes, None]:
         """Give the body as it arrives, decompressed."""
@@ -131,7 +139,7 @@ class HttpResponse:
                     continue
                 for part in unpacker.feed(piece):
                     yield part
-            if unpacker is not None:
+            if unpacker is not None and self._until is None:
                 unpacker.end()
             if self._state == "reading":
                 self._state = "finished"
@@ -142,13 +150,19 @@ class HttpResponse:
         clock = self._clock
         while self._state == "reading":
             began = time.monotonic()
+            budget = clock.budget("idle")
+            if self._until is not None:
+                rest = max(self._until - began, 0.0)
+                budget = rest if budget is None else min(budget, rest)
             try:
-                piece = await self._exchange.read(clock.budget("idle"))
-            except Expired as error:
-                raise _faults.timed_out(
-                    self.request, clock.phase, clock.limit(clock.phase)
-                ) from error
-            except ModelError:
+                piece = await self._exchange.read(budget)
+            except (Expired, ModelError) as error:
+                if self._until is not None:
+                    self._state = "left"
+                    return None
+                if isinstance(error, Expired):
+                    limit = clock.limit(clock.phase)
+                    raise _faults.timed_out(self.request, clock.phase, limit) from error
                 if self._state == "closed":
                     break
                 raise

@@ -144,6 +144,9 @@ class Response(Protocol):
     def progress(self) -> None:
         """Say that something of worth arrived: the idle clock of `chunks(progress_only=True)` restarts."""
 
+    def conclude(self) -> None:
+        """Say that all that matters has come: `chunks()` waits a moment for the end, then leaves the connection."""
+
     async def read(self, limit: int | None = None) -> bytes:
         """Read the whole body; more than `limit` (or `Limits.message`) raises `LimitExceededError`."""
 

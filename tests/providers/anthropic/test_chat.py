@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.providers.anthropic.recordings import (
@@ -82,6 +84,16 @@ def test_what_is_sent_carries_key_and_version(fault_server, call):
 
     assert seen.headers["x-api-key"] == "key"
     assert seen.headers["anthropic-version"] == "2023-06-01"
+
+
+def test_F_S11_the_last_event_ends_the_answer_though_the_connection_stays_open(fault_server, call):
+    left_open = Answer([stream_of("text"), ("stall", None)], headers=SSE, framing="chunked")
+    began = time.monotonic()
+
+    said = call.stream(model_of(fault_server, left_open), "Hi")
+
+    assert "".join(one.text for one in said) == "Hello! How can I help you today?"
+    assert time.monotonic() - began < 0.5
 
 
 def test_F_T05_an_error_as_first_event_is_tried_again(fault_server, call):
