@@ -39,6 +39,8 @@ Around = AbstractContextManager[Any]
 LINGER = 0.5
 """Seconds an idle thread waits for the next job before it leaves."""
 
+GRACE = 1.0
+"""Seconds that a cancelled task waits for what it shielded."""
 END = object()
 
 
@@ -256,8 +258,17 @@ class Task:
 
 
 async def shield(body: Coroutine[Any, Any, T]) -> T:
-    """Wait for a body that runs to its end although the one who waits is cancelled."""
-    return await asyncio.shield(asyncio.ensure_future(body))
+    """Wait for a body that runs to its end although the one who waits is cancelled.
+
+    Who was cancelled waits a little longer, since a loop that closes would cancel what is left behind on it.
+    """
+    task = asyncio.ensure_future(body)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait([task], timeout=GRACE)
+        raise
 
 
 async def cancel_all(tasks: set[asyncio.Task[Any]]) -> None:

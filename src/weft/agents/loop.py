@@ -166,6 +166,7 @@ class Loop(Opened, ModelStep, ToolStep):
         )
         values = schema.update(thread.values, update) if update else thread.values
         following = self._target(jump, node) if jump else self.setup.next_step(node, values)
+        # Whoever carries on later takes such a step again, on the way to what was under way behind it.
         is_small = not update and node in self.setup.hooks and following != END
         record = None
         if self.saver is not None and not is_small:
@@ -181,7 +182,8 @@ class Loop(Opened, ModelStep, ToolStep):
             thread.head = record.id
         thread.values, thread.step = values, thread.step + 1
         thread.next = None if following == END else following
-        thread.finished, thread.asked, thread.answers = {}, [], {}
+        if not is_small:
+            thread.finished, thread.asked, thread.answers = {}, [], {}
         return self._after_step(node, update, record) if self.wants else []
 
     def _target(self, jump: str, node: str) -> str:

@@ -148,9 +148,9 @@ class Chain(RunnableSerializable[Values, Values], ABC):
         )
         inputs = await self._prepared(input, run)
         name = run.get("run_name") or self.get_name()
-        await run.begin("chain", "on_chain_start", self._described(run), inputs, name=name)
         whole: Any = NOTHING
         try:
+            await run.begin("chain", "on_chain_start", self._described(run), inputs, name=name)
             self._validate_inputs(inputs)
             async with aclosing(self._work(inputs, run, stream=stream)) as pieces:
                 async for piece in pieces:
@@ -167,10 +167,11 @@ class Chain(RunnableSerializable[Values, Values], ABC):
             raise
         await run.tell("on_chain_end", outputs)
         final = await self._remembered(inputs, outputs, run, only_outputs=only_outputs)
-        if with_info:
-            final[RUN_KEY] = RunInfo(run_id=run.id or uuid7())
+        info = {RUN_KEY: RunInfo(run_id=run.id or uuid7())} if with_info else {}
         if not stream:
-            yield final
+            yield {**final, **info}
+        elif info:
+            yield AddableDict(info)
 
     def _described(self, run: Run) -> Any:
         return dumpd(self) if run.manager is not None else None

@@ -1,0 +1,259 @@
+"""A run cancelled at any await: the cancellation is not lost, every run that began ends once, and what was done so far
+can be reached.
+
+Everything here waits by ticks of the loop (`sleep(0)`), so that cancelling after 1, 2, 3, … ticks meets every await.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from tests.agents.conftest import Recorder
+from weft.agents import AgentExecutor, Command, create_agent, create_tool_calling_agent
+from weft.agents.checkpoint import InMemorySaver
+from weft.agents.middleware import (
+    AgentMiddleware,
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
+    HumanInTheLoopMiddleware,
+    ModelCallLimitMiddleware,
+    ModelFallbackMiddleware,
+    ModelRetryMiddleware,
+    PIIMiddleware,
+    SummarizationMiddleware,
+    ToolCallLimitMiddleware,
+    ToolRetryMiddleware,
+)
+from weft.callbacks import AsyncCallbackHandler
+from weft.exceptions import ModelAPIError
+from weft.prompts import ChatPromptTemplate
+from weft.testing import Call, Fail, ScriptedChatModel, Stall
+from weft.tools import tool
+
+THREAD = {"configurable": {"thread_id": "t1"}}
+MOST_TICKS = 2000
+PROMPT = ChatPromptTemplate.from_messages(
+    [("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
+)
+
+
+class SlowRecorder(AsyncCallbackHandler):
+    """Takes a tick for every start and end, and counts those that it saw to their end."""
+
+    def __init__(self) -> None:
+        self.starts: Counter[object] = Counter()
+        self.ends: Counter[object] = Counter()
+
+    async def _start(self, *args, run_id, **kwargs):
+        self.starts[run_id] += 1
+        await asyncio.sleep(0)
+
+    async def _end(self, *args, run_id, **kwargs):
+        await asyncio.sleep(0)
+        self.ends[run_id] += 1
+
+    on_chain_start = on_chat_model_start = on_tool_start = _start
+    on_chain_end = on_llm_end = on_tool_end = _end
+    on_chain_error = on_llm_error = on_tool_error = _end
+
+
+class Tried:
+    """One attempt: what ran, and what was left when it was cancelled."""
+
+    def __init__(self) -> None:
+        self.slow = SlowRecorder()
+        self.plain = Recorder()
+        self.plain.run_inline = True  # no thread, whose time no tick tells
+        self.done: list[int] = []
+        self.error: BaseException | None = None
+        self.saver = InMemorySaver()
+
+        @tool
+        async def nap(n: int) -> int:
+            """Sleep."""
+            for _ in range(n):
+                await asyncio.sleep(0)
+            self.done.append(n)
+            return n
+
+        self.tool = nap
+
+    @property
+    def config(self):
+        return {"callbacks": [self.slow, self.plain], **THREAD}
+
+    def check(self) -> None:
+        assert self.slow.starts == self.slow.ends
+        assert set(self.slow.starts.values()) <= {1}
+        assert self.plain.starts() == self.plain.ends(), self.plain.told
+
+
+async def cancelled_after(ticks: int, tried: Tried, body) -> bool:
+    """Run a body, cancel it after some ticks; say whether it was over before that."""
+
+    async def watched():
+        try:
+            return await body(tried)
+        except BaseException as error:
+            tried.error = error
+            raise
+
+    task = asyncio.ensure_future(watched())
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    if task.done():
+        await task
+        return True
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled(), f"the cancellation was lost: {task!r}"
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    return False
+
+
+def cancel_everywhere(body, afterwards) -> int:
+    """Cancel a body after 1, 2, 3, … ticks until it comes to its end; give how many there were."""
+
+    async def main() -> int:
+        for ticks in range(MOST_TICKS):
+            tried = Tried()
+            is_over = await cancelled_after(ticks, tried, body)
+            tried.check()
+            await afterwards(tried)
+            if is_over:
+                return ticks
+        raise AssertionError("it never came to its end")
+
+    return asyncio.run(main())
+
+
+def scripted(*turns, **kwargs):
+    return ScriptedChatModel(script=list(turns), **kwargs)
+
+
+NAPS = ["a ", Call("nap", {"n": 1}), Call("nap", {"n": 3})]
+LAST = [Stall(0), "ok"]
+APPROVED = Command(resume={"decisions": [{"type": "approve"}] * 2})
+
+
+class Around(AgentMiddleware):
+    """Hooks of a user's own, all of them awaited."""
+
+    async def abefore_agent(self, state, runtime):
+        await asyncio.sleep(0)
+
+    async def abefore_model(self, state, runtime):
+        await asyncio.sleep(0)
+
+    async def aafter_model(self, state, runtime):
+        await asyncio.sleep(0)
+
+    async def aafter_agent(self, state, runtime):
+        await asyncio.sleep(0)
+
+    async def awrap_model_call(self, request, handler):
+        await asyncio.sleep(0)
+        return await handler(request)
+
+    async def awrap_tool_call(self, request, handler):
+        await asyncio.sleep(0)
+        return await handler(request)
+
+
+def down():
+    return Fail(ModelAPIError("down", is_retryable=False))
+
+
+PATIENT = {"initial_delay": 0.0, "max_delay": 0.0, "retry_on": (Exception,)}
+MIDDLEWARE = {
+    "none": list,
+    "hooks": lambda: [Around()],
+    "model calls": lambda: [ModelCallLimitMiddleware(run_limit=5)],
+    "tool calls": lambda: [ToolCallLimitMiddleware(run_limit=5)],
+    "context": lambda: [ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=1)])],
+    "fallback": lambda: [ModelFallbackMiddleware(scripted(NAPS, LAST))],
+    "model retry": lambda: [ModelRetryMiddleware(**PATIENT)],
+    "tool retry": lambda: [ToolRetryMiddleware(**PATIENT)],
+    "approval": lambda: [HumanInTheLoopMiddleware({"nap": True})],
+    "pii": lambda: [PIIMiddleware("email")],
+    "summary": lambda: [
+        SummarizationMiddleware(
+            scripted([Stall(0), "they napped"]), trigger=("messages", 3), keep=("messages", 1)
+        )
+    ],
+}
+
+
+def answers(request):
+    """Call two tools, then say ok: what comes next is read off the conversation, in whichever process."""
+    return LAST if any(one.type == "tool" for one in request.messages) else NAPS
+
+
+def naps_agent(tried: Tried, name: str, *, fails: bool):
+    turns = iter([[down()]] if fails else [])
+    model = ScriptedChatModel(script=lambda request: next(turns, None) or answers(request))
+    middleware = MIDDLEWARE[name]()
+    return create_agent(model, [tried.tool], middleware=middleware, checkpointer=tried.saver)
+
+
+async def to_its_end(agent, tried: Tried) -> list[str]:
+    """Carry on with what the thread holds; give the tools' results and the last words."""
+    while (state := await agent.aget_state(THREAD)).next:
+        await agent.ainvoke(APPROVED if state.interrupts else None, THREAD)
+    messages = state.values.get("messages", ())
+    return [one.text for one in messages if one.type == "tool"] + [
+        one.text for one in messages[-1:]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [(name, None) for name in MIDDLEWARE]
+    + [(name, "events") for name in ("none", "hooks", "approval")],
+)
+def test_FC03_an_agent_cancelled_at_any_await_goes_on_where_it_was(name, mode):
+    async def once(agent, given, config):
+        if mode is None:
+            await agent.ainvoke(given, config)
+        else:
+            assert [one async for one in agent.astream(given, config, stream_mode=mode)]
+
+    async def body(tried: Tried):
+        agent = naps_agent(tried, name, fails=name in ("fallback", "model retry"))
+        await once(agent, "?", tried.config)
+        if (await agent.aget_state(THREAD)).interrupts:
+            await once(agent, APPROVED, tried.config)
+
+    async def afterwards(tried: Tried):
+        seen = [one.text for one in getattr(tried.error, "messages", ()) if one.type == "tool"]
+        finished = list(tried.done)
+        ended = await to_its_end(naps_agent(tried, name, fails=False), tried)
+        assert ended in ([], ["1", "3", "ok"])
+        assert set(seen) <= {str(n) for n in finished}
+        assert all(tried.done.count(int(one)) == 1 for one in seen)  # never run twice
+
+    assert cancel_everywhere(body, afterwards) > 40
+
+
+@pytest.mark.parametrize("mode", ["invoke", "iter"])
+def test_FC03_an_executor_cancelled_at_any_await_gives_its_steps(mode):
+    async def body(tried: Tried):
+        agent = create_tool_calling_agent(scripted(NAPS, NAPS, LAST), [tried.tool], PROMPT)
+        executor = AgentExecutor(agent=agent, tools=[tried.tool])
+        if mode == "invoke":
+            return await executor.ainvoke({"input": "?"}, tried.config)
+        steps = executor.iter({"input": "?"}, callbacks=tried.config["callbacks"])
+        return [one async for one in steps]
+
+    async def afterwards(tried: Tried):
+        observed = [said for _, said in getattr(tried.error, "intermediate_steps", ())]
+        heard = sum(what == "tool_end" for what, _ in tried.plain.told)
+        is_told = ("chain_end", "AgentExecutor") in tried.plain.told  # then the outputs are known
+        if tried.error is not None and not is_told:
+            assert heard - 2 <= len(observed) <= heard  # what is being told just now may miss
+            assert observed == [1, 3, 1, 3][: len(observed)]
+
+    assert cancel_everywhere(body, afterwards) > 40
