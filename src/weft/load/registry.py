@@ -34,7 +34,9 @@ class Entry:
 
 
 REGISTRY: dict[ClassId, Entry] = {
-    (*module.split("."), name): Entry(f"{HOMES.get(module, module)}:{name}", group)
+    (*module.split("."), name): Entry(
+        f"{HOMES.get(f'{module}.{name}') or HOMES.get(module, module)}:{name}", group
+    )
     for group, modules in LOADABLE.items()
     for module, row in modules.items()
     for name in row.split()
