@@ -135,6 +135,7 @@ def scripted(*turns, **kwargs):
 
 
 NAPS = ["a ", Call("nap", {"n": 1}), Call("nap", {"n": 3})]
+ONE_NAP = ["a ", Call("nap", {"n": 3})]
 LAST = [Stall(0), "ok"]
 APPROVED = Command(resume={"decisions": [{"type": "approve"}] * 2})
 
@@ -170,6 +171,7 @@ def down():
 PATIENT = {"initial_delay": 0.0, "max_delay": 0.0, "retry_on": (Exception,)}
 MIDDLEWARE = {
     "none": list,
+    "one call": list,
     "hooks": lambda: [Around()],
     "model calls": lambda: [ModelCallLimitMiddleware(run_limit=5)],
     "tool calls": lambda: [ToolCallLimitMiddleware(run_limit=5)],
@@ -187,16 +189,21 @@ MIDDLEWARE = {
 }
 
 
-def answers(request):
-    """Call two tools, then say ok: what comes next is read off the conversation, in whichever process."""
-    return LAST if any(one.type == "tool" for one in request.messages) else NAPS
-
-
 def naps_agent(tried: Tried, name: str, *, fails: bool):
+    """Call some tools, then say ok: what comes next is read off the conversation, in whichever process."""
     turns = iter([[down()]] if fails else [])
-    model = ScriptedChatModel(script=lambda request: next(turns, None) or answers(request))
-    middleware = MIDDLEWARE[name]()
-    return create_agent(model, [tried.tool], middleware=middleware, checkpointer=tried.saver)
+    naps = ONE_NAP if name == "one call" else NAPS
+
+    def turn(request):
+        is_done = any(one.type == "tool" for one in request.messages)
+        return next(turns, None) or (LAST if is_done else naps)
+
+    return create_agent(
+        ScriptedChatModel(script=turn),
+        [tried.tool],
+        middleware=MIDDLEWARE[name](),
+        checkpointer=tried.saver,
+    )
 
 
 async def to_its_end(agent, tried: Tried) -> list[str]:
@@ -212,7 +219,7 @@ async def to_its_end(agent, tried: Tried) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "mode"),
     [(name, None) for name in MIDDLEWARE]
-    + [(name, "events") for name in ("none", "hooks", "approval")],
+    + [(name, "events") for name in ("one call", "hooks", "approval")],
 )
 def test_FC03_an_agent_cancelled_at_any_await_goes_on_where_it_was(name, mode):
     async def once(agent, given, config):
@@ -231,11 +238,11 @@ def test_FC03_an_agent_cancelled_at_any_await_goes_on_where_it_was(name, mode):
         seen = [one.text for one in getattr(tried.error, "messages", ()) if one.type == "tool"]
         finished = list(tried.done)
         ended = await to_its_end(naps_agent(tried, name, fails=False), tried)
-        assert ended in ([], ["1", "3", "ok"])
+        assert ended in ([], ["3", "ok"] if name == "one call" else ["1", "3", "ok"])
         assert set(seen) <= {str(n) for n in finished}
         assert all(tried.done.count(int(one)) == 1 for one in seen)  # never run twice
 
-    assert cancel_everywhere(body, afterwards) > 40
+    assert cancel_everywhere(body, afterwards) > 30
 
 
 @pytest.mark.parametrize("mode", ["invoke", "iter"])
@@ -256,4 +263,4 @@ def test_FC03_an_executor_cancelled_at_any_await_gives_its_steps(mode):
             assert heard - 2 <= len(observed) <= heard  # what is being told just now may miss
             assert observed == [1, 3, 1, 3][: len(observed)]
 
-    assert cancel_everywhere(body, afterwards) > 40
+    assert cancel_everywhere(body, afterwards) > 30

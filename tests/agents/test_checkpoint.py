@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 
 import pytest
 
@@ -239,64 +233,6 @@ def test_a_new_message_instead_of_an_answer_closes_the_open_calls(call):
         AIMessage,
     ]
     assert "went on without it" in state["messages"][2].text
-
-
-KILLED = """
-import os, signal, sys, time
-from weft.agents import create_agent
-from weft.agents.checkpoint import SqliteSaver
-from weft.testing import Call, ScriptedChatModel
-from weft.tools import tool
-
-folder = sys.argv[1]
-
-@tool
-def quick() -> str:
-    "Finish at once."
-    open(f"{folder}/quick", "a").write("x")
-    return "quick done"
-
-@tool
-def slow() -> str:
-    "Take long the first time."
-    open(f"{folder}/slow", "a").write("x")
-    if sys.argv[2] == "first":
-        time.sleep(60)
-    return "slow done"
-
-turns = [[Call("quick", {}), Call("slow", {})], "All done."] if sys.argv[2] == "first" else ["All done."]
-agent = create_agent(ScriptedChatModel(script=turns), [quick, slow], checkpointer=SqliteSaver(f"{folder}/agents.db"))
-config = {"configurable": {"thread_id": "t1"}}
-if sys.argv[2] == "first":
-    agent.invoke("go", config)
-else:
-    print([m.text for m in agent.invoke(None, config)["messages"]])
-"""
-
-
-def test_FK01_a_killed_process_resumes_without_running_a_finished_tool_twice(tmp_path):
-    script = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path)]
-    victim = subprocess.Popen([*script, "first"])
-    saver = None
-    for _ in range(600):
-        time.sleep(0.05)
-        if saver is None and (tmp_path / "agents.db").exists():
-            saver = SqliteSaver(tmp_path / "agents.db")
-        kept = (
-            [] if saver is None else [json.loads(one.body)["kind"] for one in saver.read("t1", "")]
-        )
-        if "tool" in kept and (tmp_path / "slow").exists():
-            break
-    os.kill(victim.pid, signal.SIGKILL)
-    victim.wait()
-
-    said = subprocess.run(
-        [*script, "second"], capture_output=True, text=True, check=True, timeout=60
-    )
-
-    assert "['go', '', 'quick done', 'slow done', 'All done.']" in said.stdout
-    assert (tmp_path / "quick").read_text() == "x"
-    assert (tmp_path / "slow").read_text() == "xx"
 
 
 def test_none_carries_on_only_where_something_is_unfinished(call):

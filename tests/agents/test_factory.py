@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 import time
 from typing import Annotated
@@ -9,7 +10,15 @@ from typing import Annotated
 import pytest
 
 from tests.agents.conftest import add, fail
-from weft.agents import AgentState, Command, InjectedState, ToolRuntime, create_agent
+from weft.agents import (
+    AgentExecutor,
+    AgentState,
+    Command,
+    InjectedState,
+    ToolRuntime,
+    create_agent,
+    create_tool_calling_agent,
+)
 from weft.exceptions import (
     BudgetExceeded,
     MalformedStreamError,
@@ -20,8 +29,13 @@ from weft.exceptions import (
 from weft.language_models import FakeMessagesListChatModel
 from weft.language_models.usage import Limits, usage_scope
 from weft.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from weft.prompts import ChatPromptTemplate
 from weft.testing import Call, Fail, Finish, ScriptedChatModel, Stall
 from weft.tools import tool
+
+PROMPT = ChatPromptTemplate.from_messages(
+    [("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
+)
 
 
 def scripted(*turns, **kwargs):
@@ -237,19 +251,57 @@ def test_a_model_that_fails_leaves_the_transcript_on_the_error(call):
     assert [type(one) for one in caught.value.messages] == [HumanMessage, AIMessage, ToolMessage]
 
 
-def test_eight_tools_that_sleep_take_the_time_of_one(call):
-    @tool
-    def nap(n: int) -> int:
-        """Sleep."""
-        time.sleep(0.1)
-        return n
+@tool
+def nap(n: int) -> int:
+    """Sleep."""
+    time.sleep(0.1)
+    return n
 
-    agent = create_agent(scripted([Call("nap", {"n": n}) for n in range(8)], "ok"), [nap])
-    begun = time.monotonic()
-    state = call.invoke(agent, "?")
 
-    assert time.monotonic() - begun < 0.6  # 0.1 alone; benchmarks/agents.py holds it to 150 ms
-    assert [one.content for one in state["messages"][2:10]] == [str(n) for n in range(8)]
+@tool
+async def anap(n: int) -> int:
+    """Sleep."""
+    await asyncio.sleep(0.1)
+    return n
+
+
+def eight(name):
+    return scripted([Call(name, {"n": n}) for n in range(8)], "ok")
+
+
+def fastest(work, attempts=8):
+    """Give the shortest time of some attempts, as soon as one is short enough: others share this machine."""
+    times = []
+    while len(times) < attempts and min(times, default=1) > 0.15:
+        begun = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def test_eight_tools_that_sleep_100_ms_take_at_most_150_ms(call):
+    def work():
+        state = call.invoke(create_agent(eight("nap"), [nap]), "?")
+        assert [one.content for one in state["messages"][2:10]] == [str(n) for n in range(8)]
+
+    assert fastest(work) <= 0.15
+
+
+@pytest.mark.parametrize("sleeper", [nap, anap], ids=["blocking", "awaited"])
+@pytest.mark.parametrize("kind", ["agent", "executor"])
+def test_eight_tools_take_at_most_150_ms_in_an_async_run(kind, sleeper):
+    def work():
+        model = eight(sleeper.name)
+        if kind == "agent":
+            state = asyncio.run(create_agent(model, [sleeper]).ainvoke("?"))
+            assert state["messages"][9].content == "7"
+            return
+        agent = create_tool_calling_agent(model, [sleeper], PROMPT)
+        executor = AgentExecutor(agent=agent, tools=[sleeper], return_intermediate_steps=True)
+        outputs = asyncio.run(executor.ainvoke({"input": "?"}))
+        assert [said for _, said in outputs["intermediate_steps"]] == list(range(8))
+
+    assert fastest(work) <= 0.15
 
 
 def test_an_eager_tool_starts_while_the_message_still_streams(call):

@@ -43,6 +43,8 @@ class Loop(Opened, ModelStep, ToolStep):
         self.outer = outer
         self.namespace: tuple[str, ...] = () if outer is None else outer.next_namespace()
         self.wants = wants if outer is None or outer.emit is None else wants | outer.wants
+        self.is_observed = bool(self.wants) or run.manager is not None
+        """Whether anybody hears of a step before it is kept."""
         self._emit: Emit | None = None
         self._held: list[Said] = []
         self.bounds = Bounds(setup.name, setup.limits, run)
@@ -66,16 +68,9 @@ class Loop(Opened, ModelStep, ToolStep):
             await self.open(value)
             for said in self._first_words():
                 yield said
-            is_quiet = not self.wants and self.run.manager is None
-            while self.thread.next is not None and not self.thread.interrupts:
-                if is_quiet:
-                    await self._step_quietly(self.thread.next)
-                    continue
-                async with aclosing(self._step(self.thread.next)) as step:
-                    async for said in step:
-                        yield said
-        except AgentInterrupt as stop:
-            await self._stop(stop.interrupts)
+            async with aclosing(self._steps()) as steps:
+                async for said in steps:
+                    yield said
         except BaseException as error:
             self.drop_eager()
             self._carry(error)
@@ -87,6 +82,19 @@ class Loop(Opened, ModelStep, ToolStep):
             raise
         for said in self._last_words():
             yield said
+
+    async def _steps(self) -> AsyncGenerator[Said, None]:
+        """Take step after step, until the end or a question to a person."""
+        try:
+            while self.thread.next is not None and not self.thread.interrupts:
+                if not self.is_observed:
+                    await self._step_quietly(self.thread.next)
+                    continue
+                async with aclosing(self._step(self.thread.next)) as step:
+                    async for said in step:
+                        yield said
+        except AgentInterrupt as stop:
+            await self._stop(stop.interrupts)
 
     def result(self) -> Values:
         """Give the state as callers see it, and the questions that are open."""
@@ -169,6 +177,9 @@ class Loop(Opened, ModelStep, ToolStep):
         # Whoever carries on later takes such a step again, on the way to what was under way behind it.
         is_small = not update and node in self.setup.hooks and following != END
         record = None
+        thread.values = values  # before it is kept: a store that fails must not hide what was done
+        if not is_small:
+            thread.finished, thread.asked, thread.answers = {}, [], {}
         if self.saver is not None and not is_small:
             record = Record(
                 "node",
@@ -180,10 +191,8 @@ class Loop(Opened, ModelStep, ToolStep):
             )
             await self.append(record)
             thread.head = record.id
-        thread.values, thread.step = values, thread.step + 1
+        thread.step += 1
         thread.next = None if following == END else following
-        if not is_small:
-            thread.finished, thread.asked, thread.answers = {}, [], {}
         return self._after_step(node, update, record) if self.wants else []
 
     def _target(self, jump: str, node: str) -> str:

@@ -55,6 +55,7 @@ class ToolStep:
     runtime: Any
     update: Values | None
     jump: str | None
+    is_observed: bool
     append: Any
     alongside: Any
     within: Any
@@ -105,8 +106,8 @@ class ToolStep:
                 elif error is not None and not isinstance(error, Exception):
                     raise error  # cancelled, or Ctrl-C
                 else:
-                    # With one call alone the step itself is kept next, and its result with it.
-                    is_kept = len(calls) > 1
+                    # With one call alone the step is kept next, and its result with it, if nobody hears of it first.
+                    is_kept = len(calls) > 1 or self.is_observed
                     failure = (
                         await self._settle(todo[place], value, error, is_kept=is_kept) or failure
                     )
@@ -138,9 +139,9 @@ class ToolStep:
             if isinstance(message, ToolMessage) and not message.id:
                 message.__dict__["id"] = fresh_id()  # nobody else has seen it yet
         update = self.setup.schema.prepared(update, "a tool")
+        self.thread.finished[call.get("id") or ""] = update
         if is_kept:
             await self.append_tool(call, update)
-        self.thread.finished[call.get("id") or ""] = update
         if problem is None:
             output = [one.content for one in update["messages"] if isinstance(one, ToolMessage)]
             self.say_tool(call, "tool-finished", output=output[0] if len(output) == 1 else output)

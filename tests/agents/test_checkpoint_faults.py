@@ -1,0 +1,239 @@
+"""Stores that fail under a run: a killed process, a full disk, a locked file, a server that restarts or is gone.
+
+Each time: a typed error, no torn entry, the transcript on the error, and a thread that can be carried on.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from tests.servers.databases import _accepts, wait_until
+from weft.agents import create_agent
+from weft.agents.checkpoint import PostgresSaver, SqliteSaver
+from weft.exceptions import StoreError
+from weft.testing import Call, ScriptedChatModel
+from weft.tools import tool
+
+THREAD = {"configurable": {"thread_id": "t1"}}
+
+KILLED = """
+import os, signal, sys, time
+from weft.agents import create_agent
+from weft.agents.checkpoint import PostgresSaver, SqliteSaver
+from weft.testing import Call, ScriptedChatModel
+from weft.tools import tool
+
+folder, stage, place = sys.argv[1:]
+
+@tool
+def quick() -> str:
+    "Finish at once."
+    open(f"{folder}/quick", "a").write("x")
+    return "quick done"
+
+@tool
+def slow() -> str:
+    "Take long the first time."
+    open(f"{folder}/slow", "a").write("x")
+    if stage == "first":
+        time.sleep(60)
+    return "slow done"
+
+saver = PostgresSaver(place) if "://" in place else SqliteSaver(place)
+turns = [[Call("quick", {}), Call("slow", {})], "All done."] if stage == "first" else ["All done."]
+agent = create_agent(ScriptedChatModel(script=turns), [quick, slow], checkpointer=saver)
+config = {"configurable": {"thread_id": "t1"}}
+if stage == "first":
+    agent.invoke("go", config)
+else:
+    print([m.text for m in agent.invoke(None, config)["messages"]])
+"""
+
+
+def kinds(saver):
+    """Read the thread's log; an entry that was torn would not parse."""
+    return [json.loads(one.body)["kind"] for one in saver.read("t1", "")]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    if request.param == "sqlite":
+        return str(tmp_path / "agents.db")
+    url = request.getfixturevalue("postgres_server").url
+    PostgresSaver(url).delete_thread("t1")
+    return url
+
+
+def test_FK01_a_killed_process_resumes_without_running_a_finished_tool_twice(tmp_path, place):
+    script = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path)]
+    victim = subprocess.Popen([*script, "first", place])
+    saver = PostgresSaver(place) if "://" in place else SqliteSaver(place)
+    wait_until(lambda: "tool" in kinds(saver) and (tmp_path / "slow").exists(), "the victim")
+    victim.kill()
+    victim.wait()
+
+    said = subprocess.run(
+        [*script, "second", place], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert "['go', '', 'quick done', 'slow done', 'All done.']" in said.stdout
+    assert (tmp_path / "quick").read_text() == "x"
+    assert (tmp_path / "slow").read_text() == "xx"
+
+
+class Errands:
+    """An agent of three turns: `first`, then `second`, whose run may break the store, then an answer."""
+
+    def __init__(self, saver, trouble, padding="") -> None:
+        self.ran: list[str] = []
+        self.saver = saver
+
+        @tool
+        def first() -> str:
+            """Go first."""
+            self.ran.append("first")
+            return "first done"
+
+        @tool
+        def second() -> str:
+            """Go second."""
+            self.ran.append("second")
+            if self.ran.count("second") == 1:
+                trouble()
+            return "second done" + padding
+
+        self.tools = [first, second]
+
+    def turn(self, request):
+        done = [one.text for one in request.messages if one.type == "tool"]
+        return "Home." if len(done) == 2 else [Call("second" if done else "first", {})]
+
+    def agent(self):
+        model = ScriptedChatModel(script=self.turn)
+        return create_agent(model, self.tools, checkpointer=self.saver)
+
+
+def check_that_it_goes_on(call, errands, failure):
+    """Whatever went wrong: it says what was done, the log is whole, and the run goes on where it was kept."""
+    assert [one.text[:11] for one in failure.messages] == [
+        "go",
+        "",
+        "first done",
+        "",
+        "second done",
+    ]
+    assert kinds(errands.saver) == ["input", "node", "node", "node"]
+
+    state = call.invoke(errands.agent(), None, THREAD)
+
+    texts = [one.text[:11] for one in state["messages"]]
+    assert texts == ["go", "", "first done", "", "second done", "Home."]
+    assert errands.ran == ["first", "second", "second"]
+
+
+def test_FK01_a_full_disk_is_a_store_error_and_the_run_goes_on_when_there_is_room(call, tmp_path):
+    saver = SqliteSaver(tmp_path / "agents.db")
+
+    def fill():
+        (connection,) = saver._database._idle
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    errands = Errands(saver, fill, padding="!" * 9000)
+
+    with pytest.raises(StoreError, match="the disk is full: free some space") as caught:
+        call.invoke(errands.agent(), "go", THREAD)
+
+    check_that_it_goes_on(call, errands, caught.value)  # a new connection has no bound
+
+
+def test_FK01_a_locked_file_is_a_store_error_after_a_bounded_wait(call, tmp_path):
+    saver = SqliteSaver(tmp_path / "agents.db")
+    blocker = sqlite3.connect(tmp_path / "agents.db", isolation_level=None, check_same_thread=False)
+
+    def block():
+        saver._database._patience = 0.2
+        saver.close()
+        blocker.execute("BEGIN IMMEDIATE")
+
+    errands = Errands(saver, block)
+    begun = time.monotonic()
+
+    with pytest.raises(StoreError, match=r"more than 0.2 s: try again") as caught:
+        call.invoke(errands.agent(), "go", THREAD)
+
+    assert time.monotonic() - begun < 5
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    check_that_it_goes_on(call, errands, caught.value)
+
+
+@pytest.fixture
+def postgres_saver(postgres_server):
+    saver = PostgresSaver(postgres_server.url)
+    saver.delete_thread("t1")
+    yield saver
+    saver.close()
+
+
+def test_FK01_a_full_disk_of_a_server_is_a_store_error(call, postgres_saver):
+    """The server itself raises its error for a full disk, from a trigger."""
+    run = postgres_saver._server.run
+
+    def fill():
+        run(
+            lambda connection: connection.execute("""
+            CREATE OR REPLACE FUNCTION weft_full() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
+            CREATE TRIGGER weft_full BEFORE INSERT ON weft_checkpoints
+            FOR EACH ROW EXECUTE FUNCTION weft_full()
+        """)
+        )
+
+    errands = Errands(postgres_saver, fill)
+    try:
+        with pytest.raises(StoreError, match="nothing of this operation was written") as caught:
+            call.invoke(errands.agent(), "go", THREAD)
+    finally:
+        run(lambda connection: connection.execute("DROP TRIGGER weft_full ON weft_checkpoints"))
+
+    check_that_it_goes_on(call, errands, caught.value)
+
+
+@pytest.mark.slow
+def test_FK03_a_server_that_restarts_in_the_middle_of_a_run_is_not_noticed(
+    call, postgres_saver, postgres_server
+):
+    def restart():
+        postgres_server.stop()
+        postgres_server.start()
+        wait_until(lambda: _accepts(postgres_server.url), "postgres")
+
+    errands = Errands(postgres_saver, restart)
+
+    state = call.invoke(errands.agent(), "go", THREAD)
+
+    assert state["messages"][-1].text == "Home."
+    assert errands.ran == ["first", "second"]
+
+
+@pytest.mark.slow
+def test_FK03_a_server_that_is_gone_is_a_store_error_and_the_run_goes_on_when_it_is_back(
+    call, postgres_saver, postgres_server
+):
+    errands = Errands(postgres_saver, postgres_server.stop)
+    try:
+        with pytest.raises(StoreError, match="PostgreSQL") as caught:
+            call.invoke(errands.agent(), "go", THREAD)
+    finally:
+        postgres_server.start()
+        wait_until(lambda: _accepts(postgres_server.url), "postgres")
+
+    check_that_it_goes_on(call, errands, caught.value)
