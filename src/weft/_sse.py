@@ -34,7 +34,6 @@ class SSEDecoder:
 
     __slots__ = (
         "_data",
-        "_error",
         "_event",
         "_id",
         "_is_fresh",
@@ -44,6 +43,7 @@ class SSEDecoder:
         "_max_line",
         "_size",
         "_skip_lf",
+        "error",
     )
 
     def __init__(self, max_line: int = 1 << 20, max_event: int = 8 << 20) -> None:
@@ -57,7 +57,8 @@ class SSEDecoder:
         self._id = ""
         self._is_fresh = True
         self._skip_lf = False
-        self._error: ModelError | None = None
+        self.error: ModelError | None = None
+        """What the next call will raise; who gave on the events of this one may raise it now."""
 
     @property
     def is_clean(self) -> bool:
@@ -73,8 +74,8 @@ class SSEDecoder:
 
     def feed(self, data: bytes) -> list[SSEEvent]:
         """Take the next bytes and give the events they complete."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         if data[-2:] == b"\n\n" and data.find(b"\n") == len(data) - 2 and self._is_plain(data):
             self._is_fresh = False
             return [SSEEvent("message", data[6:-2].decode(), self._id)]
@@ -96,8 +97,8 @@ class SSEDecoder:
 
     def end(self) -> list[SSEEvent]:
         """Say that the bytes are over. An event without its blank line is not one: nothing comes."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         self._line, self._data, self._event = [], [], ""
         self._line_size = self._size = 0
         return []
@@ -197,7 +198,7 @@ class SSEDecoder:
 
     def _fail(self, events: list[SSEEvent], error: ModelError) -> list[SSEEvent]:
         """Keep the error for the next call if there are events to give first."""
-        self._error = error
+        self.error = error
         self._data = []
         if not events:
             raise error

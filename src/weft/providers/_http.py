@@ -111,7 +111,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         if not body.strip():
             raise self._malformed("the answer is empty", is_retryable=True)
         data = self._parse(body)
-        if isinstance(data, dict) and data.get("error") and not data.get("id"):
+        if isinstance(data, dict) and not data.get("id") and _is_error(data):
             raise self._stream_error(data)
         for event in guarded(self._malformed, decoder.whole, data):
             yield event
@@ -220,3 +220,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
     def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
         """The key is never written, only its name."""
         return {"api_key": self.key_variables[0]} if self.key_variables else {}
+
+
+def _is_error(data: Body) -> bool:
+    """Say whether a whole answer tells of an error; some gateways send the event of a stream as the body."""
+    return bool(data.get("error")) or data.get("type") == "error"

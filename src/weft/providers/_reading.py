@@ -68,6 +68,8 @@ class StreamReading:
             if events and events[-1]["event"] == "message-finish":
                 self.is_over = True
                 return
+        if self._sse.error is not None:
+            raise self._sse.error  # now, and not when more comes: nothing may come for a long time
 
     def end(self) -> Iterator[Event]:
         """The body is over."""
