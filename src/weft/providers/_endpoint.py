@@ -8,14 +8,23 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
 from weft.exceptions import MalformedStreamError, ModelAPIError, ModelError, UsageError
 from weft.language_models.usage import time_left
-from weft.providers._keys import Key, SecretKey, key_from_env, missing_key
+from weft.providers._keys import (
+    Key,
+    SecretKey,
+    hide_secrets,
+    key_from_env,
+    missing_key,
+    public_options,
+    public_query,
+    refuse_password,
+)
 from weft.providers._wire import (
     ErrorTable,
     Failure,
@@ -24,13 +33,23 @@ from weft.providers._wire import (
     request_id,
     retry_after,
 )
-from weft.transports import HttpOptions, Limits, Response, Timeouts, Transport, default_transport
+from weft.transports import (
+    HttpOptions,
+    Limits,
+    Request,
+    Response,
+    Timeouts,
+    Transport,
+    default_transport,
+)
 from weft.transports._default import transport_for
 from weft.utils.json import JsonError, parse_wire
 
-__all__ = ["Body", "Endpoint", "dump_body"]
+__all__ = ["Address", "Body", "Endpoint", "dump_body"]
 
 Body = dict[str, Any]
+Address: TypeAlias = Annotated[str | None, AfterValidator(refuse_password)]
+"""The type of a field that takes an address."""
 
 
 class Endpoint(BaseModel):
@@ -41,7 +60,7 @@ class Endpoint(BaseModel):
 
     api_key: Key = Field(default=None, exclude=True, repr=False)
     """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""
-    base_url: str | None = None
+    base_url: Address = None
     """Where the API lives, if not at the provider's own address."""
     timeout: float | Timeouts | None = Field(default=None, exclude=True)
     """Seconds for the whole call, or each clock on its own (`weft.transports.Timeouts`)."""
@@ -74,6 +93,8 @@ class Endpoint(BaseModel):
             if isinstance(value, SecretStr):
                 fields[name] = None
         fields |= {"default_headers": {}, "transport": None}
+        fields["default_query"] = public_query(self.default_query)
+        fields["http"] = public_options(self.http)
         return {**state, "__dict__": fields, "__pydantic_private__": {"_own_transport": None}}
 
     @property
@@ -90,6 +111,19 @@ class Endpoint(BaseModel):
 
     def _root_url(self) -> str:
         raise NotImplementedError
+
+    def _secret_headers(self) -> set[str]:
+        """Give the names of headers that are never shown."""
+        return {name.lower() for name in (*self._auth_headers(""), *self.default_headers)}
+
+    def _hidden(self, error: ModelError, sent: Request) -> ModelError:
+        """Take what the request held in secret out of an error that its answer made."""
+        names = self._secret_headers()
+        held = [value for name, value in sent.headers.items() if name.lower() in names]
+        shown = public_query(self.default_query)
+        held += [value for name, value in self.default_query.items() if name not in shown]
+        hide_secrets(error, [*held, *(word for value in held for word in value.split())])
+        return error
 
     def _key(self) -> SecretKey | None:
         key = self.api_key if self.api_key is not None else key_from_env(self.key_variables)

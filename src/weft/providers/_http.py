@@ -29,7 +29,7 @@ from weft.protocol.events import Event
 from weft.providers._endpoint import Body, Endpoint, dump_body
 from weft.providers._explain import Explained, prepare
 from weft.providers._foreign import ForeignBlocks
-from weft.providers._keys import resolve_key
+from weft.providers._keys import MASK, public_url, resolve_key
 from weft.providers._reading import StreamReading, guarded
 from weft.providers._wire import (
     ErrorTable,
@@ -45,9 +45,6 @@ from weft.transports import (
 from weft.utils.json import dumps_canonical
 
 __all__ = ["ErrorTable", "Explained", "Failure", "HttpChatModel", "WireDecoder", "retry_after"]
-
-
-MASK = "***"
 
 
 class HttpChatModel(Endpoint, BaseChatModel):
@@ -96,6 +93,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 if heard is not None:
                     request.note(**heard())
                 if isinstance(error, ModelError):
+                    self._hidden(error, sent)
                     error.request_id = error.request_id or request_id(response.headers)
                 raise
 
@@ -178,15 +176,18 @@ class HttpChatModel(Endpoint, BaseChatModel):
         """Give the exact request without sending it, bound tools and options included; secrets are masked."""
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
         sent = self._composed(prepared, MASK if self._has_key() else None)
-        secret = {name.lower() for name in self._auth_headers("")} | {
-            name.lower() for name in self.default_headers
-        }
+        secret = self._secret_headers()
         headers = {
             name: MASK if name.lower() in secret else value for name, value in sent.headers.items()
         }
         tokens = self.get_num_tokens_from_messages(prepared.messages, tools=prepared.tools or None)
         return Explained(
-            sent.method, sent.url, headers, json.loads(sent.body), tokens, list(prepared.notes)
+            sent.method,
+            public_url(sent.url),
+            headers,
+            json.loads(sent.body),
+            tokens,
+            list(prepared.notes),
         )
 
     def _has_key(self) -> bool:

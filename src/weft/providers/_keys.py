@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, SecretStr
 
 from weft._io import IO
-from weft.exceptions import ModelAuthenticationError, UsageError
+from weft.exceptions import ModelAuthenticationError, ModelError, UsageError
+from weft.transports import HttpOptions
 
-__all__ = ["Key", "SecretKey", "key_from_env", "missing_key", "resolve_key"]
+__all__ = [
+    "MASK",
+    "Key",
+    "SecretKey",
+    "hide_secrets",
+    "key_from_env",
+    "missing_key",
+    "public_options",
+    "public_query",
+    "public_url",
+    "refuse_password",
+    "resolve_key",
+]
+
+MASK = "***"
+SHORTEST = 6
+"""A value shorter than this is no secret: it would turn up everywhere."""
+SECRET_NAME = re.compile(
+    r"(^|[_-])(api[_-]?key|key|token|secret|password|auth|code|sig|signature|credentials?)$",
+    re.IGNORECASE,
+)
+"""Names of query parameters whose values are not shown."""
 
 SecretKey: TypeAlias = SecretStr | Callable[[], str] | Callable[[], Awaitable[str]]
 """A key as it is kept."""
@@ -61,3 +86,48 @@ async def resolve_key(key: SecretKey | None, io: IO) -> str | None:
             f"the function given as api_key must return the key as text, not {type(value).__name__}"
         )
     return value
+
+
+def hide_secrets(error: ModelError, secrets: Iterable[str]) -> None:
+    """Take out of an error what a server said back: gateways print the very request that they refuse."""
+    hidden = sorted((one for one in secrets if len(one) >= SHORTEST), key=len, reverse=True)
+    for name in ("message", "body", "code", "request_id"):
+        text = getattr(error, name)
+        for secret in hidden:
+            if isinstance(text, str):
+                text = text.replace(secret, MASK)
+        setattr(error, name, text)
+    error.args = (error.message, *error.args[1:])
+
+
+def public_query(query: Mapping[str, str]) -> dict[str, str]:
+    """Give the query without what is named like a secret."""
+    return {name: value for name, value in query.items() if not SECRET_NAME.search(name)}
+
+
+def public_url(url: str) -> str:
+    """Give a URL whose query shows no value that is named like a secret."""
+    base, mark, query = url.partition("?")
+    pairs = [pair.partition("=") for pair in query.split("&")] if mark else []
+    shown = [f"{name}={MASK if SECRET_NAME.search(name) else value}" for name, _, value in pairs]
+    return f"{base}?{'&'.join(shown)}" if mark else url
+
+
+def public_options(options: HttpOptions | None) -> HttpOptions | None:
+    """Give the options of a connection without headers and without the proxy's password."""
+    if options is None:
+        return None
+    proxy = options.proxy
+    if proxy is not None and "@" in proxy:
+        scheme, _, rest = proxy.rpartition("://")
+        proxy = f"{scheme}://{rest.rpartition('@')[2]}" if scheme else rest.rpartition("@")[2]
+    return replace(options, proxy=proxy, headers={})
+
+
+def refuse_password(url: str | None) -> str | None:
+    """Refuse an address that holds a password: an address is shown, dumped and logged."""
+    if url is not None and "@" in url and urlsplit(url).username is not None:
+        raise ValueError(
+            "the address holds a user name or password: pass api_key=... or default_headers={...}"
+        )
+    return url

@@ -153,7 +153,7 @@ class CountingModel(VendorModel):
         sent = replace(sent, url=self._url(path), body=json.dumps(body).encode())
         async with self._transport().open(sent, blocking=io.blocking) as response:
             if response.status >= 400:
-                raise self._status_error(response, await response.read_error())
+                raise self._hidden(self._status_error(response, await response.read_error()), sent)
             data = self._parse(await response.read())
         if not isinstance(data, dict) or not isinstance(data.get(self.counted_field), int):
             raise self._malformed(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from weft.exceptions import SecurityError, UsageError
+from weft.exceptions import SecurityError, UsageError, WeftError
 
 __all__ = [
     "HttpOptions",
@@ -77,7 +77,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One HTTP request, whole. `headers` may hold a key: `repr` does not show their values."""
+    """One HTTP request, whole. Headers and the query may hold a key: `repr` shows neither."""
 
     url: str
     method: str = "POST"
@@ -87,6 +87,9 @@ class Request:
     limits: Limits = field(default_factory=Limits)
     address: str | None = None
     """Connect to this very address, whatever the host's name says now (`NativeTransport` only, without a proxy)."""
+
+    def __repr__(self) -> str:
+        return f"Request({self.method} {origin_of(self.url)}{urlsplit(self.url).path})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,47 +178,64 @@ def refuse_address(request: Request, name: str) -> None:
 
 def check_request(request: Request) -> None:
     """Refuse, before anything is sent, a request that could say more than its author wrote."""
-    for name, value in request.headers.items():
-        check_header(name, value)
+    for name in request.headers:
+        if refusal := _refusal(name, request.headers[name]):
+            raise refusal
     if not TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not an HTTP method")
-    check_url(request.url)
+    if not _is_good(request.url) and (refusal := _url_refusal(request.url)):
+        raise refusal
 
 
 def check_header(name: str, value: str) -> None:
     """Refuse line breaks and NUL in a header; the value may be a key, so it is not shown."""
+    if refusal := _refusal(name, value):
+        raise refusal
+
+
+def _refusal(name: str, value: str) -> WeftError | None:
+    """Give what is wrong with a header. Raised elsewhere, so that no traceback's local variables hold the value."""
     if not TOKEN.fullmatch(name):
-        raise SecurityError(f"{name!r} is not a header name")
+        return SecurityError(f"{name!r} is not a header name")
     if name.lower() in OWN_HEADERS:
-        raise UsageError(f"the header {name!r} is set by the transport: leave it out")
+        return UsageError(f"the header {name!r} is set by the transport: leave it out")
     if FORBIDDEN_IN_VALUE.search(value):
-        raise SecurityError(
+        return SecurityError(
             f"the value of the header {name!r} holds a line break or control character: strip it "
             "(a key read from a file often ends in a newline)"
         )
     if not value.isascii():
-        raise UsageError(f"the value of the header {name!r} is not ASCII")
+        return UsageError(f"the value of the header {name!r} is not ASCII")
+    return None
 
 
-@lru_cache(maxsize=256)  # a refusal is an exception and is not kept
-def check_url(url: str) -> None:
+@lru_cache(maxsize=256)
+def _is_good(url: str) -> bool:
+    return _url_refusal(url) is None
+
+
+def _url_refusal(url: str) -> WeftError | None:
     """Refuse control characters, spaces, `..` segments (also escaped), user names and foreign schemes in a URL."""
     if (found := FORBIDDEN_IN_URL.search(url)) or not url.isascii():
         bad = found.group() if found else next(c for c in url if not c.isascii())
-        raise SecurityError(f"the URL {_shown(url)!r} holds {bad!r}: quote it (urllib.parse.quote)")
+        return SecurityError(
+            f"the URL {_shown(url)!r} holds {bad!r}: quote it (urllib.parse.quote)"
+        )
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise UsageError(f"{_shown(url)!r} is not a URL: {error}") from error
+        return UsageError(f"{_shown(url)!r} is not a URL: {error}")
     if parts.scheme not in ("http", "https") or not host:
-        raise UsageError(f"{_shown(url)!r} is not an http(s) URL: write it whole, with its scheme")
+        return UsageError(f"{_shown(url)!r} is not an http(s) URL: write it whole, with its scheme")
     if parts.username is not None:
-        raise SecurityError(f"the URL of {host!r} holds a user name or password: send a header")
-    if ".." in url and any(piece in ("..", ".") for piece in unquote(parts.path).split("/")):
-        raise SecurityError(f"the URL {_shown(url)!r} climbs with '..': a model id may not do that")
-    if "%2e" in url.lower() and ".." in unquote(parts.path).split("/"):
-        raise SecurityError(f"the URL {_shown(url)!r} climbs with an escaped '..'")
+        return SecurityError(f"the URL of {host!r} holds a user name or password: send a header")
+    pieces = unquote(parts.path).split("/") if ".." in url or "%2e" in url.lower() else ()
+    if ".." in pieces or (".." in url and "." in pieces):
+        return SecurityError(
+            f"the URL {_shown(url)!r} climbs with '..', plain or escaped: a model id may not do that"
+        )
+    return None
 
 
 def origin_of(url: str) -> str:

@@ -97,20 +97,22 @@ class GoogleGenerativeAIEmbeddings(Endpoint, Embeddings, BaseModel):
                 await io.sleep(policy.delay(attempt, error))
 
     async def _sent(self, texts: list[str], task: str, io: IO) -> list[list[float]]:
-        key = await resolve_key(self._key(), io)
+        sent = self._request(texts, task, await resolve_key(self._key(), io))
+        async with self._transport().open(sent, blocking=io.blocking) as response:
+            if response.status >= 400:
+                raise self._hidden(self._status_error(response, await response.read_error()), sent)
+            return self._read(self._parse(await response.read()), len(texts))
+
+    def _request(self, texts: list[str], task: str, key: str | None) -> Request:
         path = encode_model(self.model)
         headers = {"content-type": "application/json", **(self._auth_headers(key) if key else {})}
-        request = Request(
+        return Request(
             url=self._url(f"{path}:batchEmbedContents"),
             headers={**headers, **self.default_headers},
             body=dump_body({"requests": [self._one(text, task, path) for text in texts]}),
             timeouts=self._timeouts(),
             limits=self.limits,
         )
-        async with self._transport().open(request, blocking=io.blocking) as response:
-            if response.status >= 400:
-                raise self._status_error(response, await response.read_error())
-            return self._read(self._parse(await response.read()), len(texts))
 
     def _one(self, text: str, task: str, path: str) -> dict[str, Any]:
         one: dict[str, Any] = {"model": path, "content": {"parts": [{"text": text}]}}

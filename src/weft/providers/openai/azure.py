@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from weft.exceptions import UsageError
 from weft.language_models.profile import register_profiles
 from weft.providers._completions.host import Host
-from weft.providers._endpoint import Endpoint
+from weft.providers._endpoint import Address, Endpoint
 from weft.providers._keys import Key, SecretKey
 from weft.providers.openai.chat import OPENAI, ChatOpenAI
 from weft.providers.openai.embeddings import OpenAIEmbeddings
@@ -42,7 +42,7 @@ class AzureEndpoint(Endpoint):
     Without `api_version` the v1 API is spoken, where the deployment is the model's name; with it, the dated API.
     """
 
-    azure_endpoint: str | None = None
+    azure_endpoint: Address = None
     """`https://NAME.openai.azure.com`; default: the variable AZURE_OPENAI_ENDPOINT, at each call."""
     azure_deployment: str | None = None
     api_version: str | None = None

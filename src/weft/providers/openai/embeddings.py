@@ -105,23 +105,25 @@ class OpenAIEmbeddings(Endpoint, Embeddings, BaseModel):
                 await io.sleep(policy.delay(attempt, error))
 
     async def _sent(self, texts: list[str], io: IO) -> list[list[float]]:
-        key = await resolve_key(self._key(), io)
+        sent = self._request(texts, await resolve_key(self._key(), io))
+        async with self._transport().open(sent, blocking=io.blocking) as response:
+            if response.status >= 400:
+                raise self._hidden(self._status_error(response, await response.read_error()), sent)
+            return self._read(self._parse(await response.read()), len(texts))
+
+    def _request(self, texts: list[str], key: str | None) -> Request:
         headers = {"content-type": "application/json", "accept": "application/json"}
         if key:
             headers |= self._auth_headers(key)
         if self.organization:
             headers["openai-organization"] = self.organization
-        request = Request(
+        return Request(
             url=self._url("embeddings"),
             headers={**headers, **self.default_headers},
             body=dump_body(self._body(texts)),
             timeouts=self._timeouts(),
             limits=self.limits,
         )
-        async with self._transport().open(request, blocking=io.blocking) as response:
-            if response.status >= 400:
-                raise self._status_error(response, await response.read_error())
-            return self._read(self._parse(await response.read()), len(texts))
 
     def _body(self, texts: list[str]) -> Body:
         body: Body = {"model": self.model, "input": texts, "encoding_format": self.encoding_format}
