@@ -1,0 +1,313 @@
+"""F-V08, contract 4: a canary stands for every secret a model is given, and is looked for wherever anything is shown.
+
+Every provider class, chat models and embeddings, is called against a loopback server that refuses the key and says
+it back. What is looked through: repr, str, dumps, pickle, callbacks, SQLite traces, OpenTelemetry spans, logs at DEBUG,
+errors with tracebacks and their local variables, cache keys and `explain()`.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic import ValidationError
+
+from tests.servers import FaultServer, json_answer, sse_answer
+from tests.servers.fixtures import fault_server, fault_server_process
+from weft.callbacks import BaseCallbackHandler
+from weft.exceptions import ModelError, SecurityError, ToolException, UsageError, WeftError
+from weft.language_models.cache_key import text_model_key
+from weft.load import dumpd, dumps
+from weft.providers import REGISTRY, find_provider
+from weft.providers.google import GoogleGenerativeAIEmbeddings
+from weft.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIEmbeddings
+from weft.tools import tool
+from weft.tracers import OpenTelemetryTracer, SQLiteTracer
+from weft.transports import HttpOptions, NativeTransport, PyreqwestTransport
+from weft.transports.httpx import HttpxTransport
+
+__all__ = ["fault_server", "fault_server_process"]
+
+KEY = "canary-key-4f9a0c7e1b"
+HEADER = "canary-header-77ab3c"
+QUERY = "canary-query-91d2e0"
+PROXY = "canary-proxy-5b1f00"
+CANARIES = (KEY, HEADER, QUERY, PROXY)
+
+CHATS = sorted(
+    {find_provider(name) for name in REGISTRY if name != "local"}, key=lambda kind: kind.__name__
+)
+EMBEDDERS = [OpenAIEmbeddings, AzureOpenAIEmbeddings, GoogleGenerativeAIEmbeddings]
+
+
+def made(kind: Any, url: str, **more: Any) -> Any:
+    """A model that is given a canary wherever a secret may be given."""
+    settings: dict[str, Any] = {
+        "model": "m",
+        "api_key": KEY,
+        "base_url": url,
+        "max_retries": 0,
+        "default_headers": {"x-gateway": HEADER},
+        "default_query": {"key": QUERY, "v": "2"},
+    }
+    return kind(**settings | more)
+
+
+def leaks(shown: object) -> list[str]:
+    text = shown.decode("utf-8", "replace") if isinstance(shown, bytes) else str(shown)
+    return [canary for canary in CANARIES if canary in text]
+
+
+def found(shown: dict[str, object]) -> dict[str, list[str]]:
+    return {where: hits for where, text in shown.items() if (hits := leaks(text))}
+
+
+def everything_of(error: BaseException) -> dict[str, object]:
+    """An error as people see it: in a log, in a debugger, in a report with local variables, in a pickle."""
+    told = traceback.TracebackException.from_exception(error, capture_locals=True)
+    frames = [(frame.name, frame.locals) for frame in told.stack if "/weft/" in frame.filename]
+    shown: dict[str, object] = {
+        "str": str(error),
+        "repr": repr(error),
+        "args": error.args,
+        "fields": vars(error),
+        "notes": getattr(error, "__notes__", ()),
+        "traceback": "".join(traceback.format_exception(error)),
+        "locals": frames,
+        "pickle": pickle.dumps(error),
+    }
+    for chained in (error.__cause__, error.__context__):
+        if chained is not None:
+            shown[f"after {type(chained).__name__}"] = (str(chained), repr(chained), vars(chained))
+    return shown
+
+
+class Listener(BaseCallbackHandler):
+    """Keeps all that a callback is told, as text."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("on_"):
+            return super().__getattribute__(name)
+        return lambda *args, **kwargs: self.told.append(f"{name} {args!r} {kwargs!r}")
+
+
+@pytest.fixture
+def spans() -> Iterator[InMemorySpanExporter]:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    exporter.provider = provider  # type: ignore[attr-defined]
+    exporter.tracer = OpenTelemetryTracer(tracer_provider=provider, capture_content=True)  # type: ignore[attr-defined]
+    yield exporter
+    provider.shutdown()
+
+
+@pytest.mark.parametrize("kind", [*CHATS, *EMBEDDERS], ids=lambda kind: kind.__name__)
+def test_F_V08_a_model_shows_no_secret(kind: Any):
+    model = made(kind, "http://127.0.0.1:9")
+    shown = {
+        "repr": repr(model),
+        "str": str(model),
+        "dumps": dumps(model),
+        "dumpd": dumpd(model),
+        "model_dump": model.model_dump(),
+        "model_dump_json": model.model_dump_json(),
+        "to_json": getattr(model, "to_json", dict)(),
+        "pickle": pickle.dumps(model),
+        "copy": repr(copy.deepcopy(model)),
+        "rich": list(model.__rich_repr__()) if hasattr(model, "__rich_repr__") else "",
+        "http": repr(made(kind, "http://127.0.0.1:9", http=with_proxy())),
+        "pickled http": pickle.dumps(made(kind, "http://127.0.0.1:9", http=with_proxy())),
+    }
+    assert found(shown) == {}
+
+
+def with_proxy() -> Any:
+    return HttpOptions(proxy=f"http://user:{PROXY}@127.0.0.1:9", headers={"x-gateway": HEADER})
+
+
+@pytest.mark.parametrize("kind", CHATS, ids=lambda kind: kind.__name__)
+def test_F_V08_explain_and_cache_keys_hold_no_secret(kind: Any):
+    model = made(kind, "http://127.0.0.1:9")
+    bound = model.bind_tools([{"name": "f", "description": "d", "parameters": {"type": "object"}}])
+    shown = {
+        "explain": model.explain("Hi"),
+        "explain stream": model.explain("Hi", stream=True),
+        "cache key": text_model_key(model, None, {}),
+        "identity": model._identifying_params,
+        "tracing": model._get_ls_params(),
+        "bound": repr(bound),
+        "bound dumps": dumps(bound),
+        "graph": model.get_graph().draw_mermaid(),
+        "config": model.config_schema().model_json_schema(),
+    }
+    assert found(shown) == {}
+
+
+@pytest.mark.parametrize("given", ["constructor", "environment"])
+@pytest.mark.parametrize("kind", CHATS, ids=lambda kind: kind.__name__)
+def test_F_V08_a_call_that_fails_shows_no_secret(
+    kind: Any,
+    given: str,
+    call: Any,
+    fault_server: FaultServer,
+    spans: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The server says every secret back, as gateways do that print the request they refused."""
+    caplog.set_level(logging.DEBUG)
+    model = made(kind, fault_server.url)
+    if given == "environment":
+        variables = model._host.keys if hasattr(model, "_host") else model.key_variables
+        for variable in variables:
+            monkeypatch.setenv(variable, KEY)
+        # A server of one's own has no variable: there a function gives the key.
+        model = made(kind, fault_server.url, api_key=None if variables else lambda: KEY)
+    echo = f"refused: Authorization: Bearer {KEY}, x-gateway: {HEADER}, key={QUERY}"
+    path = urlsplit(model.explain("Hi").url).path
+    fault_server.script(path, json_answer({"error": {"message": echo, "code": "x"}}, status=401))
+    listener = Listener()
+
+    with SQLiteTracer(tmp_path / "traces.db") as tracer:
+        handlers = {"callbacks": [listener, tracer, spans.tracer]}
+        with pytest.raises(WeftError) as caught:
+            call.invoke(model, "Hi", handlers)
+    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    shown = {
+        **everything_of(caught.value),
+        **files,
+        "spans": [span.to_json() for span in spans.get_finished_spans()],
+        "logs": caplog.text,
+        "callbacks": listener.told,
+    }
+    assert fault_server.hits() == 1
+    assert found(shown) == {}
+
+
+TRANSPORTS = [NativeTransport, PyreqwestTransport, HttpxTransport]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    ("key", "url"),
+    [
+        (KEY, "http://127.0.0.1:9"),
+        (KEY, "http://nowhere.invalid"),
+        (KEY, "https://127.0.0.1:9/../x"),
+        (f"{KEY}\n", "http://127.0.0.1:9"),
+        (f"{KEY}é", "http://127.0.0.1:9"),
+    ],
+    ids=["refused", "unknown host", "climbs", "line break", "not ASCII"],
+)
+def test_F_V08_a_call_that_never_gets_there_shows_no_secret(
+    transport: Any, key: str, url: str, call: Any, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    model = made(ChatOpenAI, url, api_key=key, transport=transport())
+    with pytest.raises(WeftError) as caught:
+        call.invoke(model, "Hi")
+    assert found({**everything_of(caught.value), "logs": caplog.text}) == {}
+
+
+@pytest.mark.parametrize("wire", ["json", "sse"])
+def test_F_V08_an_error_inside_an_answer_shows_no_secret(
+    wire: str, call: Any, fault_server: FaultServer
+):
+    echo = {"error": {"message": f"Bearer {KEY} and {HEADER}", "code": KEY}}
+    answer = json_answer(echo) if wire == "json" else sse_answer(echo)
+    fault_server.script("/chat/completions", answer)
+    with pytest.raises(WeftError) as caught:
+        call.stream(made(ChatOpenAI, fault_server.url), "Hi")
+    shown = everything_of(caught.value)
+    shown.pop("locals")  # what the server sent is a local variable of the code that reads it
+    assert found(shown) == {}
+
+
+def test_F_V08_tool_arguments_with_a_known_secret_stay_out_of_traces(
+    call: Any, spans: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ACME_API_KEY", KEY)
+    spans.tracer = OpenTelemetryTracer(tracer_provider=spans.provider, capture_content=True)
+
+    @tool
+    def look(key: str, note: str) -> str:
+        """Look."""
+        raise ToolException(f"{key} was refused; {note}")
+
+    given = {"key": KEY, "note": "sk-proj-abcdefghijklmnop1234"}
+    with SQLiteTracer(tmp_path / "traces.db") as tracer, pytest.raises(ToolException):
+        call.invoke(look, given, {"callbacks": [tracer, spans.tracer]})
+    shown = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    shown["spans"] = [span.to_json() for span in spans.get_finished_spans()]
+    assert found(shown) == {}
+    assert "sk-proj-abc" not in str(shown)
+
+
+@pytest.mark.parametrize("kind", EMBEDDERS, ids=lambda kind: kind.__name__)
+def test_F_V08_embeddings_that_fail_show_no_secret(
+    kind: Any, call: Any, fault_server: FaultServer, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    model = made(kind, fault_server.url)
+    echo = {"error": {"message": f"refused: Bearer {KEY} {HEADER} {QUERY}"}}
+    for path in EMBEDDING_PATHS:
+        fault_server.script(path, json_answer(echo, status=401))
+
+    with pytest.raises(WeftError) as caught:
+        call.run(model, "embed_documents", ["a"])
+    assert fault_server.hits() == 1
+    assert found({**everything_of(caught.value), "logs": caplog.text}) == {}
+
+
+EMBEDDING_PATHS = [
+    "/embeddings",
+    "/models/m:batchEmbedContents",
+    "/openai/deployments/m/embeddings",
+]
+EMBEDDING_PATHS += [f"/v1beta{path}" for path in EMBEDDING_PATHS]
+
+
+@pytest.mark.parametrize("kind", [*CHATS, *EMBEDDERS], ids=lambda kind: kind.__name__)
+def test_F_V08_a_refused_setting_shows_no_secret(kind: Any):
+    shown: dict[str, object] = {}
+    for wrong in (
+        {"max_retries": KEY},
+        {"default_headers": KEY},
+        {"api_key": [KEY]},
+        {"timeout": {KEY}},
+    ):
+        with pytest.raises((ValidationError, UsageError)) as caught:
+            made(kind, "http://127.0.0.1:9", **wrong)
+        shown |= {
+            f"{wrong.keys()} {place}": text
+            for place, text in (("str", str(caught.value)), ("repr", repr(caught.value)))
+        }
+    assert found(shown) == {}
+
+
+@pytest.mark.parametrize("kind", [*CHATS, *EMBEDDERS], ids=lambda kind: kind.__name__)
+def test_F_V08_an_address_with_a_password_is_refused_when_it_is_given(kind: Any):
+    with pytest.raises((ValidationError, SecurityError, UsageError)) as caught:
+        made(kind, f"https://user:{KEY}@gateway.example/v1")
+    assert "user name or password" in str(caught.value)
+    assert found({"str": str(caught.value), "repr": repr(caught.value)}) == {}
+
+
+def test_the_canary_is_found_where_it_is():
+    shown = found(everything_of(ModelError(f"sent {KEY}")))
+    assert set(shown) == {"str", "repr", "args", "fields", "traceback", "pickle"}
