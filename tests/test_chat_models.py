@@ -108,6 +108,29 @@ def test_a_default_and_named_fields() -> None:
 def test_any_field() -> None:
     model = init_chat_model("openai:gpt-4.1", configurable_fields="any", api_key="k")
     assert chosen(model, base_url="https://example.com/v1").base_url == "https://example.com/v1"
+    assert chosen(model, max_completion_tokens=7).max_tokens == 7
+
+
+def test_any_field_of_the_model_and_nothing_that_is_meant_for_others() -> None:
+    model = init_chat_model("openai:gpt-4.1", configurable_fields="any", api_key="k")
+
+    assert chosen(model, thread_id="t1") is model.default
+    mixed = chosen(model, thread_id="t1", user_id=7, temperature=0.5)
+    assert (mixed.temperature, mixed.model_kwargs) == (0.5, {})
+    other = chosen(
+        model, model="anthropic:claude-opus-5", thinking={"type": "disabled"}, logprobs=1
+    )
+    assert (type(other).__name__, other.thinking) == ("ChatAnthropic", {"type": "disabled"})
+
+
+def test_with_a_prefix_also_what_the_model_does_not_know_is_meant_for_it() -> None:
+    model = init_chat_model(
+        "openai:gpt-4.1", configurable_fields="any", config_prefix="llm", api_key="k"
+    )
+
+    with pytest.warns(UserWarning, match="does not know brand_new"):
+        made = chosen(model, llm_brand_new=1, thread_id="t1")
+    assert made.model_kwargs == {"brand_new": 1}
 
 
 def test_tools_and_schemas_wait_for_the_model(call: Any) -> None:

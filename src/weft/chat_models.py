@@ -144,12 +144,14 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
             name = key.removeprefix(self.prefix)
             if key.startswith(self.prefix) and (self.fields == "any" or name in self.fields):
                 chosen[name] = value
-        if not chosen:
-            return self.default, values
         settings = dict(self.settings)
         if "model" in chosen and "model_provider" not in chosen:
             settings.pop("model_provider", None)
-        return _from_settings({**settings, **chosen}), values
+        if self.fields == "any" and not self.prefix:
+            # A config also holds what is meant for others: a thread's id, a user's.
+            takes = _parameters_of({**settings, **chosen})
+            chosen = {name: value for name, value in chosen.items() if name in takes}
+        return (_from_settings({**settings, **chosen}) if chosen else self.default), values
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
@@ -170,6 +172,17 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
         return _Made(
             default=self, method="with_structured_output", arguments=(schema,), options=kwargs
         )
+
+
+def _parameters_of(settings: Mapping[str, Any]) -> set[str]:
+    """Name what the model of these settings can be given."""
+    names = {"model", "model_provider"}
+    if settings.get("model"):
+        _, provider = split_name(str(settings["model"]), settings.get("model_provider"))
+        kind = find_provider(provider)
+        named = (field.alias for field in kind.model_fields.values())
+        names |= {*kind.model_fields, *getattr(kind, "aliases", ()), *filter(None, named)}
+    return names
 
 
 def _from_settings(settings: Mapping[str, Any]) -> BaseChatModel:

