@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from weft.documents import Document
+from weft.embeddings import DeterministicFakeEmbedding, Embeddings
 from weft.example_selectors import (
     BaseExampleSelector,
     LengthBasedExampleSelector,
@@ -14,8 +15,9 @@ from weft.example_selectors import (
     SemanticSimilarityExampleSelector,
     sorted_values,
 )
-from weft.prompts import PromptTemplate
+from weft.prompts import FewShotPromptTemplate, PromptTemplate
 from weft.utils.formatting import MissingVariableError
+from weft.vectorstores import InMemoryVectorStore
 
 
 class Store:
@@ -138,6 +140,87 @@ def test_marginal_relevance_fetches_more_than_it_gives(call):
 
     assert len(call.run(selector, "select_examples", {"q": "small bird"})) == 1
     assert selector.vectorstore.asked == [("small bird", {"fetched": 2})]
+
+
+class Words(Embeddings):
+    """Embeds a text by which words of a small world it has: near in meaning is near in words."""
+
+    world = ("big", "small", "red", "cat", "dog", "bird", "fish", "whale")
+
+    def embed_documents(self, texts):
+        return [[1.0 * (word in text.split()) + 0.01 for word in self.world] for text in texts]
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+PETS = [
+    {"q": "big cat", "a": "lion"},
+    {"q": "big cat cat", "a": "tiger"},
+    {"q": "small cat", "a": "house cat"},
+    {"q": "red bird", "a": "robin"},
+]
+
+
+def test_the_nearest_examples_of_a_real_store_are_chosen(call):
+    selector = call.run(
+        SemanticSimilarityExampleSelector,
+        "from_examples",
+        PETS,
+        Words(),
+        InMemoryVectorStore,
+        k=2,
+        input_keys=["q"],
+        example_keys=["a"],
+    )
+
+    assert call.run(selector, "select_examples", {"q": "a red bird"}) == [
+        {"a": "robin"},
+        {"a": "lion"},
+    ]
+    call.run(selector, "add_example", {"q": "red red fish", "a": "snapper"})
+    assert {"a": "snapper"} in call.run(selector, "select_examples", {"q": "red fish"})
+
+
+def test_examples_of_a_real_store_that_say_the_same_are_not_both_chosen(call):
+    def chosen(cls, **options):
+        selector = call.run(
+            cls, "from_examples", PETS, Words(), InMemoryVectorStore, 2, ["q"], **options
+        )
+        return [one["a"] for one in call.run(selector, "select_examples", {"q": "big cat fish"})]
+
+    assert sorted(chosen(SemanticSimilarityExampleSelector)) == ["lion", "tiger"]
+    diverse = chosen(MaxMarginalRelevanceExampleSelector, fetch_k=4)
+    assert diverse[0] in ("lion", "tiger")
+    assert diverse[1] in ("house cat", "robin")
+    assert sorted(chosen(MaxMarginalRelevanceExampleSelector, fetch_k=2)) == ["lion", "tiger"]
+
+
+def test_a_filter_of_the_store_and_a_deterministic_embedding(call):
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=32))
+    selector = SemanticSimilarityExampleSelector(
+        vectorstore=store, k=1, vectorstore_kwargs={"filter": {"a": "pug"}}
+    )
+    for example in EXAMPLES:
+        call.run(selector, "add_example", example)
+
+    assert call.run(selector, "select_examples", EXAMPLES[0]) == [EXAMPLES[1]]
+    selector.vectorstore_kwargs = None
+    assert call.run(selector, "select_examples", EXAMPLES[0]) == [EXAMPLES[0]]
+
+
+def test_a_few_shot_prompt_shows_what_a_real_store_finds(call):
+    selector = SemanticSimilarityExampleSelector.from_examples(
+        PETS, Words(), InMemoryVectorStore, 1, ["q"]
+    )
+    prompt = FewShotPromptTemplate(
+        example_selector=selector,
+        example_prompt=PromptTemplate.from_template("{q}: {a}"),
+        suffix="{q}:",
+        input_variables=["q"],
+    )
+
+    assert call.invoke(prompt, {"q": "a red bird"}).to_string() == "red bird: robin\n\na red bird:"
 
 
 def test_values_are_joined_in_the_order_of_their_keys():

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import sys
 import time
 from itertools import pairwise
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from weft.documents import Document
 from weft.exceptions import MissingExtraError, UsageError
+from weft.language_models import FakeListChatModel
 from weft.text_splitters import (
     CharacterTextSplitter,
     Language,
@@ -198,13 +201,60 @@ def test_tokens_are_cut_with_nothing_but_a_counter_and_nothing_is_lost(text):
 
 
 def test_a_missing_tokenizer_says_what_to_do(monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "tiktoken", None)
     with pytest.raises(MissingExtraError, match="length_function"):
-        TokenTextSplitter()
+        TokenTextSplitter("gpt2")
     with pytest.raises(MissingExtraError, match="pip install tiktoken"):
         CharacterTextSplitter.from_tiktoken_encoder()
+
+
+@given(texts)
+def test_tokens_are_cut_by_a_rough_count_without_any_tokenizer(text):
+    splitter = TokenTextSplitter(chunk_size=3, chunk_overlap=0, add_start_index=True)
+    documents = splitter.create_documents([text])
+    assert "".join(document.page_content for document in documents) == text
+    assert all(len(document.page_content) <= 12 for document in documents)
+    model = FakeListChatModel(responses=["x"])
+    assert all(model.get_num_tokens(one.page_content) <= 3 for one in documents)
+
+
+class Tiktoken(ModuleType):
+    """Stands in for the package, whose tables are on the internet: a token is a character."""
+
+    def get_encoding(self, name):
+        if name == "offline":
+            raise ConnectionError("no route to host")
+        if name != "letters":
+            raise ValueError(f"Unknown encoding {name}")
+        return self
+
+    def encoding_for_model(self, name):
+        raise KeyError(name)
+
+    def encode(self, text, *, allowed_special, disallowed_special):
+        self.asked = (allowed_special, disallowed_special)
+        return encode(text)
+
+    decode = staticmethod(decode)
+
+
+def test_tiktoken_cuts_between_its_tokens(monkeypatch):
+    theirs = Tiktoken("tiktoken")
+    monkeypatch.setitem(sys.modules, "tiktoken", theirs)
+
+    splitter = TokenTextSplitter("letters", allowed_special="all", chunk_size=4, chunk_overlap=1)
+    assert splitter.split_text("abcdefgh") == ["abcd", "defg", "gh"]
+    assert theirs.asked == ("all", "all")
+    counting = CharacterTextSplitter.from_tiktoken_encoder(
+        "letters", separator=" ", chunk_size=3, chunk_overlap=0
+    )
+    assert counting.split_text("a b c") == ["a b", "c"]
+    with pytest.raises(UsageError, match="does not know 'runes'"):
+        TokenTextSplitter("runes")
+    with pytest.raises(UsageError, match="does not know 'gpt-99'"):
+        TokenTextSplitter(model_name="gpt-99")
+    with pytest.raises(UsageError, match="could not: no route to host"):
+        TokenTextSplitter("offline")
 
 
 def test_a_tokenizer_of_hugging_face_counts():

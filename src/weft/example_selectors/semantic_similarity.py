@@ -54,7 +54,7 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
 
     async def _add(self, example: dict[str, str], io: IO) -> str:
         add = self.vectorstore.add_texts if io.blocking else _twin(self.vectorstore, "add_texts")
-        ids = await io.call(add, [self._text(example)], metadatas=[example])
+        ids = await io.call(add, [_text(example, self.input_keys)], metadatas=[example])
         return str(ids[0])
 
     def add_example(self, example: dict[str, str]) -> str:
@@ -73,7 +73,7 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         name, options = self._search()
         search = getattr(self.vectorstore, name) if io.blocking else _twin(self.vectorstore, name)
         documents = await io.call(
-            search, self._text(values), **options, **(self.vectorstore_kwargs or {})
+            search, _text(values, self.input_keys), **options, **(self.vectorstore_kwargs or {})
         )
         return [self._example(document) for document in documents]
 
@@ -85,16 +85,41 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         """Choose the examples for these variables."""
         return await self._select(input_variables, ASYNC)
 
-    def _text(self, values: Mapping[str, Json]) -> str:
-        if self.input_keys:
-            values = {key: values[key] for key in self.input_keys}
-        return " ".join(str(value) for value in sorted_values(values))
-
     def _example(self, document: Document) -> dict[str, Any]:
         example = dict(document.metadata)
         if self.example_keys:
             return {key: example[key] for key in self.example_keys}
         return example
+
+    # -- making one
+
+    @classmethod
+    def from_examples(
+        cls,
+        examples: list[dict[str, str]],
+        embeddings: Json,
+        vectorstore_cls: Json,
+        k: int = 4,
+        input_keys: list[str] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Put examples into a new store; options that are no fields of the selector are the store's."""
+        options |= {"k": k, "input_keys": input_keys}
+        return drive(cls._made(examples, embeddings, vectorstore_cls, BLOCKING, options))
+
+    @classmethod
+    async def afrom_examples(
+        cls,
+        examples: list[dict[str, str]],
+        embeddings: Json,
+        vectorstore_cls: Json,
+        k: int = 4,
+        input_keys: list[str] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Put examples into a new store; options that are no fields of the selector are the store's."""
+        options |= {"k": k, "input_keys": input_keys}
+        return await cls._made(examples, embeddings, vectorstore_cls, ASYNC, options)
 
     @classmethod
     async def _made(
@@ -103,17 +128,20 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         embeddings: Json,
         vectorstore_cls: Json,
         io: IO,
-        store_options: dict[str, Any],
         options: dict[str, Any],
     ) -> Self:
-        keys = options["input_keys"]
-        texts = [
-            " ".join(map(str, sorted_values({k: e[k] for k in keys} if keys else e)))
-            for e in examples
-        ]
+        own = {name: one for name, one in options.items() if name in cls.model_fields}
+        theirs = {name: one for name, one in options.items() if name not in own}
+        texts = [_text(example, own["input_keys"]) for example in examples]
         make = vectorstore_cls.from_texts if io.blocking else _twin(vectorstore_cls, "from_texts")
-        store = await io.call(make, texts, embeddings, metadatas=list(examples), **store_options)
-        return cls(vectorstore=store, **options)
+        store = await io.call(make, texts, embeddings, metadatas=list(examples), **theirs)
+        return cls(vectorstore=store, **own)
+
+
+def _text(values: Mapping[str, Json], keys: list[str] | None) -> str:
+    """Give what is compared of an example or of the input."""
+    chosen = {key: values[key] for key in keys} if keys else values
+    return " ".join(str(value) for value in sorted_values(chosen))
 
 
 def _twin(store: Json, name: str) -> Json:
@@ -126,46 +154,6 @@ class SemanticSimilarityExampleSelector(_VectorStoreExampleSelector):
 
     def _search(self) -> tuple[str, dict[str, Any]]:
         return "similarity_search", {"k": self.k}
-
-    @classmethod
-    def from_examples(
-        cls,
-        examples: list[dict[str, str]],
-        embeddings: Json,
-        vectorstore_cls: Json,
-        k: int = 4,
-        input_keys: list[str] | None = None,
-        *,
-        example_keys: list[str] | None = None,
-        vectorstore_kwargs: dict[str, Any] | None = None,
-        **vectorstore_cls_kwargs: Any,
-    ) -> Self:
-        """Put examples into a new store; options that are not ours are the store's."""
-        options = _options(k, input_keys, example_keys, vectorstore_kwargs)
-        return drive(
-            cls._made(
-                examples, embeddings, vectorstore_cls, BLOCKING, vectorstore_cls_kwargs, options
-            )
-        )
-
-    @classmethod
-    async def afrom_examples(
-        cls,
-        examples: list[dict[str, str]],
-        embeddings: Json,
-        vectorstore_cls: Json,
-        k: int = 4,
-        input_keys: list[str] | None = None,
-        *,
-        example_keys: list[str] | None = None,
-        vectorstore_kwargs: dict[str, Any] | None = None,
-        **vectorstore_cls_kwargs: Any,
-    ) -> Self:
-        """Put examples into a new store; options that are not ours are the store's."""
-        options = _options(k, input_keys, example_keys, vectorstore_kwargs)
-        return await cls._made(
-            examples, embeddings, vectorstore_cls, ASYNC, vectorstore_cls_kwargs, options
-        )
 
 
 class MaxMarginalRelevanceExampleSelector(_VectorStoreExampleSelector):
@@ -186,48 +174,12 @@ class MaxMarginalRelevanceExampleSelector(_VectorStoreExampleSelector):
         k: int = 4,
         input_keys: list[str] | None = None,
         fetch_k: int = 20,
-        example_keys: list[str] | None = None,
-        vectorstore_kwargs: dict[str, Any] | None = None,
-        **vectorstore_cls_kwargs: Any,
+        **options: Any,
     ) -> Self:
-        """Put examples into a new store; options that are not ours are the store's."""
-        options = {**_options(k, input_keys, example_keys, vectorstore_kwargs), "fetch_k": fetch_k}
-        return drive(
-            cls._made(
-                examples, embeddings, vectorstore_cls, BLOCKING, vectorstore_cls_kwargs, options
-            )
+        """Put examples into a new store; options that are no fields of the selector are the store's."""
+        options["fetch_k"] = (
+            fetch_k  # in LangChain it may be given by its place here, and only here
         )
-
-    @classmethod
-    async def afrom_examples(
-        cls,
-        examples: list[dict[str, str]],
-        embeddings: Json,
-        vectorstore_cls: Json,
-        *,
-        k: int = 4,
-        input_keys: list[str] | None = None,
-        fetch_k: int = 20,
-        example_keys: list[str] | None = None,
-        vectorstore_kwargs: dict[str, Any] | None = None,
-        **vectorstore_cls_kwargs: Any,
-    ) -> Self:
-        """Put examples into a new store; options that are not ours are the store's."""
-        options = {**_options(k, input_keys, example_keys, vectorstore_kwargs), "fetch_k": fetch_k}
-        return await cls._made(
-            examples, embeddings, vectorstore_cls, ASYNC, vectorstore_cls_kwargs, options
+        return super().from_examples(
+            examples, embeddings, vectorstore_cls, k, input_keys, **options
         )
-
-
-def _options(
-    k: int,
-    input_keys: list[str] | None,
-    example_keys: list[str] | None,
-    vectorstore_kwargs: dict[str, Any] | None,
-) -> dict[str, Any]:
-    return {
-        "k": k,
-        "input_keys": input_keys,
-        "example_keys": example_keys,
-        "vectorstore_kwargs": vectorstore_kwargs,
-    }

@@ -174,16 +174,8 @@ class TextSplitter(BaseDocumentTransformer, ABC):
     ) -> Self:
         """Make a splitter that counts with the `tiktoken` package, which must be installed and have its tables."""
         encoding = tiktoken_encoding(encoding_name, model_name)
-        allowed = allowed_special or set()
-
-        def count(text: str) -> int:
-            return len(
-                encoding.encode(
-                    text, allowed_special=allowed, disallowed_special=disallowed_special
-                )
-            )
-
-        return cls(length_function=count, **kwargs)
+        encode = encoder(encoding, allowed_special, disallowed_special)
+        return cls(length_function=lambda text: len(encode(text)), **kwargs)
 
 
 def _home_of(cls: type[TextSplitter]) -> object:
@@ -221,6 +213,32 @@ def tiktoken_encoding(encoding_name: str, model_name: str | None) -> Any:  # noq
             'counting like OpenAI\'s models needs the package "tiktoken": pip install tiktoken, '
             "or give a function that counts: length_function=model.get_num_tokens"
         ) from error
-    if model_name is not None:
-        return tiktoken.encoding_for_model(model_name)
-    return tiktoken.get_encoding(encoding_name)
+    try:
+        if model_name is not None:
+            return tiktoken.encoding_for_model(model_name)
+        return tiktoken.get_encoding(encoding_name)
+    except (KeyError, ValueError) as error:
+        raise UsageError(
+            f"tiktoken does not know {model_name or encoding_name!r}: {error}"
+        ) from error
+    except OSError as error:
+        raise UsageError(
+            f"tiktoken fetches the table of {model_name or encoding_name!r} once, and could not: {error} "
+            "(set TIKTOKEN_CACHE_DIR to a folder that has it)"
+        ) from error
+
+
+def encoder(
+    encoding: Any,  # noqa: ANN401  an object of theirs
+    allowed_special: Special,
+    disallowed_special: Literal["all"] | Collection[str],
+) -> Callable[[str], list[int]]:
+    """Give the `encode` of a tiktoken encoding, with its rules for special tokens."""
+
+    def encode(text: str) -> list[int]:
+        tokens: list[int] = encoding.encode(
+            text, allowed_special=allowed_special or set(), disallowed_special=disallowed_special
+        )
+        return tokens
+
+    return encode

@@ -1,4 +1,4 @@
-"""Splitters by tokens: with a tokenizer of yours, with `tiktoken`, or with nothing but a function that counts."""
+"""Splitters by tokens: by our rough count, with a function that counts, a tokenizer of yours, or `tiktoken`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from weft.exceptions import UsageError
-from weft.text_splitters.base import Span, TextSplitter, tiktoken_encoding
+from weft.text_splitters.base import Span, TextSplitter, encoder, tiktoken_encoding
 from weft.text_splitters.character import RecursiveCharacterTextSplitter
 
 __all__ = ["TokenTextSplitter", "Tokenizer", "split_text_on_tokens"]
+
+CHARACTERS_PER_TOKEN = 4
+"""What weft counts where it has no tokenizer, as `model.get_num_tokens` does."""
 
 
 @dataclass(frozen=True)
@@ -48,21 +51,21 @@ def split_text_on_tokens(*, text: str, tokenizer: Tokenizer) -> list[str]:
 class TokenTextSplitter(TextSplitter):
     """Cuts texts into pieces of at most `chunk_size` tokens.
 
-    With `encode` and `decode` the cuts are between tokens; with only a `length_function` (a model's
-    `get_num_tokens`, say) they are between paragraphs, lines, words, and every character is kept.
+    With `encode` and `decode`, or the name of an encoding or model of the `tiktoken` package, the cuts are between
+    tokens. Otherwise they are between paragraphs, lines, words, and every character is kept: by a `length_function` (a
+    model's `get_num_tokens`, say), or at about four characters for a token.
 
     ```python
     from weft.text_splitters import TokenTextSplitter
 
-    splitter = TokenTextSplitter(length_function=lambda text: len(text.split()), chunk_size=3, chunk_overlap=0)
-    print(splitter.split_text("one two three four five"))
+    print(TokenTextSplitter(chunk_size=4, chunk_overlap=0).split_text("one two three four five"))
     #> ['one two three', ' four five']
     ```
     """
 
     def __init__(
         self,
-        encoding_name: str = "gpt2",
+        encoding_name: str | None = None,
         model_name: str | None = None,
         allowed_special: Literal["all"] | AbstractSet[str] | None = None,
         disallowed_special: Literal["all"] | Collection[str] = "all",
@@ -71,7 +74,7 @@ class TokenTextSplitter(TextSplitter):
         decode: Callable[[list[int]], str] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Give a tokenizer, a function that counts, or the name of an encoding of `tiktoken`."""
+        """Give a tokenizer, a function that counts, the name of an encoding of `tiktoken`, or nothing of these."""
         super().__init__(**kwargs)
         if (encode is None) is not (decode is None):
             raise UsageError("encode and decode belong together: give both or neither")
@@ -80,17 +83,17 @@ class TokenTextSplitter(TextSplitter):
         if encode is None and "length_function" in kwargs:
             self._counting = RecursiveCharacterTextSplitter(**{**kwargs, "lossless": True})
             return
+        if encode is None and encoding_name is None and model_name is None:
+            sizes = {
+                "chunk_size": self._chunk_size * CHARACTERS_PER_TOKEN,
+                "chunk_overlap": self._chunk_overlap * CHARACTERS_PER_TOKEN,
+            }
+            self._counting = RecursiveCharacterTextSplitter(**{**kwargs, **sizes, "lossless": True})
+            return
         if encode is None or decode is None:
-            encoding = tiktoken_encoding(encoding_name, model_name)
-            allowed = allowed_special or set()
+            encoding = tiktoken_encoding(encoding_name or "gpt2", model_name)
+            encode = encoder(encoding, allowed_special, disallowed_special)
             decode = encoding.decode
-
-            def encode(text: str) -> list[int]:
-                tokens: list[int] = encoding.encode(
-                    text, allowed_special=allowed, disallowed_special=disallowed_special
-                )
-                return tokens
-
         self._tokenizer = Tokenizer(self._chunk_overlap, self._chunk_size, decode, encode)
 
     def split_text(self, text: str) -> list[str]:
