@@ -88,6 +88,10 @@ class FaultServer:
         self._tell(do="script", path=path, answers=[answer.to_json() for answer in answers])
         return self.url + path
 
+    def script_all(self, paths: list[str], *answers: Answer) -> None:
+        """Teach many paths the same answers."""
+        self._tell(do="script", paths=paths, answers=[answer.to_json() for answer in answers])
+
     def requests(self, path: str | None = None) -> list[SeenRequest]:
         """Give every request read so far, of one path or of all."""
         return [
@@ -98,6 +102,10 @@ class FaultServer:
     def hits(self, path: str | None = None) -> int:
         """Count the requests read so far."""
         return len(self.requests(path))
+
+    def used(self, path: str) -> int:
+        """Count the answers that a path has given since it was last taught."""
+        return int(self._tell(do="used", path=path))
 
     def stats(self) -> dict[str, int]:
         """Give `open` connections now, connections `opened` ever, requests `seen`, HTTP/2 `resets`."""

@@ -270,10 +270,13 @@ def obey(world: World, order: dict[str, Any]) -> Any:
     """Carry out one order of the control port."""
     match order["do"]:
         case "script":
-            world.scripts[order["path"]] = order["answers"]
-            world.used[order["path"]] = 0
+            for path in order.get("paths") or [order["path"]]:
+                world.scripts[path] = order["answers"]
+                world.used[path] = 0
         case "seen":
             return [one for one in world.seen if order["path"] in (None, one["path"])]
+        case "used":
+            return world.used[order["path"]]
         case "stats":
             return {"open": len(world.open), "opened": world.opened, "seen": len(world.seen),
                     "resets": world.resets}  # fmt: skip

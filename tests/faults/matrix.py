@@ -1,0 +1,243 @@
+"""Injects scenarios: every wire, every entry point, over loopback; and judges what a caller got.
+
+A fault is *silent* when the caller got an answer and nothing else, *untyped* when something left the library that is
+no `WeftError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.http_scenarios import http_scenarios
+from tests.faults.scenario import Scenario
+from tests.faults.stream_scenarios import stream_scenarios
+from tests.faults.wires import ENTRIES, WIRES, Wire
+from tests.servers import FaultServer
+from weft.exceptions import ModelError, WeftError
+from weft.language_models import BaseChatModel
+from weft.language_models.retry import RetryPolicy
+from weft.messages import AIMessage, BaseMessage
+from weft.transports import NativeTransport, Transport
+
+SCENARIOS = [*stream_scenarios(), *http_scenarios()]
+ONCE = RetryPolicy(max_retries=1, initial=0, jitter=False)
+
+
+@dataclass
+class Outcome:
+    """What a caller got."""
+
+    message: Any = None
+    error: BaseException | None = None
+    said: str | None = None
+    """The text that a stream delivered; None for calls that deliver the end only."""
+    again: BaseException | None = None
+    """What reading `.output` of a failed stream raised."""
+
+
+@dataclass
+class Report:
+    """What became of the injected faults."""
+
+    injected: int = 0
+    signalled: int = 0
+    silent: list[str] = field(default_factory=list)
+    untyped: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def faults(self) -> list[str]:
+        return [*self.silent, *self.untyped, *self.wrong]
+
+
+def ask(model: BaseChatModel, entry: str) -> Outcome:
+    """Ask in a blocking way."""
+    outcome = Outcome()
+    try:
+        if entry == "invoke":
+            outcome.message = model.invoke("Hi")
+        elif entry == "stream":
+            outcome.said = ""
+            for chunk in model.stream("Hi"):
+                _heard(outcome, chunk)
+        else:
+            stream = model.stream_v2("Hi")
+            outcome.said = ""
+            try:
+                for piece in stream.text:
+                    outcome.said += piece
+                outcome.message = stream.output
+            except BaseException:
+                try:
+                    _ = stream.output
+                except BaseException as again:  # noqa: BLE001
+                    outcome.again = again
+                raise
+    except BaseException as error:  # noqa: BLE001  the judge looks at it
+        outcome.error = error
+    return outcome
+
+
+async def aask(model: BaseChatModel, entry: str) -> Outcome:
+    """Ask and await."""
+    outcome = Outcome()
+    try:
+        if entry == "ainvoke":
+            outcome.message = await model.ainvoke("Hi")
+        elif entry == "astream":
+            outcome.said = ""
+            async for chunk in model.astream("Hi"):
+                _heard(outcome, chunk)
+        else:
+            stream = await model.astream_v2("Hi")
+            outcome.said = ""
+            try:
+                async for piece in stream.text:
+                    outcome.said += piece
+                outcome.message = await stream
+            except BaseException:
+                try:
+                    await stream
+                except BaseException as again:  # noqa: BLE001
+                    outcome.again = again
+                raise
+    except BaseException as error:  # noqa: BLE001  the judge looks at it
+        outcome.error = error
+    return outcome
+
+
+def _heard(outcome: Outcome, chunk: Any) -> None:
+    outcome.message = chunk if outcome.message is None else outcome.message + chunk
+    outcome.said = (outcome.said or "") + str(chunk.text)
+
+
+class Injector:
+    """Teaches the server one scenario after another and asks."""
+
+    def __init__(self, server: FaultServer) -> None:
+        self.server = server
+        self.transport: Transport = NativeTransport()
+
+    def run(self, scenarios: Iterable[Scenario]) -> Report:
+        """Inject on every wire and by every entry point, all of one scenario at once."""
+        report = Report()
+        for scenario in scenarios:
+            self._inject(scenario, report)
+        self.transport.close()
+        return report
+
+    def _inject(self, scenario: Scenario, report: Report) -> None:
+        wires = [wire for wire in WIRES.values() if self._teach(scenario, wire)]
+        pairs = [(wire, entry) for wire in wires for entry in ENTRIES]
+        blocking = [pair for pair in pairs if not pair[1].startswith("a")]
+        with ThreadPoolExecutor(len(blocking)) as threads:
+            asked = threads.map(lambda pair: ask(self._model(scenario, *pair), pair[1]), blocking)
+            awaited = [pair for pair in pairs if pair[1].startswith("a")]
+            outcomes, tasks = asyncio.run(self._awaited(scenario, awaited))
+            found = [*zip(blocking, asked, strict=True), *zip(awaited, outcomes, strict=True)]
+        if tasks:
+            report.wrong.append(f"{scenario.id}: tasks left behind: {tasks}")
+        for (wire, entry), outcome in found:
+            self._judge(report, scenario, wire, entry, outcome)
+
+    async def _awaited(
+        self, scenario: Scenario, pairs: list[tuple[Wire, str]]
+    ) -> tuple[list[Outcome], list[str]]:
+        calls = (aask(self._model(scenario, *pair), pair[1]) for pair in pairs)
+        outcomes = await asyncio.gather(*calls)
+        await asyncio.sleep(0)
+        return outcomes, [repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}]
+
+    def _teach(self, scenario: Scenario, wire: Wire) -> bool:
+        answers = scenario.said(wire)
+        if answers is None:
+            return False
+        given = answers if isinstance(answers, list | tuple) else [answers]
+        paths = [f"/{wire.name}/{entry}{path}" for entry in ENTRIES for path in wire.paths]
+        self.server.script_all(paths, *given)
+        return True
+
+    def _model(self, scenario: Scenario, wire: Wire, entry: str) -> BaseChatModel:
+        fields = {"transport": self.transport, "retry_on_error": ONCE, **scenario.fields}
+        return wire.model(f"{self.server.url}/{wire.name}/{entry}", **fields)
+
+    def _judge(
+        self, report: Report, scenario: Scenario, wire: Wire, entry: str, outcome: Outcome
+    ) -> None:
+        where = f"{scenario.id}, {wire.name}, {entry}"
+        report.injected += 1
+        error = outcome.error
+        if error is None:
+            if scenario.raises and not scenario.may_pass:
+                report.silent.append(f"{where}: SILENT, {outcome.message!r:.120}")
+                return
+        elif not isinstance(error, WeftError):
+            report.untyped.append(f"{where}: UNTYPED, {error!r:.200}")
+            return
+        else:
+            report.signalled += 1
+        hits = sum(self.server.used(f"/{wire.name}/{entry}{path}") for path in wire.paths)
+        fault = (
+            judge_answer(scenario, wire, outcome)
+            if error is None
+            else judge_error(scenario, wire, outcome, error)
+        )
+        if fault is None and scenario.hits is not None and hits != scenario.hits:
+            fault = f"{hits} requests instead of {scenario.hits}"
+        if fault is not None:
+            report.wrong.append(f"{where}: {fault}")
+
+
+def judge_answer(scenario: Scenario, wire: Wire, outcome: Outcome) -> str | None:
+    """Say what is wrong with a good answer."""
+    message = outcome.message
+    if not isinstance(message, BaseMessage):
+        return f"no message but {message!r}"
+    if scenario.calls is not None:
+        return judge_calls(scenario, message)
+    if scenario.may_pass or scenario.row in ("F-T06", "F-T17"):
+        return None
+    if str(message.text) != wire.true_text():
+        return f"it says {message.text!r} and not {wire.true_text()!r}"
+    return None
+
+
+def judge_calls(scenario: Scenario, message: Any) -> str | None:
+    """Say whether a call that may run may run, and no other."""
+    valid, invalid = len(message.tool_calls), len(message.invalid_tool_calls)
+    wanted = {"valid": (1, 0), "invalid": (0, 1)}.get(scenario.calls or "")
+    if wanted is not None and (valid, invalid) != wanted:
+        return f"{message.tool_calls} may run, {message.invalid_tool_calls} may not"
+    return None
+
+
+def judge_error(scenario: Scenario, wire: Wire, outcome: Outcome, error: Any) -> str | None:
+    """Say what is wrong with an error: its class, what it knows, what it kept."""
+    if not scenario.raises:
+        return f"an error where there is none: {error!r}"
+    if not isinstance(error, scenario.raises):
+        return f"{type(error).__name__} ({error}) instead of {scenario.raises}"
+    if not isinstance(error, ModelError):
+        return None
+    if not error.provider or error.model != "m":
+        return f"it does not say where: {error.provider}:{error.model}"
+    if outcome.again is not None and type(outcome.again) is not type(error):
+        return f"`.output` raised {outcome.again!r} afterwards"
+    return judge_partial(scenario, wire, outcome.said, error.partial)
+
+
+def judge_partial(scenario: Scenario, wire: Wire, said: str | None, partial: Any) -> str | None:
+    """Say what is wrong with what an error kept (E2)."""
+    if not isinstance(partial, AIMessage) or partial.status != "incomplete":
+        return f"no partial: {partial!r}"
+    if said is not None and str(partial.text) != said:
+        return f"delivered {said!r} and kept {partial.text!r}"
+    if scenario.calls is not None:
+        return judge_calls(scenario, partial)
+    if not wire.true_text().startswith(str(partial.text)) and not scenario.may_pass:
+        return f"{partial.text!r} is no beginning of what was said"
+    return "what was said is lost" if scenario.keeps and not partial.text else None

@@ -1,0 +1,47 @@
+"""What a scenario is: what the server says, and what must come of it. Values only; `matrix.py` injects them.
+
+It is written once and holds for every wire it can be said in. `raises` names what must be told; an empty one means
+that the answer is good in spite of its looks. `hits` is how many requests a call may cost with one retry allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.wires import SSE, Wire
+from tests.servers.script import Answer
+from weft.transports import Limits, Timeouts
+
+Said = Callable[[Wire], Answer | Sequence[Answer] | None]
+SMALL = Limits(sse_line=8192, sse_event=16384)
+HASTY = {"timeout": Timeouts(connect=5, first_byte=5, idle=0.05), "max_retries": 0}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One fault and what must come of it."""
+
+    row: str
+    name: str
+    said: Said
+    """What a wire's server answers, in turn; `None` where the wire cannot say it."""
+    raises: tuple[type[Exception], ...] = ()
+    hits: int | None = 1
+    keeps: bool = False
+    """Whether text had been said before the fault, which must be kept."""
+    fields: dict[str, Any] = field(default_factory=dict)
+    calls: str | None = None
+    """`valid` or `invalid`: what a tool call in the answer must be."""
+    may_pass: bool = False
+    """Whether a good answer is as right as the error."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.row} {self.name}"
+
+
+def streamed(pieces: Sequence[Any], framing: Any = "chunked", **options: Any) -> Answer:
+    body = pieces if framing == "chunked" else [b"".join(pieces)]
+    return Answer(body, headers={**SSE, **options.pop("headers", {})}, framing=framing, **options)

@@ -1,0 +1,26 @@
+"""The fault matrix: scenarios × wires × entry points over loopback; nothing silent, nothing untyped (E1 to E5, E7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.matrix import SCENARIOS, Injector
+from tests.faults.probe import Probe
+from tests.faults.scenario import Scenario
+from tests.faults.wires import ENTRIES, WIRES
+from tests.servers import FaultServer
+
+
+def test_the_matrix_is_as_large_as_it_says() -> None:
+    said = sum(one.said(wire) is not None for one in SCENARIOS for wire in WIRES.values())
+    assert len({one.id for one in SCENARIOS}) == len(SCENARIOS) >= 150
+    assert said * len(ENTRIES) >= 2_000
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.id)
+def test_a_fault_is_told_typed_and_loses_nothing(
+    scenario: Scenario, fault_server: FaultServer, probe: Probe
+) -> None:
+    report = Injector(fault_server).run([scenario])
+    assert report.injected >= len(ENTRIES)
+    assert report.faults == []
