@@ -38,6 +38,18 @@ class PetData:
     age: int
 
 
+@dataclass(frozen=True, slots=True)
+class Kennel:
+    """A house for dogs; its first field is called as a method of Pydantic's models is."""
+
+    json: str
+    pets: list[PetData]
+
+    def __post_init__(self) -> None:
+        if self.pets is None:
+            raise ValueError("a partial object must not come here")
+
+
 JSON_PET = {
     "title": "Pet",
     "type": "object",
@@ -321,6 +333,22 @@ def test_nested_models_are_partial_too(call):
 
     assert any(owner.pets and owner.pets[0].age is None for owner in owners)
     assert owners[-1].pets[1] == Pet(name="S", age=2)
+
+
+def test_dataclasses_are_partial_in_a_stream_too(call):
+    model = Speaking(
+        answers=['{"json": "A B", "pets": [{"name": "R", "age": 1}, {"name": "S", "age": 2}]}']
+    )
+
+    kennels = call.stream(model.with_structured_output(Kennel, method="json_schema"), "x")
+
+    assert all(type(kennel) is Kennel for kennel in kennels)
+    assert any(kennel.pets is None for kennel in kennels)
+    assert any(
+        kennel.pets and type(kennel.pets[0]) is PetData and kennel.pets[0].age is None
+        for kennel in kennels
+    )
+    assert kennels[-1] == Kennel("A B", [PetData("R", 1), PetData("S", 2)])
 
 
 def test_a_streamed_tool_call_gives_partial_objects(call):

@@ -6,9 +6,11 @@ yielded before; the last item is the checked object.
 
 from __future__ import annotations
 
+import dataclasses
+import warnings
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, ClassVar, Union, cast, get_args, get_origin
+from typing import Any, ClassVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, create_model
 
@@ -85,8 +87,8 @@ class _Partial:
 
     def __init__(self, check: StructuredCheck) -> None:
         self._check = check
-        self._shape = partial_model(check.schema.given) if check.schema.is_model else None
         self._is_plain = not check.schema.is_model and not check.schema.is_dataclass
+        self._shape = None if self._is_plain else partial_model(check.schema.given)
         self._call: Any = None
         self._begin()
 
@@ -138,7 +140,7 @@ class _Partial:
         if self._shape is None:
             return None
         try:
-            return self._shape.model_validate(value)
+            return _as_given(self._shape.model_validate(value))
         except (
             ValueError,
             TypeError,
@@ -147,18 +149,26 @@ class _Partial:
             return None
 
 
-def partial_model(schema: type[BaseModel]) -> type[BaseModel] | None:
-    """Make a subclass of a model in which everything may still be missing; None where that cannot be."""
+class _OfDataclass(BaseModel):
+    """The shape of a dataclass in which everything may still be missing."""
+
+    weft_made_of: ClassVar[type]
+
+
+def partial_model(schema: type) -> type[BaseModel] | None:
+    """Make a model of a model or dataclass in which everything may still be missing; None where that cannot be."""
     try:
-        return _partial(schema, {})
+        return cast("type[BaseModel]", _partial(schema, {}))
     except (TypeError, NameError):
         return None
 
 
-def _partial(schema: type[BaseModel], made: dict[type, Any]) -> type[BaseModel]:
+def _partial(schema: Any, made: dict[type, Any]) -> Any:
     if schema in made:
         return schema  # inside itself: only whole ones
     made[schema] = None
+    if dataclasses.is_dataclass(schema):
+        return _partial_dataclass(schema, made)
     fields: dict[str, Any] = {}
     for name, info in schema.model_fields.items():
         loose = info._copy()
@@ -168,8 +178,36 @@ def _partial(schema: type[BaseModel], made: dict[type, Any]) -> type[BaseModel]:
     return create_model(schema.__name__, __base__=schema, __module__=schema.__module__, **fields)
 
 
+def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:
+    hints = get_type_hints(schema)
+    fields: dict[str, Any] = {
+        one.name: (Union[_loosened(hints[one.name], made), None], None)  # noqa: UP007
+        for one in dataclasses.fields(schema)
+        if one.init
+    }
+    with warnings.catch_warnings():  # a field may be called as a method of BaseModel is
+        warnings.simplefilter("ignore", UserWarning)
+        shape = create_model(schema.__name__, __base__=_OfDataclass, **fields)
+    shape.weft_made_of = schema
+    return shape
+
+
+def _as_given(value: Any) -> Any:
+    """Make dataclasses of their shapes; what is not there yet is None, and no `__post_init__` sees it."""
+    if isinstance(value, list):
+        return [_as_given(one) for one in value]
+    if not isinstance(value, _OfDataclass):
+        return value
+    whole: Any = object.__new__(value.weft_made_of)
+    for name in type(value).model_fields:
+        object.__setattr__(whole, name, _as_given(value.__dict__[name]))
+    return whole
+
+
 def _loosened(annotation: Any, made: dict[type, Any]) -> Any:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if isinstance(annotation, type) and (
+        issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)
+    ):
         return _partial(annotation, made)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is list and arguments:
