@@ -148,7 +148,7 @@ DELTAS = {
     ),
     "tool": (
         {"type": "tool_call_chunk", "name": "write", "id": "c", "args": ""},
-        {"type": "block-delta", "fields": {"type": "tool_call_chunk", "args": "0123456789"}},
+        {"type": "tool-call-delta", "args": "0123456789"},
     ),
 }
 

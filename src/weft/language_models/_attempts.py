@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from weft.exceptions import ModelError, StreamTruncatedError
 from weft.language_models._again import reset_event, summed_finish
+from weft.language_models._cache import TurnCache
 from weft.language_models._closing import close_message, error_of, open_message
 from weft.language_models._whole import run_message_id
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage
+from weft.messages._view import ChunkView
+from weft.outputs import ChatGeneration
 from weft.protocol.events import Event
 from weft.protocol.fold import MessageBuilder
 from weft.protocol.replay import message_to_events
@@ -24,6 +27,38 @@ DELIVERED = frozenset(
 )
 """What a consumer has seen cannot be taken back: from the first of these on nothing is tried again."""
 KNOWN = DELIVERED | {"message-start", "error"}
+
+
+async def spoken(turn: Turn, view: ChunkView | None) -> AsyncGenerator[Any, None]:
+    """Give a turn piece by piece, from its opening to its end; as events, or as what the view shows of them."""
+    request = await turn._open()
+    is_told = turn._is_watched or turn._tells_tokens
+    is_shown = view is not None
+    if view is None and turn._tells_tokens:
+        view = ChunkView(turn.model._output_version)
+    try:
+        cache = TurnCache.of(turn.model, request, turn.run.io, turn.care)
+        kept = await cache.lookup() if cache is not None else None
+        said = attempts(turn, request) if kept is None else _replayed(turn, kept)
+        async with aclosing(said):
+            async for event in said:
+                chunk = None if view is None else view.feed(event)
+                if is_told:
+                    await turn._tell(event, chunk)
+                if not is_shown:
+                    yield event
+                elif chunk is not None:
+                    yield chunk
+        result = await turn._conclude(request, kept)
+        if cache is not None and kept is None:
+            await cache.update(result.generations)
+        if turn.care is not None:
+            result = await turn.care.conclude(request, result)
+            turn.message = cast("AIMessage", result.generations[0].message)
+    except BaseException as error:
+        await turn._fail(error)
+        raise
+    await turn._end(result)
 
 
 async def attempts(  # noqa: C901  one body, because each generator layer costs every delta
@@ -85,6 +120,13 @@ async def _given_up(
     if isinstance(outcome, Exception) and outcome is not error:
         raise outcome from error
     raise error
+
+
+async def _replayed(turn: Turn, kept: list[ChatGeneration]) -> AsyncGenerator[Event, None]:
+    """Give an answer from the cache, with the id that is returned."""
+    for event in message_to_events(kept[0].message):
+        turn.builder.feed(event)
+        yield event
 
 
 def _speaking(turn: Turn, request: ChatRequest) -> AsyncGenerator[Event, None]:

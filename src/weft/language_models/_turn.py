@@ -27,20 +27,20 @@ from weft.language_models._again import (
     summed_message,
     usage_of_failure,
 )
-from weft.language_models._attempts import attempts
+from weft.language_models._attempts import spoken
 from weft.language_models._cache import TurnCache
 from weft.language_models._care import Care, care_of
 from weft.language_models._whole import generate, result_of
 from weft.language_models._written import Written, written_by
 from weft.language_models.request import ChatRequest
 from weft.language_models.usage import SCOPE
-from weft.messages import AIMessage
+from weft.messages import AIMessage, AIMessageChunk
 from weft.messages._view import ChunkView
 from weft.messages.usage import UsageMetadata, add_usage
 from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
 from weft.protocol.events import Event
 from weft.protocol.fold import MessageBuilder
-from weft.protocol.replay import describe, message_to_events
+from weft.protocol.replay import describe
 from weft.runnables._opening import Opening
 from weft.tracers._streaming import StreamingHandler, V2StreamingHandler
 
@@ -74,6 +74,7 @@ class Turn:
     is_closing = False
     """Set by whoever closes the stream while it is read: its failure is then no failure of the model."""
     _is_watched = False
+    _tells_tokens = False
     _builder: MessageBuilder | None = None
 
     def __init__(
@@ -113,30 +114,9 @@ class Turn:
 
     # -- views
 
-    async def events(self) -> AsyncGenerator[Event, None]:
-        """Give the turn as events, callbacks told."""
-        request = await self._open()
-        view = self._view()
-        is_told = self._is_watched or view is not None
-        try:
-            cache = TurnCache.of(self.model, request, self.run.io, self.care)
-            kept = await cache.lookup() if cache is not None else None
-            said = attempts(self, request) if kept is None else self._kept(kept)
-            async with aclosing(said):
-                async for event in said:
-                    if is_told:
-                        await self._tell_event(event, view)
-                    yield event
-            result = await self._conclude(request, kept)
-            if cache is not None and kept is None:
-                await cache.update(result.generations)
-            if self.care is not None:
-                result = await self.care.conclude(request, result)
-                self.message = cast("AIMessage", result.generations[0].message)
-        except BaseException as error:
-            await self._fail(error)
-            raise
-        await self._end(result)
+    def events(self, view: ChunkView | None = None) -> AsyncGenerator[Any, None]:
+        """Give the turn as events, callbacks told; with a view, as the chunks it shows of them."""
+        return spoken(self, view)
 
     async def answer(self) -> ChatResult:
         """Give the end of the turn, callbacks told."""
@@ -176,6 +156,7 @@ class Turn:
                 self.care = care_of(self, request, is_plain=is_plain)
             if self.run.manager is not None:
                 self._is_watched = bool(listening(self.run.handlers, "on_stream_event"))
+                self._tells_tokens = self._wants_tokens()
                 await self.model._tell_start(request, self.run)
             if written_by(type(self.model)).preprocesses:
                 request = await self.model._preprocess(request, self.run)
@@ -217,12 +198,6 @@ class Turn:
             self.tokens = self.stream = written.speaks
             return written.speaks
         return False
-
-    async def _kept(self, generations: list[ChatGeneration]) -> AsyncGenerator[Event, None]:
-        """Replay an answer from the cache, with the id that is returned."""
-        for event in message_to_events(generations[0].message):
-            self.builder.feed(event)
-            yield event
 
     def source(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Give what the model says: at once where the caller streams and the model may not."""
@@ -379,17 +354,14 @@ class Turn:
             if self._opening is not None:
                 await self._opening.end(self.message)
 
-    def _view(self) -> ChunkView | None:
+    def _wants_tokens(self) -> bool:
         wanted = self.tokens or any(isinstance(one, StreamingHandler) for one in self.run.handlers)
-        if not wanted or not listening(self.run.handlers, "on_llm_new_token"):
-            return None
-        return ChunkView(self.model._output_version)
+        return wanted and bool(listening(self.run.handlers, "on_llm_new_token"))
 
-    async def _tell_event(self, event: Event, view: ChunkView | None) -> None:
+    async def _tell(self, event: Event, chunk: AIMessageChunk | None) -> None:
         if self._is_watched:
             await self.run.tell("on_stream_event", event)
-        chunk = view.feed(event) if view is not None else None
-        if chunk is not None:
+        if chunk is not None and self._tells_tokens:
             generation = ChatGenerationChunk._trusted(chunk)
             await self.run.tell("on_llm_new_token", str(chunk.text), chunk=generation)
 

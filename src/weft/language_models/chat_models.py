@@ -216,15 +216,10 @@ class BaseChatModel(ManagedModel, ABC):
         result = await Turn(self, input, run, stream=False).answer()
         return result.generations[0].message
 
-    async def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         turn = Turn(self, input, run, stream=True)
         turn.tokens = True
-        view = ChunkView(self._output_version)
-        async with aclosing(turn.events()) as events:
-            async for event in events:
-                chunk = view.feed(event)
-                if chunk is not None:
-                    yield chunk
+        return turn.events(ChunkView(self._output_version))
 
     async def _traced_transform(
         self, inputs: AsyncGenerator[Any, None], run: Run

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from weft.messages._fold import is_plain
-from weft.messages.ai import AIMessageChunk
+from weft.messages.ai import AIMessageChunk, plain_chunk
 from weft.messages.usage import whole_usage
 from weft.protocol.blocks import Json
 from weft.protocol.events import DELTA_FIELDS
@@ -101,8 +101,9 @@ class ChunkView:
         if block.target != "text" or delta["type"] != "text-delta" or not delta["text"]:
             return self._delta(event["index"], delta)
         # The hot path: one more piece of the one plain text.
-        block.pieces.append(delta["text"])
-        return AIMessageChunk._trusted(id=self._id, content=delta["text"])
+        text = delta["text"]
+        block.pieces.append(text)
+        return plain_chunk(text, self._id)
 
     def _boundary(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
         """Show where something begins or ends."""

@@ -6,9 +6,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, SerializeAsAny, model_validator
 
-from weft.messages import BaseMessage, BaseMessageChunk, messages_from_dict
+from weft.messages import AIMessageChunk, BaseMessage, BaseMessageChunk, messages_from_dict
 from weft.outputs.generation import Generation, Info, join_info
-from weft.utils.trusted import build_trusted
+from weft.utils.trusted import (
+    build_trusted,
+    set_dict,
+    set_extra,
+    set_fields_set,
+    set_private,
+)
 
 __all__ = ["ChatGeneration", "ChatGenerationChunk", "merge_chat_generation_chunks"]
 
@@ -56,6 +62,21 @@ class ChatGenerationChunk(ChatGeneration):
     """The piece."""
     type: Literal["ChatGenerationChunk"] = "ChatGenerationChunk"  # type: ignore[assignment]
     _kind: ClassVar[str] = "ChatGenerationChunk"
+
+    def __init__(self, **given: Any) -> None:
+        """Make a piece; one of a message alone, which a model that streams makes of every delta, is not checked."""
+        message = given.get("message")
+        if (
+            len(given) == 1
+            and type(message) is AIMessageChunk
+            and type(self) is ChatGenerationChunk
+        ):
+            set_dict(self, _fields("ChatGenerationChunk", _text(message), message, None))
+            set_fields_set(self, {"message"})
+            set_extra(self, None)
+            set_private(self, None)
+        else:
+            super().__init__(**given)
 
     def __add__(
         self, other: ChatGenerationChunk | list[ChatGenerationChunk]
