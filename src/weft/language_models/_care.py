@@ -229,7 +229,7 @@ class Care:
     async def speak(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Give one attempt's events: under the deadline, names decoded, checked and guarded before the end."""
         spending = await self._reserved(request)
-        builder = MessageBuilder()
+        builder = MessageBuilder(self._turn.model._fold_limits)
         held: list[Event] | None = [] if self._holds_back() else None
         usage: Any = None
         try:

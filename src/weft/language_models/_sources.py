@@ -50,7 +50,7 @@ async def speak_whole(
     model: BaseChatModel, request: ChatRequest, run: Run
 ) -> AsyncGenerator[Event, None]:
     """Give the answer at once to who streams a model that is told not to (`disable_streaming`, T92)."""
-    builder = MessageBuilder()
+    builder = MessageBuilder(model._fold_limits)
     heard: list[Event] = []
     try:
         async with aclosing(speak(model, request, run)) as events:
@@ -94,7 +94,7 @@ async def derived_result(
     model: BaseChatModel, request: ChatRequest, run: Run, hook: str
 ) -> ChatResult:
     """Fold those events."""
-    builder = MessageBuilder()
+    builder = MessageBuilder(model._fold_limits)
     async with aclosing(derived_events(model, request, run, hook)) as events:
         async for event in events:
             builder.feed(event)

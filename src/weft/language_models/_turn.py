@@ -105,7 +105,7 @@ class Turn:
     def builder(self) -> MessageBuilder:
         """The fold of what was said in this attempt; made when something is."""
         if self._builder is None:
-            self._builder = MessageBuilder()
+            self._builder = MessageBuilder(self.model._fold_limits)
         return self._builder
 
     @builder.setter
@@ -227,7 +227,7 @@ class Turn:
         """Count what was spent, say that it is tried again, wait; give the next attempt's request."""
         if (usage := usage_of_failure(error, self.builder)) is not None:
             self.spent = add_usage(self.spent, usage)
-        self.builder = MessageBuilder()
+        self.builder = MessageBuilder(self.model._fold_limits)
         if self.care is None:
             delay = self.model._retry_policy.delay(self.attempts, error)
         else:

@@ -41,6 +41,7 @@ from weft.outputs import (
 )
 from weft.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from weft.protocol.events import Event
+from weft.protocol.folded import FoldLimits
 from weft.rate_limiters import BaseRateLimiter
 from weft.runnables._opening import Opening
 from weft.runnables._trace import NOTHING, add_up
@@ -190,6 +191,11 @@ class BaseChatModel(ManagedModel, ABC):
     @property
     def _retry_policy(self) -> RetryPolicy:
         return RetryPolicy.of(self.retry_on_error)
+
+    @property
+    def _fold_limits(self) -> FoldLimits | None:
+        """How large a message may grow; None for the usual bounds (E8)."""
+        return None
 
     @property
     def _output_version(self) -> Literal["v0", "v1"]:

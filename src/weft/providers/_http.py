@@ -26,6 +26,7 @@ from weft.language_models.request import ChatRequest
 from weft.language_models.retry import RetryPolicy
 from weft.outputs import ChatGeneration, ChatResult
 from weft.protocol.events import Event
+from weft.protocol.folded import FoldLimits
 from weft.providers._endpoint import Body, Endpoint, dump_body
 from weft.providers._explain import Explained, prepare
 from weft.providers._foreign import ForeignBlocks
@@ -216,6 +217,11 @@ class HttpChatModel(Endpoint, BaseChatModel):
     @property
     def _retry_policy(self) -> RetryPolicy:
         return RetryPolicy.of(self.retry_on_error if self.max_retries is None else self.max_retries)
+
+    @property
+    def _fold_limits(self) -> FoldLimits:
+        limits = self.limits
+        return FoldLimits(limits.blocks, limits.tool_args, limits.message)
 
     @property
     def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
