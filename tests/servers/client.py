@@ -122,6 +122,10 @@ class FaultServer:
             time.sleep(0.005)
         return count
 
+    def open_gate(self) -> None:
+        """Let every answer go on that waits at a `("gate", None)` step."""
+        self._tell(do="gate")
+
     def drop_all(self) -> None:
         """Abort every open connection."""
         self._tell(do="drop")

@@ -33,6 +33,7 @@ class World:
         self.resets = 0
 
     def reset(self) -> None:
+        self.gate = asyncio.Event()
         self.scripts: dict[str, list[dict[str, Any]]] = {}
         self.used: dict[str, int] = defaultdict(int)
         self.seen: list[dict[str, Any]] = []
@@ -167,6 +168,8 @@ class Connection(asyncio.Protocol):
                 await asyncio.sleep(value)
             elif kind == "stall":
                 await asyncio.sleep(3600)
+            elif kind == "gate":
+                await self.world.gate.wait()
             else:
                 await self.end(kind)
 
@@ -204,18 +207,44 @@ class Tunnel(asyncio.Protocol):
 
 
 def builtin(request: dict[str, Any]) -> dict[str, Any]:
-    """What an untaught path answers: `/echo` and `/ok`; anything else is a 404."""
+    """What an untaught path answers: `/echo`, `/say/...` and `/ok`; anything else is a 404."""
     status, body = 404, b"no script for this path"
+    headers = {}
     if request["path"].startswith("/echo"):
         status, body = (
             200,
             json.dumps({**request, "body": base64.b64decode(request["body"]).decode()}).encode(),
         )
+    elif request["path"].startswith("/say/"):
+        kind, body = repeated(json.loads(base64.b64decode(request["body"])))
+        status, headers = 200, {"content-type": kind}
     elif request["path"] == "/ok":
         status, body = 200, b"ok"
     steps = [["send", base64.b64encode(body).decode()]]
-    return {"status": status, "headers": {}, "framing": "length", "before": [], "steps": steps,
+    return {"status": status, "headers": headers, "framing": "length", "before": [], "steps": steps,
             "close_after": None, "promise": None}  # fmt: skip
+
+
+def repeated(asked: dict[str, Any]) -> tuple[str, bytes]:
+    """Speak chat completions and say back the last message, at once or piece by piece."""
+    said = asked["messages"][-1]["content"]
+    said = said if isinstance(said, str) else said[0]["text"]
+    about = {"id": "c", "created": 1, "model": "m"}
+    if not asked.get("stream"):
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": said},
+            "finish_reason": "stop",
+        }
+        return "application/json", json.dumps({**about, "choices": [choice]}).encode()
+    half = len(said) // 2
+    deltas = [({"content": said[:half]}, None), ({"content": said[half:]}, None), ({}, "stop")]
+    chunks = [
+        {**about, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        for delta, finish in deltas
+    ]
+    lines = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
+    return "text/event-stream", f"{lines}data: [DONE]\n\n".encode()
 
 
 def head_of(answer: dict[str, Any]) -> bytes:
@@ -280,6 +309,8 @@ def obey(world: World, order: dict[str, Any]) -> Any:
         case "stats":
             return {"open": len(world.open), "opened": world.opened, "seen": len(world.seen),
                     "resets": world.resets}  # fmt: skip
+        case "gate":
+            world.gate.set()
         case "drop":
             for connection in list(world.open):
                 connection.transport.abort()

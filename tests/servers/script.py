@@ -1,7 +1,8 @@
 """What the fault server is told to answer: values only, no I/O.
 
-An `Answer` is a status line, headers and a list of steps. A step sends bytes, waits, stalls for ever, or ends the
-connection with a FIN or an RST. `answer.cut(n, "rst")` ends it after `n` bytes of the body, inside a chunk if need be.
+An `Answer` is a status line, headers and a list of steps. A step sends bytes, waits, stalls for ever, waits for the
+gate to be opened, or ends the connection with a FIN or an RST. `answer.cut(n, "rst")` ends it after `n` bytes of the
+body, inside a chunk if need be.
 """
 
 from __future__ import annotations
