@@ -59,7 +59,7 @@ class PostgresServer:
                 return work(connection)
         except self._psycopg.OperationalError:
             raise
-        except self._psycopg.Error as error:
+        except (self._psycopg.Error, UnicodeEncodeError) as error:
             raise self._explained(error) from error
 
     @contextmanager

@@ -89,6 +89,10 @@ class Database:
                 self._idle.append(connection)
         except sqlite3.Error as error:
             raise self._explained(error) from error
+        except UnicodeEncodeError as error:
+            raise StoreError(
+                f"{self.path}: half a character (a lone surrogate) in a name or text cannot be stored"
+            ) from error
 
     def _take(self) -> sqlite3.Connection:
         with self._lock:

@@ -27,6 +27,7 @@ from weft.agents.state import StateSchema, Values
 from weft.exceptions import SchemaError
 from weft.load import dumpd, load
 from weft.messages import BaseMessage
+from weft.utils._surrogates import has_surrogates
 
 __all__ = ["VERSION", "Codec", "Record", "Thread", "chain_of"]
 
@@ -108,7 +109,7 @@ class Codec:
             "values": {key: self._packed(key, one) for key, one in record.values.items()},
         }  # fmt: skip
         said = {key: one for key, one in body.items() if one not in (None, [], {})}
-        return Entry(record.id, record.parent, json.dumps(said, ensure_ascii=False))
+        return Entry(record.id, record.parent, _text(said))
 
     def record(self, entry: Entry) -> Record:
         """Read an entry; one of another form or a damaged one is refused."""
@@ -167,7 +168,7 @@ def chain_of(entries: list[Entry], at: str | None = None) -> list[Entry]:
 def _body(entry: Entry) -> dict[str, Json]:
     try:
         body = json.loads(entry.body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(entry, error) from error
     if not isinstance(body, dict) or "v" not in body:
         raise SchemaError(f"checkpoint {entry.id} is none of weft's: it has no version")
@@ -177,6 +178,12 @@ def _body(entry: Entry) -> dict[str, Json]:
             f"{VERSION}): use that version to finish the thread, or begin a new one"
         )
     return body
+
+
+def _text(said: dict[str, Json]) -> str:
+    """Write JSON that any store can keep: half a character (a lone surrogate) is escaped, and comes back as it was."""
+    text = json.dumps(said, ensure_ascii=False)
+    return json.dumps(said) if has_surrogates(text) else text
 
 
 def _damaged(entry: Entry, error: Exception) -> SchemaError:
