@@ -36,6 +36,17 @@ def test_models_tells_which_keys_are_set_and_never_shows_them(weft, monkeypatch)
 def test_models_of_a_provider_have_their_capabilities(weft):
     assert "gpt-4.1\t1,047,576\ttools, schema, images, pdf" in weft("models", "openai").out
     assert json.loads(weft("models", "google", "--json").out)
+    # The rows of shorter names count for longer ones, and one stands for every other model of a host.
+    assert "claude-3-5\t200,000\ttools, images, pdf" in weft("models", "anthropic").out
+    assert "(any other)\t?\ttools, schema\n" in weft("models", "groq").out
+    assert "openai/gpt-oss\t131,072\ttools, schema, reasoning" in weft("models", "groq").out
+    assert "smollm2-135m\t8,192\ttools, schema" in weft("models", "local").out
+
+
+def test_every_provider_but_the_one_for_any_server_has_profiles(weft):
+    rows = json.loads(weft("models", "--json").out)
+
+    assert [row["provider"] for row in rows if not row["can"]] == ["openai_compatible"]
 
 
 def test_doctor_names_a_configured_server_that_does_not_answer(weft, monkeypatch):

@@ -8,6 +8,8 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -49,6 +51,53 @@ def test_the_help_imports_neither_typer_nor_pydantic():
     )
 
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_pipe_that_nobody_writes_to_or_closes_is_not_waited_for_for_ever():
+    with silent_pipe() as (read, _):
+        ran = run_process("chat", "hi", "-m", f"{OWN}hello", stdin=read, WEFT_STDIN_TIMEOUT="0.2")
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "waiting for piped input" in ran.stderr
+    assert "< /dev/null" in ran.stderr
+
+
+def test_a_pipe_that_is_slow_to_speak_is_heard():
+    with silent_pipe() as (read, write):
+        asked = subprocess.Popen(
+            command("chat", "sum up:", "-m", f"{OWN}echo"),
+            stdin=read,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            text=True,
+        )
+        with asked:
+            assert asked.stderr.readline().startswith("(waiting for piped input")
+            os.write(write, b"late")
+            os.close(write)
+            assert asked.stdout.read() == "1: sum up:\n\nlate\n"
+
+
+def test_how_long_a_pipe_may_be_silent_is_a_number():
+    with silent_pipe() as (read, _):
+        ran = run_process("chat", "hi", "-m", f"{OWN}hello", stdin=read, WEFT_STDIN_TIMEOUT="soon")
+
+    assert (ran.returncode, ran.stderr.strip()) == (
+        2,
+        "weft: WEFT_STDIN_TIMEOUT='soon' is no number of seconds",
+    )
+
+
+@contextmanager
+def silent_pipe() -> Iterator[tuple[int, int]]:
+    read, write = os.pipe()
+    try:
+        yield read, write
+    finally:
+        for end in (read, write):
+            with suppress(OSError):
+                os.close(end)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])

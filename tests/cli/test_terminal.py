@@ -92,6 +92,20 @@ def test_in_a_session_ctrl_c_stops_the_answer_and_twice_leaves(terminal, own_fol
     assert [getattr(one, "status", None) for one in messages] == [None, "incomplete"]
 
 
+def test_no_ctrl_c_is_lost_however_soon_it_comes_after_the_prompt(terminal):
+    """CPython's readline does not hear one that comes in the instant before it waits."""
+    screen = terminal("chat", "-m", f"{OWN}hello")
+    at = screen.wait_for("> ", screen.wait_for("session"))
+    for _ in range(150):
+        screen.interrupt()
+        at = screen.wait_for("> ", screen.wait_for("Ctrl-C again leaves", at))
+        screen.type("\n")  # an empty line: the next Ctrl-C is the first again
+        at = screen.wait_for("> ", at)
+    screen.type("/quit\n")
+
+    assert screen.end() == 0
+
+
 def test_ctrl_d_leaves_a_session(terminal):
     screen = terminal("chat", "-m", f"{OWN}hello")
     screen.wait_for("> ", screen.wait_for("session"))

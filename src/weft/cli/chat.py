@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import stat
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -22,6 +25,12 @@ from weft.exceptions import StructuredOutputError, UsageError
 from weft.messages import AIMessage, HumanMessage
 
 __all__ = ["chat"]
+
+PATIENCE = 60.0
+"""Seconds that a pipe may be silent before its first byte."""
+PATIENCE_SHOWN = 3.0
+"""Seconds after which somebody who looks is told what is waited for."""
+LONGEST = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +100,36 @@ def chat(
 def _with_piped(prompt: str) -> str:
     if sys.stdin is None or is_terminal(sys.stdin):
         return prompt
+    _await_input()
     piped = readable(sys.stdin.read())
     return f"{prompt}\n\n{piped}" if prompt and piped.strip() else prompt or piped
+
+
+def _await_input() -> None:
+    """Wait for the first byte of a pipe, or its end; a service may hand on one that nobody writes to or closes."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return
+    if sys.platform == "win32" or not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return
+    patience = _patience()
+    if select.select([sys.stdin], [], [], min(PATIENCE_SHOWN, patience))[0]:
+        return
+    note("(waiting for piped input; `< /dev/null` says that there is none)")
+    if not select.select([sys.stdin], [], [], max(patience - PATIENCE_SHOWN, 0))[0]:
+        raise UsageError(
+            f"nothing came through the pipe on stdin in {patience:g} seconds, and nobody closed it: add `< /dev/null` "
+            "where there is no input, or let WEFT_STDIN_TIMEOUT be more seconds for a slow program"
+        )
+
+
+def _patience() -> float:
+    said = os.environ.get("WEFT_STDIN_TIMEOUT") or PATIENCE
+    try:
+        return min(max(float(said), 0.0), LONGEST)
+    except ValueError:
+        raise UsageError(f"WEFT_STDIN_TIMEOUT={said!r} is no number of seconds") from None
 
 
 def _read_schema(path: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ __all__ = ["Session"]
 
 PROMPT, MORE = "> ", "... "
 QUOTES = '"""'
+WAKE = 0.2
+"""Seconds between two looks for a Ctrl-C while a line is read."""
 HELP = """\
 /model [PROVIDER:MODEL]  show or change the model
 /tools [MODULE:TOOL]     show the tools, or add one
@@ -187,20 +190,34 @@ class Session:
 
 def read_message() -> str:
     """Read one message, which may go over several lines."""
-    line = readable(input(PROMPT))
+    line = _read_line(PROMPT)
     if line.lstrip().startswith(QUOTES):
         return _read_quoted(line.lstrip().removeprefix(QUOTES))
     lines = [line]
     while lines[-1].endswith("\\"):
         lines[-1] = lines[-1][:-1]
-        lines.append(readable(input(MORE)))
+        lines.append(_read_line(MORE))
     return "\n".join(lines)
+
+
+def _read_line(prompt: str) -> str:
+    """Read a line, waking up now and then: a Ctrl-C just before readline waits is else unheard until the next key."""
+    if not hasattr(signal, "setitimer"):
+        return readable(input(prompt))
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, WAKE, WAKE)
+    try:
+        return readable(input(prompt))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if callable(before):
+            signal.signal(signal.SIGALRM, before)
 
 
 def _read_quoted(first: str) -> str:
     lines = [first]
     while not lines[-1].rstrip().endswith(QUOTES):
-        lines.append(readable(input(MORE)))
+        lines.append(_read_line(MORE))
     lines[-1] = lines[-1].rstrip().removesuffix(QUOTES)
     return "\n".join(lines).strip("\n")
 

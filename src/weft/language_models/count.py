@@ -73,11 +73,12 @@ def _is_surely_short(request: ChatRequest, limit: int) -> bool:
 def _trimmed(
     model: BaseLanguageModel[Any], request: ChatRequest, limit: int, counted: TokenCount
 ) -> ChatRequest:
-    tools = count_tokens(model, [], request.tools).n if request.tools else 0
+    count = model.count_tokens  # type: ignore[attr-defined]
+    tools = count([], request.tools).n if request.tools else 0
     kept = trim_messages(
         request.messages,
         max_tokens=max(0, limit - tools),
-        token_counter=lambda messages: count_tokens(model, messages).n,
+        token_counter=lambda messages: count(messages).n,
         strategy="last",
         include_system=True,
         start_on="human",

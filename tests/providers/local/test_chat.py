@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +59,45 @@ def test_the_count_before_is_the_count_after(call: Any, model: ChatLlamaCpp) -> 
         == call.invoke(model, talk).usage_metadata["input_tokens"]
     )
     assert model.get_num_tokens("hello world") == 2
+
+
+def test_tokens_are_counted_exactly_tools_included(call: Any, model: ChatLlamaCpp) -> None:
+    bound = model.bind_tools([get_weather])
+    for question in ("What is the weather in Paris?", "Who are you?"):
+        counted = model.count_tokens([HumanMessage(question)], bound.kwargs["tools"])
+
+        assert counted.exact
+        assert counted.n == call.invoke(bound, question).usage_metadata["input_tokens"]
+
+
+def test_without_the_file_tokens_are_counted_about_and_nothing_is_fetched(
+    model: ChatLlamaCpp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+
+    counted = model.count_tokens([HumanMessage("Who are you?")])
+    explained = model.bind_tools([get_weather]).explain("What is the weather in Paris?")
+
+    assert not counted.exact
+    assert counted.n > 0
+    assert explained.notes == ["which tool is meant is decided when the model is asked"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_explain_gives_the_request_that_llama_cpp_gets(model: ChatLlamaCpp) -> None:
+    explained = model.bind_tools([get_weather], tool_choice="get_weather").explain("Paris?")
+
+    assert (explained.method, explained.url) == ("IN-PROCESS", "local:smollm2-135m")
+    assert [one["role"] for one in explained.body["messages"]] == ["system", "user", "assistant"]
+    assert explained.body["messages"][2]["content"].startswith("<tool_call>")
+    assert explained.body["max_tokens"] == 24
+    assert explained.tokens > 100
+
+
+def test_its_profile_says_what_it_can(model: ChatLlamaCpp) -> None:
+    assert model.profile is not None
+    assert (model.profile["structured_output"], model.profile["image_inputs"]) == (True, False)
+    assert "image_inputs" not in (ChatLlamaCpp(model="/models/a.gguf").profile or {})
 
 
 def test_a_schema_is_kept_to(call: Any, model: ChatLlamaCpp) -> None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, ClassVar, Final, cast
 
 from pydantic import Field, model_validator
 
+from weft._config import RunnableConfig
+from weft._drive import drive
+from weft._io import BLOCKING
 from weft._run import Run
 from weft.exceptions import ModelError
 from weft.language_models.chat_models import BaseChatModel
+from weft.language_models.count import TokenCount
+from weft.language_models.profile import ModelProfile, find_profile, register_profiles
 from weft.language_models.request import ChatRequest
 from weft.messages import BaseMessage, SystemMessage
 from weft.protocol.events import Event
 from weft.providers._completions.decode import CompletionsDecoder
 from weft.providers._completions.encode import encode_completion
 from weft.providers._completions.host import Host
+from weft.providers._explain import Explained, prepare
 from weft.providers._foreign import ForeignBlocks
 from weft.providers.local.runtime import Settings
 from weft.providers.local.session import SMOLLM2, LocalModel
@@ -49,6 +55,27 @@ SENT: Final = (
     "stop",
 )
 HELPFUL: Final = "You are a helpful assistant."
+PROFILES: Final[dict[str, Any]] = {
+    "": {
+        "text_inputs": True,
+        "text_outputs": True,
+        "tool_calling": True,
+        "tool_choice": True,
+        "tool_call_streaming": True,
+        "structured_output": True,
+        "json_mode": True,
+        "open_weights": True,
+    },
+    SMOLLM2: {
+        "max_input_tokens": 8192,
+        "image_inputs": False,
+        "audio_inputs": False,
+        "pdf_inputs": False,
+        "reasoning_output": False,
+        "parallel_tool_calls": False,
+    },
+}
+"""Name of a model -> what it can do; the empty name is any file."""
 
 
 class ChatLlamaCpp(BaseChatModel):
@@ -92,6 +119,8 @@ class ChatLlamaCpp(BaseChatModel):
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further parameters of llama.cpp's requests: grammar, mirostat, ..."""
     foreign_blocks: ForeignBlocks = "convert"
+
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
 
     @model_validator(mode="before")
     @classmethod
@@ -144,6 +173,26 @@ class ChatLlamaCpp(BaseChatModel):
         body.pop("stream", None)
         return body
 
+    def explain(
+        self,
+        input: Json,
+        config: RunnableConfig | None = None,
+        *,
+        stream: bool = False,
+        **kwargs: Any,
+    ) -> Explained:
+        """Give the exact request that llama.cpp would be asked, without asking it; nothing is fetched."""
+        prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
+        body, notes = self._encode(prepared), list(prepared.notes)
+        if self.local.can_encode(body):
+            body = self.local.encode(body)
+        else:
+            notes.append("which tool is meant is decided when the model is asked")
+        tokens = self.count_tokens(prepared.messages, prepared.tools).n
+        return Explained("IN-PROCESS", f"local:{self.model}", {}, body, tokens, notes)
+
+    # -- counting
+
     def get_token_ids(self, text: str) -> list[int]:
         """Give the model's own tokens of a text; loads the model."""
         if self.custom_get_token_ids is not None:
@@ -154,8 +203,20 @@ class ChatLlamaCpp(BaseChatModel):
         self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
     ) -> int:
         """Count exactly: the prompt that the model's template makes of messages and tools; loads the model."""
+        return self.local.count_tokens(self._asked(messages, tools))
+
+    def count_tokens(
+        self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None
+    ) -> TokenCount:
+        """Count exactly where the model is here, loading it; about, where something must be fetched first."""
+        local, asked = self.local, self._asked(messages, tools)
+        if not (local.is_here and local.can_encode(asked)):
+            return super().count_tokens(messages, tools)
+        return TokenCount(local.count_tokens(asked), exact=True)
+
+    def _asked(self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None) -> Json:
         options = {"tools": list(tools)} if tools else {}
-        return self.local.count_tokens(self._encode(ChatRequest(list(messages), options=options)))
+        return self._encode(ChatRequest(list(messages), options=options))
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -166,6 +227,11 @@ class ChatLlamaCpp(BaseChatModel):
     def _provider(self) -> str:
         return "local"
 
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        # Not how long a prompt may be: `context` says that, and llama.cpp counts in its own thread.
+        known: Any = find_profile("local", self.model) or {}
+        return cast("ModelProfile", {k: v for k, v in known.items() if k != "max_input_tokens"})
+
     @property
     def _llm_type(self) -> str:
         return "llama-cpp"
@@ -174,6 +240,9 @@ class ChatLlamaCpp(BaseChatModel):
     def _identifying_params(self) -> dict[str, Any]:
         names = (*SENT, "model", "system", "context", "template", "model_kwargs")
         return {name: getattr(self, name) for name in names}
+
+
+register_profiles("local", PROFILES)
 
 
 def _failed(body: Json) -> ModelError:

@@ -12,11 +12,11 @@ from pathlib import Path
 from weft.exceptions import ModelError
 from weft.providers.local._bridge import Emit, Feed
 from weft.providers.local._cache import is_whole
-from weft.providers.local.fetch import MODELS, Progress, model_path
+from weft.providers.local.fetch import MODELS, Progress, is_fetched, model_path
 from weft.providers.local.prompt_state import PromptState, state_folder
 from weft.providers.local.runtime import Chunk, Request, Runtime, Settings
 from weft.providers.local.template import tools_template
-from weft.providers.local.tools import THRESHOLD, encode_tools, only_named
+from weft.providers.local.tools import THRESHOLD, encode_tools, needs_routing, only_named
 
 SMOLLM2 = "smollm2-135m"
 MINILM = "minilm-l6"
@@ -41,6 +41,15 @@ class LocalModel:
         """SmolLM2 has no tools in its own template and cannot choose; larger models have and can."""
         return self.model == SMOLLM2 and self.settings.template is None
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the file need not be fetched."""
+        return (
+            is_fetched(self.model)
+            if self.model in MODELS
+            else Path(self.model).expanduser().exists()
+        )
+
     def load(self) -> Runtime:
         """Give the runtime, fetching and loading in the calling thread what is not there yet."""
         settings = self.settings
@@ -61,6 +70,10 @@ class LocalModel:
 
         return Feed(produce)
 
+    def can_encode(self, request: Request) -> bool:
+        """Whether `encode` fetches nothing: it needs no encoder, or the encoder is here."""
+        return not (self.needs_help_with_tools and needs_routing(request)) or is_fetched(MINILM)
+
     def encode(self, request: Request) -> Request:
         """Give the request as it is sent; with automatic tools it asks the encoder, and so may fetch and load it."""
         if not self.needs_help_with_tools:
@@ -68,8 +81,8 @@ class LocalModel:
         return encode_tools(request, self._embed, threshold=self.threshold)
 
     def count_tokens(self, request: Request) -> int:
-        """Count the prompt of a request, template and tools included."""
-        return self.load().count_tokens(request)
+        """Count the prompt of a request as it is sent, template and tools included."""
+        return self.load().count_tokens(self.encode(request))
 
     def _embed(self, texts: list[str]) -> list[list[float]]:
         return load(MINILM, ENCODER, self.progress).embed(texts)

@@ -52,6 +52,13 @@ def encode_tools(
     return force(bounded) if choice == "required" else bounded
 
 
+def needs_routing(request: Request) -> bool:
+    """Say whether the choice among a request's tools is left to the encoder."""
+    if not request.get("tools") or request["messages"][-1]["role"] == "tool":
+        return False
+    return (request.get("tool_choice") or "auto") in ("auto", "required")
+
+
 def only_named(request: Request) -> Request:
     """Send a named choice as the only tool, required: llama.cpp takes a name for "auto"."""
     choice = request.get("tool_choice")
