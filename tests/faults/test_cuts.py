@@ -5,9 +5,12 @@ The sample of every run; `scripts/faults --long` cuts at every byte.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.faults.cutting import HOWS, Cutter, Tally, cut_all, run_agents
 from tests.faults.probe import Probe
@@ -42,6 +45,49 @@ def test_F_U01_an_agent_never_runs_a_call_that_was_cut() -> None:
     asked, ran, raised = run_agents(STEP * 3)
     assert asked > 50
     assert (ran, raised) == (0, asked)
+
+
+READS: dict[str, Callable[[Any], Any]] = {
+    "text": lambda stream: str(stream.text),
+    "pieces": lambda stream: list(stream.text),
+    "events": list,
+    "calls": lambda stream: stream.tool_calls.get(),
+    "reasoning": lambda stream: str(stream.reasoning),
+    "output": lambda stream: stream.output,
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["chat", "responses", "anthropic"]),
+    st.floats(0, 1),
+    st.sampled_from(HOWS),
+    st.lists(st.sampled_from(sorted(READS)), min_size=1, max_size=6),
+)
+def test_F_T18_after_an_error_every_reader_gets_what_came_and_then_the_same_error(
+    name: str, part: float, how: Any, reads: list[str]
+) -> None:
+    """Whatever was read before, and in whatever order."""
+    wire = WIRES[name]
+    cutter = Cutter(wire, wire.call)
+    cutter.transport.hold(cutter.data[: int(part * (cutter.complete_at - 1))], how)
+    stream = cutter.model.stream_v2("Hi")
+    kinds = set()
+    for read in reads:
+        with pytest.raises(ModelError) as caught:
+            READS[read](stream)
+        kinds.add(type(caught.value))
+        heard = "".join(_until_error(stream.text))
+        assert heard == str(stream.partial.text) == str(caught.value.partial.text)
+    assert len(kinds) == 1
+    assert stream.done
+
+
+def _until_error(pieces: Any) -> Iterator[str]:
+    try:
+        yield from pieces
+    except ModelError:
+        return
 
 
 @pytest.mark.parametrize("how", HOWS)

@@ -1,0 +1,77 @@
+"""Every row of the page of faults is shown by a test, or stands below with the reason why it cannot be.
+
+A row is shown where the name or the docstring of a test (or of its file) says its number, or a scenario of the matrix
+bears it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.faults.matrix import SCENARIOS
+
+TESTS = Path(__file__).parents[1]
+NUMBER = re.compile(r"F[-_]?([STUHCDPKVX])(\d\d)(?!\d)")
+
+ROWS: dict[str, tuple[int, str]] = {
+    "S": (13, "server-sent events"),
+    "T": (18, "streams"),
+    "U": (11, "tools and agents"),
+    "H": (10, "HTTP"),
+    "C": (14, "concurrency"),
+    "D": (5, "serialisation"),
+    "P": (4, "templates, files, URLs"),
+    "K": (7, "stores and caches"),
+    "V": (9, "server and traces"),
+    "X": (1, "packaging"),
+}
+"""Area -> how many rows it has, numbered from 01."""
+
+ABSENT: dict[str, str] = {
+    "F-V02": "a client that leaves mid-stream: weft has no server of its own yet",
+    "F-V03": "an upstream that fails mid-stream: weft has no server of its own yet",
+    "F-V04": "requests that set base_url, key, class or path: weft has no server of its own yet",
+    "F-V05": "forged history from a client: weft has no server of its own yet",
+}
+"""Rows about things that do not exist. F-V01 and F-V06 are shown on the MCP server, F-V07 on what weft draws."""
+
+
+def said_in(path: Path) -> Iterator[str]:
+    """Where a file of tests says which rows it shows."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    yield ast.get_docstring(tree) or ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(
+            "test"
+        ):
+            yield node.name
+            yield ast.get_docstring(node) or ""
+
+
+def shown() -> set[str]:
+    """Every row that a test or a scenario shows."""
+    files = [path for path in TESTS.rglob("test_*.py") if path.name != Path(__file__).name]
+    said = [text for path in files for text in said_in(path)]
+    said += [scenario.row for scenario in SCENARIOS]
+    return {f"F-{area}{number}" for text in said for area, number in NUMBER.findall(text)}
+
+
+def rows() -> set[str]:
+    return {
+        f"F-{area}{number:02}"
+        for area, (count, _) in ROWS.items()
+        for number in range(1, count + 1)
+    }
+
+
+def test_every_row_is_shown_or_has_a_reason() -> None:
+    missing = rows() - shown() - ABSENT.keys()
+    assert sorted(missing) == []
+
+
+def test_no_reason_outlives_its_row_and_no_test_shows_a_row_that_is_none() -> None:
+    assert sorted(ABSENT.keys() & shown()) == []
+    assert sorted(shown() - rows()) == []
