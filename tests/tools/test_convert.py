@@ -276,3 +276,8 @@ def test_tool_of_a_runnable_runs_it_as_its_child(call):
 
     assert call.invoke(tool("sum", summed, description="Sum."), {"a": 1, "b": 2}) == 3
     assert call.invoke(tool(summed, description="Sum."), {"a": 1, "b": 2}) == 3
+
+
+def test_an_option_that_no_tool_has_is_an_error():
+    with pytest.raises(UsageError, match=r"does not know \['descripton'\]"):
+        tool(descripton="misspelt")  # type: ignore[call-overload]

@@ -19,7 +19,7 @@ from weft._drive import drive
 from weft._io import IO
 from weft._run import Run
 from weft.agents.checkpoint.base import BaseCheckpointSaver
-from weft.agents.checkpoint.records import Record, Thread, chain_of
+from weft.agents.checkpoint.records import Thread, chain_of
 from weft.agents.interrupts import AgentInterrupt, Interrupt
 from weft.agents.loop import Loop
 from weft.agents.nesting import within
@@ -267,14 +267,7 @@ class Agent(Runnable[Any, Values]):
         following = thread.next
         if node is not None:
             following = self.setup.next_step(node, self.setup.schema.update(thread.values, update))
-        record = Record(
-            "node",
-            parent=thread.head,
-            step=thread.step + 1,
-            node=node,
-            next=following,
-            values=update,
-        )
+        record = thread.step_done(node, following, update)
         arguments = (thread_id, "", [self.setup.codec.entry(record)])
         await run.io.call(saver.append, *arguments, after=thread.last)
         return {"configurable": {"thread_id": thread_id, "checkpoint_id": record.id}}

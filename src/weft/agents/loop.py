@@ -181,14 +181,7 @@ class Loop(Opened, ModelStep, ToolStep):
         if not is_small:
             thread.finished, thread.asked, thread.answers = {}, [], {}
         if self.saver is not None and not is_small:
-            record = Record(
-                "node",
-                parent=thread.head,
-                step=thread.step + 1,
-                node=node,
-                next=following,
-                values=update,
-            )
+            record = thread.step_done(node, following, update)
             await self.append(record)
             thread.head = record.id
         thread.step += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -28,18 +28,7 @@ Method = Literal[
     "checkpoints",
     "custom",
 ]
-CHANNELS: frozenset[Method] = frozenset(
-    {
-        "lifecycle",
-        "messages",
-        "tools",
-        "input.requested",
-        "values",
-        "updates",
-        "checkpoints",
-        "custom",
-    }
-)
+CHANNELS: frozenset[Method] = frozenset(get_args(Method))
 
 
 class Said(NamedTuple):

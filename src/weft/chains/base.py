@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import cache
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from pydantic import ConfigDict, Field
 
@@ -38,6 +38,15 @@ RUN_KEY = "__run"
 """The output that holds the run's id, where `include_run_info` asks for it."""
 
 Values = dict[str, Any]
+
+
+class CallOptions(TypedDict, total=False):
+    """What the older ways to call a chain take by name."""
+
+    tags: list[str] | None
+    metadata: Values | None
+    run_name: str | None
+    include_run_info: bool
 
 
 class Chain(RunnableSerializable[Values, Values], ABC):
@@ -256,40 +265,22 @@ class Chain(RunnableSerializable[Values, Values], ABC):
         inputs: Any,
         return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         callbacks: Callbacks = None,
-        *,
-        tags: list[str] | None = None,
-        metadata: Values | None = None,
-        run_name: str | None = None,
-        include_run_info: bool = False,
+        **options: Unpack[CallOptions],
     ) -> Values:
         """Run the chain on a dict, or on its only input."""
-        config = _config(callbacks, tags, metadata, run_name)
-        return self.invoke(
-            inputs,
-            config,
-            return_only_outputs=return_only_outputs,
-            include_run_info=include_run_info,
-        )
+        config, how = _config(callbacks, return_only_outputs, options)
+        return self.invoke(inputs, config, **how)
 
     async def acall(
         self,
         inputs: Any,
         return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         callbacks: Callbacks = None,
-        *,
-        tags: list[str] | None = None,
-        metadata: Values | None = None,
-        run_name: str | None = None,
-        include_run_info: bool = False,
+        **options: Unpack[CallOptions],
     ) -> Values:
         """Run the chain on a dict, or on its only input."""
-        config = _config(callbacks, tags, metadata, run_name)
-        return await self.ainvoke(
-            inputs,
-            config,
-            return_only_outputs=return_only_outputs,
-            include_run_info=include_run_info,
-        )
+        config, how = _config(callbacks, return_only_outputs, options)
+        return await self.ainvoke(inputs, config, **how)
 
     def run(
         self,
@@ -338,10 +329,16 @@ class Chain(RunnableSerializable[Values, Values], ABC):
 
 
 def _config(
-    callbacks: Callbacks, tags: list[str] | None, metadata: Values | None, run_name: str | None
-) -> RunnableConfig:
-    given = {"callbacks": callbacks, "tags": tags, "metadata": metadata, "run_name": run_name}
-    return {key: value for key, value in given.items() if value is not None}  # type: ignore[return-value]
+    callbacks: Callbacks,
+    return_only_outputs: bool,  # noqa: FBT001
+    options: CallOptions,
+) -> tuple[RunnableConfig, dict[str, bool]]:
+    given: Values = {**options, "callbacks": callbacks}
+    how = {
+        "return_only_outputs": return_only_outputs,
+        "include_run_info": given.pop("include_run_info", False),
+    }
+    return {key: value for key, value in given.items() if value is not None}, how  # type: ignore[return-value]
 
 
 @cache

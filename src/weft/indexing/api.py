@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
@@ -48,33 +48,34 @@ class IndexingResult(TypedDict):
     """Documents that were there already."""
 
 
+class IndexOptions(TypedDict, total=False):
+    """How `index` works."""
+
+    batch_size: int
+    """Documents that are looked up and written at once (100)."""
+    cleanup: Cleanup
+    """What else goes: "incremental", documents of the sources seen, each as soon as its new ones are in;
+    "scoped_full", the same at the end; "full", everything that this run has not seen; None, nothing."""
+    source_id_key: SourceKey
+    """Where a document comes from: a key of its metadata, or a function."""
+    cleanup_batch_size: int
+    """Documents that are deleted at once (1000)."""
+    force_update: bool
+    """Whether documents that are there are written again."""
+    key_encoder: KeyEncoder
+    """How a document becomes its id: a hash ("sha256"), or a function."""
+    upsert_kwargs: dict[str, Any] | None
+    """Options for the store's writing."""
+
+
 def index(
     docs_source: Any,  # noqa: ANN401  a loader or an iterable of documents
     record_manager: RecordManager,
     vector_store: VectorStore | DocumentIndex,
-    *,
-    batch_size: int = 100,
-    cleanup: Cleanup = None,
-    source_id_key: SourceKey = None,
-    cleanup_batch_size: int = 1000,
-    force_update: bool = False,
-    key_encoder: KeyEncoder = "sha256",
-    upsert_kwargs: dict[str, Any] | None = None,
+    **options: Unpack[IndexOptions],
 ) -> IndexingResult:
-    """Bring documents into a store, skipping those that are there.
-
-    `cleanup` says what else goes: "incremental", documents of the sources seen, each as soon as its new ones are in;
-    "scoped_full", the same at the end; "full", everything that this run has not seen; None, nothing.
-    """
-    work = _Indexing(
-        record_manager,
-        vector_store,
-        _Options(
-            batch_size, cleanup, source_id_key, cleanup_batch_size, force_update, key_encoder,
-            upsert_kwargs or {},
-        ),
-        BLOCKING,
-    )  # fmt: skip
+    """Bring documents into a store, skipping those that are there; `IndexOptions` says what else can be asked."""
+    work = _Indexing(record_manager, vector_store, _Options(**options), BLOCKING)
     return drive(work.run(docs_source))
 
 
@@ -82,37 +83,22 @@ async def aindex(
     docs_source: Any,  # noqa: ANN401  a loader or an iterable of documents
     record_manager: RecordManager,
     vector_store: VectorStore | DocumentIndex,
-    *,
-    batch_size: int = 100,
-    cleanup: Cleanup = None,
-    source_id_key: SourceKey = None,
-    cleanup_batch_size: int = 1000,
-    force_update: bool = False,
-    key_encoder: KeyEncoder = "sha256",
-    upsert_kwargs: dict[str, Any] | None = None,
+    **options: Unpack[IndexOptions],
 ) -> IndexingResult:
     """Bring documents into a store, skipping those that are there; see `index`."""
-    work = _Indexing(
-        record_manager,
-        vector_store,
-        _Options(
-            batch_size, cleanup, source_id_key, cleanup_batch_size, force_update, key_encoder,
-            upsert_kwargs or {},
-        ),
-        ASYNC,
-    )  # fmt: skip
+    work = _Indexing(record_manager, vector_store, _Options(**options), ASYNC)
     return await work.run(docs_source)
 
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    batch_size: int
-    cleanup: Cleanup
-    source_id_key: SourceKey
-    cleanup_batch_size: int
-    force_update: bool
-    key_encoder: KeyEncoder
-    upsert_kwargs: dict[str, Any]
+    batch_size: int = 100
+    cleanup: Cleanup = None
+    source_id_key: SourceKey = None
+    cleanup_batch_size: int = 1000
+    force_update: bool = False
+    key_encoder: KeyEncoder = "sha256"
+    upsert_kwargs: dict[str, Any] | None = None
 
     def check(self) -> None:
         if self.cleanup not in ("incremental", "full", "scoped_full", None):
@@ -235,7 +221,7 @@ class _Indexing:
         await self._ask(self._records, "update", keys, group_ids=groups, time_at_least=self._begun)
 
     async def _write(self, documents: list[Document], keys: list[str]) -> None:
-        given = self._options.upsert_kwargs
+        given = self._options.upsert_kwargs or {}
         if isinstance(self._store, DocumentIndex):
             response = await self._ask(self._store, "upsert", documents, **given)
             if response.get("failed"):

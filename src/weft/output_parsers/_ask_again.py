@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from pydantic import Field, SkipValidation
 
 from weft._run import Run
 from weft.exceptions import OutputParserException, UsageError
-from weft.output_parsers.base import BaseOutputParser, generation_of
+from weft.output_parsers.base import BaseOutputParser, LanguageModelLike, generation_of
 from weft.output_parsers.string import StrOutputParser, text_of
 from weft.prompts import BasePromptTemplate
-from weft.protocol.blocks import Json
 from weft.runnables.base import Runnable
 from weft.runnables.sequence import sequence_of
 
@@ -32,17 +31,25 @@ class AskAgain(BaseOutputParser[T], Generic[T]):
     legacy: bool = True
     """Kept for LangChain's sake: the chain is always a runnable here."""
 
+    default_prompt: ClassVar[BasePromptTemplate[Any]]
+    """How the model is asked again where nobody says otherwise."""
+
     @classmethod
-    def _of_model(
-        cls, llm: Json, parser: Json, prompt: BasePromptTemplate[Any], max_retries: int
-    ) -> Json:
+    def from_llm(
+        cls,
+        llm: LanguageModelLike,
+        parser: BaseOutputParser[T],
+        prompt: BasePromptTemplate[Any] | None = None,
+        max_retries: int = 1,
+    ) -> Self:
+        """Make the parser for a model."""
         if not isinstance(llm, Runnable):
             raise UsageError(f"a model that is asked again is a runnable, not {type(llm).__name__}")
         if not isinstance(parser, BaseOutputParser):
             raise UsageError(
                 f"answers are read by an output parser, not by {type(parser).__name__}"
             )
-        chain = sequence_of([prompt, llm, StrOutputParser()])
+        chain = sequence_of([prompt or cls.default_prompt, llm, StrOutputParser()])
         return cls(parser=parser, retry_chain=chain, max_retries=max_retries)
 
     def get_format_instructions(self) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from weft._drive import drive
 from weft._run import Run
 from weft.output_parsers._ask_again import AskAgain
-from weft.output_parsers.base import BaseOutputParser, LanguageModelLike
 from weft.outputs import Generation
 from weft.prompts import BasePromptTemplate, PromptTemplate
 
@@ -37,17 +36,7 @@ class OutputFixingParser(AskAgain[T]):
     ```
     """
 
-    @classmethod
-    def from_llm(
-        cls,
-        llm: LanguageModelLike,
-        parser: BaseOutputParser[T],
-        prompt: BasePromptTemplate[Any] = NAIVE_FIX_PROMPT,
-        max_retries: int = 1,
-    ) -> OutputFixingParser[T]:
-        """Make the parser for a model."""
-        made: OutputFixingParser[T] = cls._of_model(llm, parser, prompt, max_retries)
-        return made
+    default_prompt: ClassVar[BasePromptTemplate[Any]] = NAIVE_FIX_PROMPT
 
     @property
     def _type(self) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from weft._drive import drive
 from weft._run import Run
 from weft.output_parsers._ask_again import AskAgain
-from weft.output_parsers.base import BaseOutputParser, LanguageModelLike
 from weft.prompt_values import PromptValue
 from weft.prompts import BasePromptTemplate, PromptTemplate
 
@@ -48,17 +47,7 @@ class RetryOutputParser(AskAgain[T]):
     ```
     """
 
-    @classmethod
-    def from_llm(
-        cls,
-        llm: LanguageModelLike,
-        parser: BaseOutputParser[T],
-        prompt: BasePromptTemplate[Any] = NAIVE_RETRY_PROMPT,
-        max_retries: int = 1,
-    ) -> RetryOutputParser[T]:
-        """Make the parser for a model."""
-        made: RetryOutputParser[T] = cls._of_model(llm, parser, prompt, max_retries)
-        return made
+    default_prompt: ClassVar[BasePromptTemplate[Any]] = NAIVE_RETRY_PROMPT
 
     @property
     def _type(self) -> str:
@@ -84,17 +73,7 @@ def _text(prompt: PromptValue | str) -> str:
 class RetryWithErrorOutputParser(RetryOutputParser[T]):
     """Asks the question again, with the answer that could not be read and the reason."""
 
-    @classmethod
-    def from_llm(
-        cls,
-        llm: LanguageModelLike,
-        parser: BaseOutputParser[T],
-        prompt: BasePromptTemplate[Any] = NAIVE_RETRY_WITH_ERROR_PROMPT,
-        max_retries: int = 1,
-    ) -> RetryWithErrorOutputParser[T]:
-        """Make the parser for a model."""
-        made: RetryWithErrorOutputParser[T] = cls._of_model(llm, parser, prompt, max_retries)
-        return made
+    default_prompt: ClassVar[BasePromptTemplate[Any]] = NAIVE_RETRY_WITH_ERROR_PROMPT
 
     @property
     def _type(self) -> str:

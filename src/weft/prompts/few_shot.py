@@ -6,7 +6,6 @@ Each example is filled in once, and so are the texts around them: what an exampl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, SerializeAsAny, model_validator
@@ -14,20 +13,18 @@ from pydantic import Field, SerializeAsAny, model_validator
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
 from weft.example_selectors.base import BaseExampleSelector
-from weft.exceptions import UsageError
 from weft.messages import BaseMessage
 from weft.prompts._chat_base import BaseChatPromptTemplate
 from weft.prompts._compile import PromptTemplateFormat, compile_prompt
-from weft.prompts._examples import check_examples, choose, values_of
+from weft.prompts._examples import FewShotText, check_examples, choose, values_of
 from weft.prompts.message import BaseMessagePromptTemplate
-from weft.prompts.prompt import PromptTemplate
-from weft.prompts.string import StringPromptTemplate, check_valid_template
+from weft.prompts.string import check_valid_template
 from weft.protocol.blocks import Json
 
 __all__ = ["FewShotChatMessagePromptTemplate", "FewShotPromptTemplate"]
 
 
-class FewShotPromptTemplate(StringPromptTemplate):
+class FewShotPromptTemplate(FewShotText):
     """A text with examples.
 
     ```python
@@ -45,20 +42,8 @@ class FewShotPromptTemplate(StringPromptTemplate):
     ```
     """
 
-    input_variables: list[str] = Field(default_factory=list)
-    """The variables of prefix and suffix, and what else a selector looks at."""
-    examples: list[dict[str, Any]] | None = None
-    """The examples; or give an `example_selector`."""
-    example_selector: BaseExampleSelector | None = None
-    """What chooses the examples for an input."""
-    validate_template: bool = False
-    """Whether `input_variables` must be those of prefix and suffix."""
-    example_prompt: SerializeAsAny[PromptTemplate]
-    """How one example is written."""
     suffix: str
     """The text after the examples, a template."""
-    example_separator: str = "\n\n"
-    """What stands between the parts."""
     prefix: str = ""
     """The text before the examples, a template."""
     template_format: PromptTemplateFormat = "f-string"
@@ -91,32 +76,12 @@ class FewShotPromptTemplate(StringPromptTemplate):
     def _prompt_type(self) -> str:
         return "few_shot"
 
-    async def _text(self, values: Mapping[str, Any], io: IO) -> str:
-        values = self._merged(values)
-        examples = await choose(self.examples, self.example_selector, values, io)
-        names = self.example_prompt.input_variables
-        shown = [self.example_prompt.format(**values_of(example, names)) for example in examples]
+    async def _around(self, values: Mapping[str, Any], io: IO) -> tuple[str, str]:
         before, after = (
             compile_prompt(text, self.template_format).fill(values)
             for text in (self.prefix, self.suffix)
         )
-        # A part whose template is empty is no part; one that is filled with nothing still is.
-        parts = [before if self.prefix else "", *shown, after if self.suffix else ""]
-        return self.example_separator.join(part for part in parts if part)
-
-    def format(self, **kwargs: Any) -> str:
-        """Fill in the variables and the examples."""
-        return drive(self._text(kwargs, BLOCKING))
-
-    async def aformat(self, **kwargs: Any) -> str:
-        """Fill in the variables and the examples."""
-        return await self._text(kwargs, ASYNC)
-
-    def save(self, file_path: Path | str) -> None:
-        """Write this prompt as a JSON file, which `load_prompt` reads."""
-        if self.example_selector is not None:
-            raise UsageError("a prompt with an example selector cannot be saved")
-        super().save(file_path)
+        return before, after
 
 
 class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
 
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import SerializeAsAny, model_validator
 
-from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, IO
-from weft.example_selectors.base import BaseExampleSelector
+from weft._io import IO
 from weft.exceptions import UsageError
 from weft.prompts._compile import PromptTemplateFormat
-from weft.prompts._examples import check_examples, choose, values_of
-from weft.prompts.prompt import PromptTemplate
+from weft.prompts._examples import FewShotText, check_examples
 from weft.prompts.string import StringPromptTemplate
 from weft.protocol.blocks import Json
 
 __all__ = ["FewShotPromptWithTemplates"]
 
 
-class FewShotPromptWithTemplates(StringPromptTemplate):
+class FewShotPromptWithTemplates(FewShotText):
     """A text with examples, between two prompts."""
 
-    input_variables: list[str] = Field(default_factory=list)
-    """The variables of prefix and suffix, and what else a selector looks at."""
-    examples: list[dict[str, Any]] | None = None
-    """The examples; or give an `example_selector`."""
-    example_selector: BaseExampleSelector | None = None
-    """What chooses the examples for an input."""
-    example_prompt: SerializeAsAny[PromptTemplate]
-    """How one example is written."""
     suffix: SerializeAsAny[StringPromptTemplate]
     """The prompt after the examples."""
-    example_separator: str = "\n\n"
-    """What stands between the parts."""
     prefix: SerializeAsAny[StringPromptTemplate] | None = None
     """The prompt before the examples."""
     template_format: PromptTemplateFormat = "f-string"
     """Kept for LangChain's sake: the prompts know their own format."""
-    validate_template: bool = False
-    """Whether `input_variables` must be those of prefix and suffix."""
 
     @model_validator(mode="before")
     @classmethod
@@ -72,30 +56,9 @@ class FewShotPromptWithTemplates(StringPromptTemplate):
     def _prompt_type(self) -> str:
         return "few_shot_with_templates"
 
-    async def _text(self, values: Mapping[str, Any], io: IO) -> str:
-        values = self._merged(values)
-        examples = await choose(self.examples, self.example_selector, values, io)
-        names = self.example_prompt.input_variables
-        shown = [self.example_prompt.format(**values_of(example, names)) for example in examples]
-        around = [
-            "" if prompt is None else await _filled(prompt, values, io)
-            for prompt in (self.prefix, self.suffix)
-        ]
-        return self.example_separator.join(p for p in [around[0], *shown, around[1]] if p)
-
-    def format(self, **kwargs: Any) -> str:
-        """Fill in the variables and the examples."""
-        return drive(self._text(kwargs, BLOCKING))
-
-    async def aformat(self, **kwargs: Any) -> str:
-        """Fill in the variables and the examples."""
-        return await self._text(kwargs, ASYNC)
-
-    def save(self, file_path: Path | str) -> None:
-        """Write this prompt as a JSON file, which `load_prompt` reads."""
-        if self.example_selector is not None:
-            raise UsageError("a prompt with an example selector cannot be saved")
-        super().save(file_path)
+    async def _around(self, values: Mapping[str, Any], io: IO) -> tuple[str, str]:
+        before = "" if self.prefix is None else await _filled(self.prefix, values, io)
+        return before, await _filled(self.suffix, values, io)
 
 
 async def _filled(prompt: StringPromptTemplate, values: Mapping[str, Any], io: IO) -> str:

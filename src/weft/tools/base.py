@@ -10,7 +10,6 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, cast
-from uuid import UUID
 
 from pydantic import (
     BaseModel,
@@ -24,12 +23,13 @@ from pydantic import (
 
 from weft._config import RunnableConfig
 from weft._drive import drive
-from weft._io import OutOfTime
+from weft._io import ASYNC, BLOCKING, IO
 from weft._run import Kind, Run
 from weft.callbacks.base import Callbacks
 from weft.exceptions import UsageError
 from weft.messages.tool import ToolCall
 from weft.runnables.serializable import RunnableSerializable
+from weft.tools._answer import answer
 from weft.tools._arguments import (
     FILTERED_ARGS,
     InjectedToolArg,
@@ -37,7 +37,7 @@ from weft.tools._arguments import (
     _DirectlyInjectedToolArg,
 )
 from weft.tools._arguments import config_parameter as _get_runnable_config_param
-from weft.tools._content import MAX_OUTPUT, as_message
+from weft.tools._content import MAX_OUTPUT
 from weft.tools._plan import Plan
 from weft.tools._schema import (
     create_schema_from_function,
@@ -78,6 +78,7 @@ HandleToolError = bool | str | Callable[[ToolException], Any] | None
 HandleValidationError = bool | str | Callable[[ValidationError], Any] | None
 
 NOT_CALLS = ("invalid_tool_call", "tool_call_chunk")
+CONFIG_OPTIONS = ("tags", "metadata", "run_name", "run_id")
 
 
 class BaseTool(RunnableSerializable[ToolInput, Any]):
@@ -282,7 +283,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         if call_id is not None and type(call_id) is not str:
             call_id = str(call_id)
         if run.manager is None and not run.kwargs and not self.callbacks and not self.verbose:
-            return await self._answer(given, call_id, run)
+            return await answer(self, given, call_id, run)
         said = {name: one for name, one in run.kwargs.items() if name != "tool_call_id"}
         verbose = said.pop("verbose", None)
         start_color, color = said.pop("start_color", "green"), said.pop("color", "green")
@@ -294,7 +295,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         ).patched(kwargs={})
         try:
             await self._begin(given, call_id, run, {**said, "color": start_color})
-            output = await self._answer(given, call_id, run)
+            output = await answer(self, given, call_id, run)
         except BaseException as error:
             await run.tell("on_tool_error", error, tool_call_id=call_id)
             raise
@@ -316,53 +317,6 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
             **said,
         )
 
-    async def _answer(self, given: Any, call_id: str | None, run: Run) -> Any:
-        artifact, status = None, "success"
-        try:
-            output = await self._result(given, call_id, run)
-            if self.response_format == "content_and_artifact":
-                output, artifact = _pair(self.name, output)
-        except ValidationError as error:
-            if not self.handle_validation_error:
-                raise
-            output, status = self._said_of_invalid(error), "error"
-        except ToolException as error:
-            if not self.handle_tool_error:
-                raise
-            output, status = self._said_of(error), "error"
-        return as_message(
-            output,
-            name=self.name,
-            call_id=call_id,
-            artifact=artifact,
-            status=status,
-            limit=self.max_output,
-        )
-
-    async def _result(self, given: Any, call_id: str | None, run: Run) -> Any:
-        if self.timeout is None:
-            return await self._plan.call(given, call_id, run)
-        try:
-            return await run.io.bounded(self.timeout, self._plan.call(given, call_id, run))
-        except OutOfTime as error:
-            raise ToolTimeoutError(
-                f"{self.name} took longer than its {self.timeout:g} s and was given up"
-            ) from error
-
-    def _said_of(self, error: ToolException) -> Any:
-        flag = self.handle_tool_error
-        if callable(flag):
-            return flag(error)
-        if isinstance(flag, str):
-            return flag
-        return error.args[0] if error.args else "Tool execution error"
-
-    def _said_of_invalid(self, error: ValidationError) -> Any:
-        flag = self.handle_validation_error
-        if callable(flag):
-            return flag(error)
-        return flag if isinstance(flag, str) else "Tool input validation error"
-
     # -- LangChain's older way to call it
 
     def run(
@@ -372,19 +326,15 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         start_color: str | None = "green",
         color: str | None = "green",
         callbacks: Callbacks = None,
-        *,
-        tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        run_name: str | None = None,
-        run_id: UUID | None = None,
-        config: RunnableConfig | None = None,
-        tool_call_id: str | None = None,
-        **kwargs: Any,
+        **options: Any,
     ) -> Any:
-        """Run with arguments; with a `tool_call_id` the result is a message."""
-        own = _config(config, callbacks, tags, metadata, run_name, run_id)
-        kwargs |= {"verbose": verbose, "start_color": start_color, "color": color}
-        return drive(self._call(tool_input, tool_call_id, Run.blocking(own, kwargs)))
+        """Run with arguments; with a `tool_call_id` the result is a message.
+
+        The other options are those of a config (`tags`, `metadata`, `run_name`, `run_id`), a whole `config`, and what
+        listeners are told at the start.
+        """
+        options |= {"verbose": verbose, "start_color": start_color, "color": color}
+        return drive(self._run_older(tool_input, callbacks, options, BLOCKING))
 
     async def arun(
         self,
@@ -393,19 +343,25 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         start_color: str | None = "green",
         color: str | None = "green",
         callbacks: Callbacks = None,
-        *,
-        tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        run_name: str | None = None,
-        run_id: UUID | None = None,
-        config: RunnableConfig | None = None,
-        tool_call_id: str | None = None,
-        **kwargs: Any,
+        **options: Any,
     ) -> Any:
-        """Run with arguments; with a `tool_call_id` the result is a message."""
-        own = _config(config, callbacks, tags, metadata, run_name, run_id)
-        kwargs |= {"verbose": verbose, "start_color": start_color, "color": color}
-        return await self._call(tool_input, tool_call_id, Run.asynchronous(own, kwargs))
+        """Run with arguments; see `run`."""
+        options |= {"verbose": verbose, "start_color": start_color, "color": color}
+        return await self._run_older(tool_input, callbacks, options, ASYNC)
+
+    async def _run_older(
+        self, given: Any, callbacks: Callbacks, options: dict[str, Any], io: IO
+    ) -> Any:
+        call_id, config = options.pop("tool_call_id", None), options.pop("config", None) or {}
+        own = {name: options.pop(name) for name in CONFIG_OPTIONS if name in options}
+        said = {
+            name: one for name, one in {**own, "callbacks": callbacks}.items() if one is not None
+        }
+        return await self._call(
+            given,
+            call_id,
+            Run.root(io, cast("RunnableConfig", {**config, **said}) or None, options),
+        )
 
 
 class BaseToolkit(BaseModel, ABC):
@@ -441,31 +397,3 @@ def _args_of(name: str, call: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(args, dict):
         return args
     raise UsageError(f"{name}: the arguments of a tool call are an object, not {args!r:.200}")
-
-
-def _pair(name: str, output: Any) -> tuple[Any, Any]:
-    if not isinstance(output, tuple) or len(output) != 2:
-        raise UsageError(
-            f'{name} has response_format="content_and_artifact" and must return a pair (content, artifact), '
-            f"not {type(output).__name__}"
-        )
-    return output
-
-
-def _config(
-    config: RunnableConfig | None,
-    callbacks: Callbacks,
-    tags: list[str] | None,
-    metadata: dict[str, Any] | None,
-    run_name: str | None,
-    run_id: UUID | None,
-) -> RunnableConfig | None:
-    said: dict[str, Any] = {
-        "callbacks": callbacks,
-        "tags": tags,
-        "metadata": metadata,
-        "run_name": run_name,
-        "run_id": run_id,
-    }
-    said = {key: one for key, one in said.items() if one is not None}
-    return cast("RunnableConfig", {**(config or {}), **said}) if said else config

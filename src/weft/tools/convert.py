@@ -31,8 +31,21 @@ Made = Callable[..., Any] | AnyRunnable
 
 
 class ToolOptions(TypedDict, total=False):
-    """Fields of a tool that `@tool` passes on."""
+    """What `@tool` takes by name; what is not said here is said at the fields of `BaseTool`."""
 
+    description: str | None
+    """What it does; else the docstring says it."""
+    args_schema: ArgsSchema | None
+    """Its arguments; else they are read off the function."""
+    infer_schema: bool
+    """Whether they are (True); a function of one text needs no schema."""
+    parse_docstring: bool
+    """Whether the docstring describes the arguments, in Google's style."""
+    error_on_invalid_docstring: bool
+    """Whether one that does not fit the function is an error (True)."""
+    return_direct: bool
+    response_format: ResponseFormat
+    extras: dict[str, Any] | None
     tags: list[str] | None
     metadata: dict[str, Any] | None
     callbacks: Callbacks
@@ -46,59 +59,20 @@ class ToolOptions(TypedDict, total=False):
 
 @overload
 def tool(
-    name_or_callable: Callable[..., Any] | AnyRunnable,
-    *,
-    description: str | None = None,
-    return_direct: bool = False,
-    args_schema: ArgsSchema | None = None,
-    infer_schema: bool = True,
-    response_format: ResponseFormat = "content",
-    parse_docstring: bool = False,
-    error_on_invalid_docstring: bool = True,
-    extras: dict[str, Any] | None = None,
-    **options: Unpack[ToolOptions],
+    name_or_callable: Callable[..., Any] | AnyRunnable, **options: Unpack[ToolOptions]
 ) -> BaseTool: ...
 @overload
 def tool(
-    name_or_callable: str,
-    runnable: AnyRunnable,
-    *,
-    description: str | None = None,
-    return_direct: bool = False,
-    args_schema: ArgsSchema | None = None,
-    infer_schema: bool = True,
-    response_format: ResponseFormat = "content",
-    parse_docstring: bool = False,
-    error_on_invalid_docstring: bool = True,
-    extras: dict[str, Any] | None = None,
-    **options: Unpack[ToolOptions],
+    name_or_callable: str, runnable: AnyRunnable, **options: Unpack[ToolOptions]
 ) -> BaseTool: ...
 @overload
 def tool(
-    name_or_callable: str | None = None,
-    *,
-    description: str | None = None,
-    return_direct: bool = False,
-    args_schema: ArgsSchema | None = None,
-    infer_schema: bool = True,
-    response_format: ResponseFormat = "content",
-    parse_docstring: bool = False,
-    error_on_invalid_docstring: bool = True,
-    extras: dict[str, Any] | None = None,
-    **options: Unpack[ToolOptions],
+    name_or_callable: str | None = None, **options: Unpack[ToolOptions]
 ) -> Callable[[Made], BaseTool]: ...
 def tool(
     name_or_callable: str | Made | None = None,
     runnable: AnyRunnable | None = None,
     *args: Any,
-    description: str | None = None,
-    return_direct: bool = False,
-    args_schema: ArgsSchema | None = None,
-    infer_schema: bool = True,
-    response_format: ResponseFormat = "content",
-    parse_docstring: bool = False,
-    error_on_invalid_docstring: bool = True,
-    extras: dict[str, Any] | None = None,
     **options: Unpack[ToolOptions],
 ) -> BaseTool | Callable[[Made], BaseTool]:
     """Make a tool of a function or a runnable: `@tool`, `@tool("name")`, `@tool(return_direct=True)`, `tool("n", r)`.
@@ -123,31 +97,14 @@ def tool(
         raise UsageError(
             "@tool takes a name or a function, and a runnable; everything else by name"
         )
-    fields: dict[str, Any] = {
-        "return_direct": return_direct,
-        "response_format": response_format,
-        "extras": extras,
-        **options,
-    }
+    unknown = options.keys() - ToolOptions.__annotations__.keys()
+    if unknown:
+        raise UsageError(
+            f"@tool does not know {sorted(unknown)}, only {sorted(ToolOptions.__annotations__)}"
+        )
 
     def make(made: Made, name: str | None = None) -> BaseTool:
-        if isinstance(made, Runnable) and not isinstance(made, BaseTool):
-            return _of_runnable(made, name or made.get_name(), description, args_schema, fields)
-        function = _function_of(made)
-        if not infer_schema and args_schema is None:
-            return _of_text_function(function, name, description, fields)
-        is_async = is_async_callable(function)
-        return StructuredTool.from_function(
-            None if is_async else function,
-            function if is_async else None,
-            name=name,
-            description=description,
-            args_schema=args_schema,
-            infer_schema=infer_schema,
-            parse_docstring=parse_docstring,
-            error_on_invalid_docstring=error_on_invalid_docstring,
-            **fields,
-        )
+        return _made_of(made, name, **options)
 
     if runnable is not None:
         if not isinstance(name_or_callable, str):
@@ -159,6 +116,36 @@ def tool(
         name = name_or_callable
         return lambda made: make(made, name)
     return make(name_or_callable)
+
+
+def _made_of(
+    made: Made,
+    name: str | None,
+    *,
+    description: str | None = None,
+    args_schema: ArgsSchema | None = None,
+    infer_schema: bool = True,
+    parse_docstring: bool = False,
+    error_on_invalid_docstring: bool = True,
+    **fields: Any,
+) -> BaseTool:
+    if isinstance(made, Runnable) and not isinstance(made, BaseTool):
+        return _of_runnable(made, name or made.get_name(), description, args_schema, fields)
+    function = _function_of(made)
+    if not infer_schema and args_schema is None:
+        return _of_text_function(function, name, description, fields)
+    is_async = is_async_callable(function)
+    return StructuredTool.from_function(
+        None if is_async else function,
+        function if is_async else None,
+        name=name,
+        description=description,
+        args_schema=args_schema,
+        infer_schema=infer_schema,
+        parse_docstring=parse_docstring,
+        error_on_invalid_docstring=error_on_invalid_docstring,
+        **fields,
+    )
 
 
 def _function_of(made: Any) -> Callable[..., Any]:

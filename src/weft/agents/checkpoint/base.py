@@ -9,11 +9,13 @@ processes never both carry on with one step.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import NamedTuple, Self
 
 from weft.exceptions import StoreError
 
-__all__ = ["BaseCheckpointSaver", "Entry", "ThreadConflictError", "check_head"]
+__all__ = ["BaseCheckpointSaver", "Entry", "StoredSaver", "ThreadConflictError", "check_head"]
 
 
 class ThreadConflictError(StoreError):
@@ -51,6 +53,23 @@ class BaseCheckpointSaver(ABC):
 
     def close(self) -> None:  # noqa: B027  most have nothing to close
         """Let go of connections."""
+
+
+class StoredSaver(BaseCheckpointSaver):
+    """A saver with a place outside this process, named by a text."""
+
+    @abstractmethod
+    def __init__(self, place: str) -> None: ...
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(cls, conn_string: str) -> Generator[Self, None, None]:
+        """Open it for the length of a block."""
+        saver = cls(conn_string)
+        try:
+            yield saver
+        finally:
+            saver.close()
 
 
 def check_head(thread_id: str, found: str | None, after: str | None) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import Self
-
 from weft._postgres import PostgresConnection, PostgresServer
-from weft.agents.checkpoint.base import BaseCheckpointSaver, Entry, check_head
+from weft.agents.checkpoint.base import Entry, StoredSaver, check_head
 
 __all__ = ["PostgresSaver"]
 
@@ -34,7 +30,7 @@ LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 """One writer at a time per thread: the last entry is looked at and the next one written as one."""
 
 
-class PostgresSaver(BaseCheckpointSaver):
+class PostgresSaver(StoredSaver):
     """Keeps threads in a PostgreSQL database, by its connection string."""
 
     def __init__(self, conninfo: str | PostgresServer) -> None:
@@ -42,16 +38,6 @@ class PostgresSaver(BaseCheckpointSaver):
         self._server = (
             conninfo if isinstance(conninfo, PostgresServer) else PostgresServer(conninfo, SCHEMA)
         )
-
-    @classmethod
-    @contextmanager
-    def from_conn_string(cls, conn_string: str) -> Generator[Self, None, None]:
-        """Connect for the length of a block."""
-        saver = cls(conn_string)
-        try:
-            yield saver
-        finally:
-            saver.close()
 
     def read(self, thread_id: str, namespace: str) -> list[Entry]:
         """Give all entries of one namespace of a thread, the oldest first."""

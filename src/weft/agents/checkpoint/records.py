@@ -90,6 +90,17 @@ class Thread:
             self.step = record.step
             self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
 
+    def step_done(self, node: str | None, following: str | None, update: Values) -> Record:
+        """Make the record that a step is done."""
+        return Record(
+            "node",
+            parent=self.head,
+            step=self.step + 1,
+            node=node,
+            next=following,
+            values=update,
+        )
+
 
 class Codec:
     """Writes and reads records for one agent."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
 
 from weft._sqlite import Database
-from weft.agents.checkpoint.base import BaseCheckpointSaver, Entry, check_head
+from weft.agents.checkpoint.base import Entry, StoredSaver, check_head
 
 __all__ = ["SqliteSaver"]
 
@@ -31,7 +28,7 @@ HEAD = "SELECT id FROM checkpoints WHERE thread = ? AND namespace = ? ORDER BY p
 WRITE = "INSERT INTO checkpoints (thread, namespace, id, parent, body) VALUES (?, ?, ?, ?, ?)"
 
 
-class SqliteSaver(BaseCheckpointSaver):
+class SqliteSaver(StoredSaver):
     """Keeps threads in a SQLite file.
 
     ```python
@@ -46,16 +43,6 @@ class SqliteSaver(BaseCheckpointSaver):
     def __init__(self, path: str | Path = "agents.db") -> None:
         """Open the file; it is made where it is not there."""
         self._database = Database(path, MIGRATIONS)
-
-    @classmethod
-    @contextmanager
-    def from_conn_string(cls, conn_string: str) -> Generator[Self, None, None]:
-        """Open a file for the length of a block."""
-        saver = cls(conn_string)
-        try:
-            yield saver
-        finally:
-            saver.close()
 
     def read(self, thread_id: str, namespace: str) -> list[Entry]:
         """Give all entries of one namespace of a thread, the oldest first."""
