@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field
 
-from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, IO
-from weft.embeddings import Embeddings
-from weft.exceptions import ModelError
-from weft.language_models.retry import RetryPolicy
-from weft.providers._endpoint import Endpoint, dump_body
-from weft.providers._keys import resolve_key
+from weft.providers._embedding import HttpEmbeddings
+from weft.providers._endpoint import Body
 from weft.providers._wire import ErrorTable, Failure
 from weft.providers.google.chat import auth_headers, root_url
 from weft.providers.google.encode import encode_model
 from weft.providers.google.errors import ERRORS, read_error
 from weft.providers.google.profiles import PROVIDER
-from weft.transports import Request
 
 __all__ = ["GoogleGenerativeAIEmbeddings"]
 
@@ -30,7 +24,7 @@ ALIASES = {
 }
 
 
-class GoogleGenerativeAIEmbeddings(Endpoint, Embeddings, BaseModel):
+class GoogleGenerativeAIEmbeddings(HttpEmbeddings):
     """Embeddings of Gemini.
 
     ```python
@@ -40,8 +34,6 @@ class GoogleGenerativeAIEmbeddings(Endpoint, Embeddings, BaseModel):
     #> gemini-embedding-001
     ```
     """
-
-    model_config = ConfigDict(populate_by_name=True, extra="forbid", protected_namespaces=())
 
     model: str = "gemini-embedding-001"
     task_type: str | None = None
@@ -53,82 +45,19 @@ class GoogleGenerativeAIEmbeddings(Endpoint, Embeddings, BaseModel):
     provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
     error_table: ClassVar[ErrorTable] = ERRORS
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_names(cls, values: Any) -> Any:  # noqa: ANN401
-        if not isinstance(values, dict):
-            return values
-        return {ALIASES.get(name, name): value for name, value in values.items()}
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts that will be searched."""
-        return drive(self._embed(texts, "RETRIEVAL_DOCUMENT", BLOCKING))
-
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts that will be searched."""
-        return await self._embed(texts, "RETRIEVAL_DOCUMENT", ASYNC)
-
-    def embed_query(self, text: str) -> list[float]:
-        """Embed what is searched for."""
-        return drive(self._embed([text], "RETRIEVAL_QUERY", BLOCKING))[0]
-
-    async def aembed_query(self, text: str) -> list[float]:
-        """Embed what is searched for."""
-        return (await self._embed([text], "RETRIEVAL_QUERY", ASYNC))[0]
-
-    async def _embed(self, texts: list[str], task: str, io: IO) -> list[list[float]]:
-        vectors: list[list[float]] = []
-        for start in range(0, len(texts), self.chunk_size):
-            vectors += await self._ask(texts[start : start + self.chunk_size], task, io)
-        return vectors
-
-    async def _ask(self, texts: list[str], task: str, io: IO) -> list[list[float]]:
-        policy = RetryPolicy.of(2 if self.max_retries is None else self.max_retries)
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return await self._sent(texts, task, io)
-            except ModelError as error:
-                error.attempts = attempt
-                if not policy.allows(error, attempt):
-                    raise
-                await io.sleep(policy.delay(attempt, error))
-
-    async def _sent(self, texts: list[str], task: str, io: IO) -> list[list[float]]:
-        sent = self._request(texts, task, await resolve_key(self._key(), io))
-        async with self._transport().open(sent, blocking=io.blocking) as response:
-            if response.status >= 400:
-                raise self._hidden(self._status_error(response, await response.read_error()), sent)
-            return self._read(self._parse(await response.read()), len(texts))
-
-    def _request(self, texts: list[str], task: str, key: str | None) -> Request:
+    def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
         path = encode_model(self.model)
-        headers = {"content-type": "application/json", **(self._auth_headers(key) if key else {})}
-        return Request(
-            url=self._url(f"{path}:batchEmbedContents"),
-            headers={**headers, **self.default_headers},
-            body=dump_body({"requests": [self._one(text, task, path) for text in texts]}),
-            timeouts=self._timeouts(),
-            limits=self.limits,
-        )
-
-    def _one(self, text: str, task: str, path: str) -> dict[str, Any]:
-        one: dict[str, Any] = {"model": path, "content": {"parts": [{"text": text}]}}
-        one["taskType"] = self.task_type or task
+        task = self.task_type or ("RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT")
+        one: Body = {"model": path, "taskType": task}
         if self.output_dimensionality is not None:
             one["outputDimensionality"] = self.output_dimensionality
-        return one
+        asked = [{**one, "content": {"parts": [{"text": text}]}} for text in texts]
+        return f"{path}:batchEmbedContents", {"requests": asked}
 
-    def _read(self, answer: Any, count: int) -> list[list[float]]:  # noqa: ANN401
-        try:
-            vectors = [[float(value) for value in one["values"]] for one in answer["embeddings"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._malformed(f"the answer is no list of embeddings: {error!r:.100}") from error
-        if len(vectors) != count:
-            raise self._malformed(f"{count} texts were sent and {len(vectors)} vectors came back")
-        return vectors
+    def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
+        return [[float(value) for value in one["values"]] for one in answer["embeddings"]]
 
     def _root_url(self) -> str:
         return root_url(self.base_url, None, "global")

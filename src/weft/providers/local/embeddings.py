@@ -1,22 +1,16 @@
-"""Text to vectors in this process: MiniLM-L6 (384 numbers, normalised), or any GGUF encoder.
-
-One body per behaviour, in both colours.
-"""
+"""Text to vectors in this process: MiniLM-L6 (384 numbers, normalised), or any GGUF encoder."""
 
 from __future__ import annotations
 
-from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, IO
-from weft.embeddings.base import Embeddings
+from weft._io import IO
+from weft.providers._embedding import BatchedEmbeddings
 from weft.providers.local.runtime import Runtime, Settings
 from weft.providers.local.session import load
 
 CONTEXT = 512
-BATCH = 64
-"""Texts handed over at once; between two batches the call can be interrupted."""
 
 
-class LocalEmbeddings(Embeddings):
+class LocalEmbeddings(BatchedEmbeddings):
     """Embeddings computed in this process.
 
     ```python
@@ -27,6 +21,8 @@ class LocalEmbeddings(Embeddings):
     #> 384
     ```
     """
+
+    chunk_size = 64
 
     def __init__(
         self,
@@ -41,26 +37,8 @@ class LocalEmbeddings(Embeddings):
         """Cut a text that is longer than the model's context; otherwise it raises `ContextOverflowError`."""
         self._settings = Settings(context=context, slots=1, threads=threads, embedding=True)
 
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts that will be searched."""
-        return drive(self._embed(texts, BLOCKING))
-
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts that will be searched."""
-        return await self._embed(texts, ASYNC)
-
-    def embed_query(self, text: str) -> list[float]:
-        """Embed what is searched for."""
-        return drive(self._embed([text], BLOCKING))[0]
-
-    async def aembed_query(self, text: str) -> list[float]:
-        """Embed what is searched for."""
-        return (await self._embed([text], ASYNC))[0]
-
-    async def _embed(self, texts: list[str], io: IO) -> list[list[float]]:
-        vectors: list[list[float]] = []
-        for start in range(0, len(texts), BATCH):
-            vectors += await io.call(self.embed_now, texts[start : start + BATCH])
+    async def _embed_some(self, texts: list[str], io: IO, *, is_query: bool) -> list[list[float]]:
+        vectors: list[list[float]] = await io.call(self.embed_now, texts)
         return vectors
 
     def embed_now(self, texts: list[str]) -> list[list[float]]:
