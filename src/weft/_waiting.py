@@ -330,29 +330,28 @@ def mutex() -> AbstractContextManager[Any]:
 class OneAtATime:
     """Lets one thread in at a time; the same thread entering again is told so instead of hanging."""
 
+    __slots__ = ("_lock", "_message")
+
     def __init__(self, message: str) -> None:
-        self._lock = threading.Lock()
-        self._owner: int | None = None
+        self._lock: Any = (
+            threading.RLock()
+        )  # one written in C knows its owner, and is quick to enter
         self._message = message
 
-    def __enter__(self) -> None:
-        if self._owner == threading.get_ident():
+    def alone(self) -> AbstractContextManager[bool]:
+        """Give what to enter: it waits for other threads."""
+        if self._lock._is_owned():
             raise UsageError(self._message)
-        self._lock.acquire()
-        self._owner = threading.get_ident()
-
-    def __exit__(self, *_: object) -> None:
-        self._owner = None
-        self._lock.release()
+        lock: AbstractContextManager[bool] = self._lock
+        return lock
 
     def enter_if_free(self) -> bool:
         """Enter without waiting; False where somebody is inside, this thread included."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        self._owner = threading.get_ident()
-        return True
+        return not self._lock._is_owned() and self._lock.acquire(blocking=False)
 
-    leave = __exit__
+    def leave(self) -> None:
+        """End what `enter_if_free` began."""
+        self._lock.release()
 
 
 class Interruptible:

@@ -64,6 +64,14 @@ steps = st.one_of(
 )
 
 
+def test_V13_a_block_that_is_no_call_keeps_the_name_it_began_with():
+    writer = EventWriter()
+    writer.block({"type": "text", "name": "g", "text": "a"})
+    writer.block({"type": "text", "name": "f", "text": "b"})
+    finished = next(one for one in writer.finish() if one["event"] == "content-block-finish")
+    assert finished["content"]["name"] == "g"
+
+
 @settings(max_examples=300)
 @given(st.lists(steps, max_size=12), st.booleans())
 def test_F_T15_whatever_is_said_the_events_are_well_formed(said, fails):

@@ -77,7 +77,11 @@ async def attempts(  # noqa: C901  one body, because each generator layer costs 
                 await turn.model._wait_for_turn(turn.run)
             async with aclosing(_speaking(turn, request)) as events:
                 async for event in events:
-                    if held is None and _is_delta(event):
+                    if (
+                        held is None
+                        and type(event) is dict
+                        and event.get("event") == "content-block-delta"
+                    ):
                         feed(event)  # by far the most
                         yield event
                         continue
@@ -166,10 +170,6 @@ def _closing(turn: Turn) -> Iterator[Event]:
                 closing = summed_finish(closing, turn.spent, turn.attempts - 1)
             turn.builder.feed(closing)
             yield closing
-
-
-def _is_delta(event: Any) -> bool:
-    return type(event) is dict and event.get("event") == "content-block-delta"
 
 
 def _delivers(events: list[Event]) -> bool:

@@ -38,6 +38,10 @@ class ChunkBridge:
             fields = real_fields(message)
             if len(fields) == 1 and type(text := fields.get("content")) is str:
                 return self._text(text) if text and self._is_started else self._said(text)
+            if len(fields) == 2 and fields.get("content") == "" and "tool_call_chunks" in fields:
+                slices = fields["tool_call_chunks"]
+                if self._writer.is_started and all(one.keys() <= SLICE_KEYS for one in slices):
+                    return self._called(slices)
         if not isinstance(message, BaseMessage):
             raise UsageError(
                 f"_stream must give ChatGenerationChunk(message=AIMessageChunk(...)), not {chunk!r:.80}"

@@ -157,36 +157,33 @@ class StreamState:
 
     # -- from events to projections
 
-    def _take(self, event: Event, tail: str = "") -> None:
+    def _take(self, event: Any, tail: str = "") -> None:
         self._log.append(event)
-        kind: str = event["event"]
+        kind = event["event"]
         if not self._is_answer:
             return
         if kind == "content-block-delta":
-            self._take_delta(event["index"], cast("dict[str, Any]", event["delta"]))  # type: ignore[typeddict-item]
+            delta = event["delta"]
+            if delta["type"] == "text-delta":
+                deltas = self._text
+                deltas.items.append(delta["text"])  # `push`, for by far the most
+                if deltas.signal is not None:
+                    deltas.signal.set()
+            else:
+                self._take_delta(event["index"], delta)
         elif kind == RESET:
             self._restart()
         elif kind == "content-block-start":
-            self._take_start(event["index"], cast("dict[str, Any]", event["content"]))  # type: ignore[typeddict-item]
+            self._take_start(event["index"], event["content"])
         elif kind == "content-block-finish":
-            self._take_finish(event["index"], cast("dict[str, Any]", event["content"]), tail)  # type: ignore[typeddict-item]
-        elif kind == RESET:
-            self._calls.clear()
-            for deltas in (self._text, self._reasoning, self._tool_calls):
-                cast("Deltas[Any, Any]", deltas).drop()
+            self._take_finish(event["index"], event["content"], tail)
         elif kind == "message-start":
-            self._is_answer = (
-                event.get("role", "ai") != "tool"
-            )  # a tool's result is no answer (T100)
+            # A tool's result is no answer (T100).
+            self._is_answer = event.get("role", "ai") != "tool"
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> None:
         kind = delta["type"]
-        if kind == "text-delta":
-            deltas = self._text
-            deltas.items.append(delta["text"])  # `push`, for by far the most
-            if deltas.signal is not None:
-                deltas.signal.set()
-        elif kind == "reasoning-delta":
+        if kind == "reasoning-delta":
             self._reasoning.push(delta["reasoning"])
         elif (call := self._calls.get(index)) is not None:
             if kind == "tool-call-delta":

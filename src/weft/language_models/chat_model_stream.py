@@ -8,7 +8,7 @@ Somebody else may drive a stream too: `dispatch(event)`, `fail(error)`, `bind_pu
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from weft._drive import drive_each
 from weft._io import Interruptible, OneAtATime, Signal
@@ -86,7 +86,7 @@ class ChatModelStream(StreamState):
         if self._is_done or (self._turn is None and self._pump is None):
             return False
         count = self._log.count
-        with self._guard:
+        with self._guard.alone():
             # Another thread may have read on while this one waited: then there is more already.
             if self.done or self._log.count != count:
                 return True
@@ -96,17 +96,18 @@ class ChatModelStream(StreamState):
             return has_more
 
     def _pull(self) -> bool:
-        turn = cast("Source", self._turn)
+        turn: Any = self._turn
         if self._events is None:
             self._events = drive_each(turn.events())
         try:
-            for event in self._events:
+            event = next(self._events, None)
+            if event is not None:
                 self._take(event, turn.tail)
-                return True
-            self._end(cast("AIMessage", turn.message))
+            else:
+                self._end(turn.message)
         except BaseException as error:
             if turn.is_complete:  # a listener broke after the end: that does not cost the message
-                self._end(cast("AIMessage", turn.message))
+                self._end(turn.message)
             else:
                 self.fail(error if isinstance(error, Exception) else self._closed_error())
             if not isinstance(error, Exception):
@@ -239,7 +240,7 @@ class AsyncChatModelStream(StreamState):
             self._wake()
 
     async def _pull(self) -> bool:
-        turn = cast("Source", self._turn)
+        turn: Any = self._turn
         if self._events is None:
             self._events = turn.events()
         event: Event | None = None
@@ -255,10 +256,10 @@ class AsyncChatModelStream(StreamState):
             if self._step.is_interrupted:
                 await self._shut()
             elif is_over:
-                self._end(cast("AIMessage", turn.message))
+                self._end(turn.message)
         except BaseException as error:
             if turn.is_complete:  # a listener broke after the end: that does not cost the message
-                self._end(cast("AIMessage", turn.message))
+                self._end(turn.message)
             else:
                 self.fail(error if isinstance(error, Exception) else self._closed_error())
             if not isinstance(error, Exception):

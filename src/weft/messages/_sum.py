@@ -15,7 +15,7 @@ from weft.messages._growth import ContentGrowth, grow_id, merge_kwargs, merge_me
 from weft.protocol.blocks import Json
 from weft.protocol.merge import add_usage, copy_json
 
-__all__ = ["ChunkLog", "Held", "Part", "snapshot"]
+__all__ = ["ChunkLog", "Held", "Part", "slice_part", "snapshot"]
 
 Part = str | dict[str, Json]
 """What a chunk says: its text if it says nothing else, else its fields."""
@@ -37,6 +37,18 @@ def snapshot(fields: dict[str, Json], extra: dict[str, Json] | None) -> Part:
     if extra:
         part["__extra__"] = dict(extra)
     return part
+
+
+def slice_part(fields: dict[str, Json]) -> Part | None:
+    """Keep what a chunk says that is one slice of a call, perhaps with an id; None for any other chunk."""
+    slices = fields.get("tool_call_chunks")
+    if not slices or fields.get("content") != "" or len(slices) != 1 or len(slices[0]) != 5:
+        return None
+    if len(fields) == 2:
+        return {"content": "", "tool_call_chunks": [slices[0].copy()]}
+    if not fields.get("id"):
+        return None
+    return {"content": "", "tool_call_chunks": [slices[0].copy()], "id": fields["id"]}
 
 
 class ChunkSum:
@@ -116,6 +128,8 @@ class ChunkSum:
     def _take(self, part: dict[str, Json]) -> None:
         for name, value in part.items():
             if name == "content":
+                continue
+            if name == "id" and self._fields.get("id") == value:
                 continue
             self._names[name] = None
             if name == "tool_call_chunks":

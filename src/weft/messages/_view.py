@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from weft.messages._fold import is_plain
-from weft.messages.ai import AIMessageChunk, plain_chunk
+from weft.messages.ai import AIMessageChunk, plain_chunk, slice_chunk
 from weft.messages.usage import whole_usage
 from weft.protocol.blocks import Json
 from weft.protocol.events import DELTA_FIELDS
@@ -162,6 +162,8 @@ class ChunkView:
         else:
             block.target = target
             merge_block(block.fields, {target: piece})
+        if block.is_client_call and not self._is_list and target == "args":
+            return slice_chunk(piece, index, self._id)
         return self._chunk(index, block, {target: piece}, [])
 
     def _finish(self, index: int, content: Block) -> AIMessageChunk | None:

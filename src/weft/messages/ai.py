@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from weft.messages._calls import add_calls_of_blocks, slices_of_calls
 from weft.messages._fold import fields_of_fold
 from weft.messages._lazy import LazyFields, default_of, real_extra, real_fields, set_real_fields
-from weft.messages._sum import ChunkLog, Held, Part, snapshot
+from weft.messages._sum import ChunkLog, Held, Part, slice_part, snapshot
 from weft.messages.base import BaseMessage, BaseMessageChunk, Content
 from weft.messages.tool import default_tool_chunk_parser, default_tool_parser
 from weft.messages.usage import (
@@ -201,8 +201,10 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         content_blocks: Sequence[ContentBlock] | None = None,
         **kwargs: Json,
     ) -> None:
-        """Make a piece; plain text alone takes a short way past validation."""
+        """Make a piece; plain text, and slices of calls as models send them, take a short way past validation."""
         if type(content) is str and content_blocks is None and (not kwargs or _is_simple(kwargs)):
+            if "tool_call_chunks" in kwargs:
+                kwargs["tool_call_chunks"] = [dict(one) for one in kwargs["tool_call_chunks"]]
             set_real_fields(self, {"content": content, **kwargs})
             _set_sum(self, None)
             return
@@ -306,6 +308,8 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         fields = real_fields(self)
         if len(fields) == 1 and type(text := fields.get("content")) is str:
             return text  # made from plain text; a chunk with extra fields has all the others too
+        if len(fields) <= 3 and (part := slice_part(fields)) is not None:
+            return part
         try:
             extra = real_extra(self)
         except AttributeError:
@@ -407,11 +411,45 @@ def add_ai_message_chunks(left: AIMessageChunk, *others: AIMessageChunk) -> AIMe
 
 
 def _is_simple(kwargs: dict[str, Json]) -> bool:
-    """Say whether fields need no checking: the ids and names that models put on every chunk."""
-    return all(
-        name in ("id", "name") and (value is None or type(value) is str)
-        for name, value in kwargs.items()
+    """Say whether fields need no checking: what models put on every chunk."""
+    for name, value in kwargs.items():
+        if name == "tool_call_chunks":
+            if type(value) is not list or not value:
+                return False
+            for one in value:
+                if type(one) is not dict or not _is_simple_slice(one):
+                    return False
+        elif name not in ("id", "name") or not (value is None or type(value) is str):
+            return False
+    return True
+
+
+def _is_simple_slice(one: dict[str, Json]) -> bool:
+    """Say whether a slice of a call needs no checking: all its fields are there, and plain."""
+    return (
+        len(one) == 5
+        and one.get("type") == "tool_call_chunk"
+        and type(one.get("index")) in PLAIN_INDEX
+        and type(one.get("args", 0)) in PLAIN_TEXT
+        and type(one.get("name", 0)) in PLAIN_TEXT
+        and type(one.get("id", 0)) in PLAIN_TEXT
     )
+
+
+PLAIN_TEXT = (str, type(None))
+PLAIN_INDEX = (int, type(None))
+
+
+def slice_chunk(args: str, index: int, id: str | None) -> AIMessageChunk:
+    """Make a piece that is more of a call's arguments, as a stream does for every delta of them."""
+    chunk = _new(AIMessageChunk)
+    slices = [{"name": None, "args": args, "id": None, "index": index, "type": "tool_call_chunk"}]
+    fields: dict[str, Json] = {"content": "", "tool_call_chunks": slices}
+    if id:
+        fields["id"] = id
+    set_real_fields(chunk, fields)
+    _set_sum(chunk, None)
+    return chunk
 
 
 def _calls_part(chunk: AIMessageChunk) -> dict[str, Json]:

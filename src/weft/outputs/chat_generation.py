@@ -71,7 +71,14 @@ class ChatGenerationChunk(ChatGeneration):
             and type(message) is AIMessageChunk
             and type(self) is ChatGenerationChunk
         ):
-            set_dict(self, _fields("ChatGenerationChunk", _text(message), message, None))
+            content = message.content
+            fields = {
+                "text": content if type(content) is str else str(message.text),
+                "generation_info": None,
+                "type": "ChatGenerationChunk",
+                "message": message,
+            }
+            set_dict(self, fields)
             set_fields_set(self, {"message"})
             set_extra(self, None)
             set_private(self, None)

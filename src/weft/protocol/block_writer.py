@@ -196,7 +196,8 @@ class BlockWriter:
             if new is None or field in ("type", "index"):
                 continue
             new = clean_json(new)
-            merged = new if old is None or field == "name" else leaf_rule(field)(old, new)
+            is_grown = field == "name" and block.kind in CALL_KINDS  # by `say`, out of its slices
+            merged = new if old is None or is_grown else leaf_rule(field)(old, new)
             if merged != old:
                 block.content[field] = merged
                 changed[field] = copy_json(merged)

@@ -31,11 +31,13 @@ def copy_json(value: Json) -> Json:
 
 
 def _copy(value: Json) -> Json:
+    # Most items are leaves: asking before calling costs a third.
     if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copy(item) for item in value]
-    return value
+        return {
+            key: _copy(item) if isinstance(item, (dict, list)) else item
+            for key, item in value.items()
+        }
+    return [_copy(item) if isinstance(item, (dict, list)) else item for item in value]
 
 
 def append(old: Json, new: Json) -> Json:

@@ -26,9 +26,12 @@ from weft.protocol.events import (
 from weft.protocol.identity import CALL_KINDS, Key, kind_of
 from weft.protocol.merge import add_usage, copy_json, merge_dicts, merge_metadata, replace_usage
 from weft.protocol.reasons import normalize_finish_reason
-from weft.utils.json import to_jsonable
+from weft.protocol.shapes import is_count
+from weft.utils.json import mend_surrogates, to_jsonable
 
 WHOLE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
+MOST_TOKENS: Final = 10**15
+"""No message has more: a larger count is none."""
 REASON_KEYS: Final = ("done_reason", "stop_reason", "finish_reason")
 """Where response metadata keeps a provider's own word for why it stopped."""
 
@@ -68,7 +71,7 @@ class EventWriter:
         *,
         allow_repeated_ids: bool = False,
     ) -> None:
-        self._id = id
+        self._id = _id_of(id)
         self._role: Role = role
         self._start_metadata: dict[str, MetadataScalar] = {}
         self._metadata: dict[str, Json] = {}
@@ -111,7 +114,7 @@ class EventWriter:
         if self._is_started:
             self._metadata = merge_metadata(self._metadata, to_jsonable(metadata or {}))
             return []
-        self._id = id or self._id
+        self._id = _id_of(id) or self._id
         self._take_metadata(metadata or {})
         return self._begin()
 
@@ -119,7 +122,7 @@ class EventWriter:
         """Count tokens: added up, or the newest of each counter where the provider reports running totals."""
         if usage:
             combine = add_usage if self._usage_mode == "sum" else replace_usage
-            self._usage = combine(self._usage, to_jsonable(usage))
+            self._usage = combine(self._usage, _counts(to_jsonable(usage)))
         return []
 
     def metadata(self, values: Mapping[str, object]) -> list[Event]:
@@ -348,3 +351,26 @@ def _type_of(block: Json) -> str:
     if not isinstance(kind, str):
         raise MalformedStreamError(f"a content block is a dict with a type, not {block!r:.80}")
     return kind
+
+
+def _id_of(id: Json) -> str | None:
+    """Give an id as text, whatever the provider sent for one; what is no id is none."""
+    if isinstance(id, str):
+        return mend_surrogates(id)
+    return str(id) if isinstance(id, int) and not isinstance(id, bool) else None
+
+
+def _counts(usage: dict[str, Json]) -> dict[str, Json]:
+    """Leave out counters that count nothing: a provider's mistake there must not cost the answer."""
+    found: dict[str, Json] = {}
+    for name, value in usage.items():
+        if name.endswith("_token_details"):
+            if isinstance(value, dict):
+                found[name] = {key: one for key, one in value.items() if _is_count(one)}
+        elif not name.endswith("_tokens") or _is_count(value):
+            found[name] = value
+    return found
+
+
+def _is_count(value: Json) -> bool:
+    return is_count(value) and 0 <= value < MOST_TOKENS
