@@ -185,11 +185,33 @@ def test_a_model_chain_streams_its_words(call: Any) -> None:
     assert added(pieces) == {"text": "hello"}
 
 
-def test_predict_and_generate(call: Any) -> None:
-    chain = chain_of("Say {x}", "one", "two")
+def test_predict_generate_and_apply(call: Any) -> None:
+    model = FakeListChatModel(responses=["one", "two", "three", "four"])
+    chain = LLMChain.from_string(model, "Say {x}")
 
-    assert chain.predict(x="a") == "one"
-    assert chain.generate([{"x": "a"}, {"x": "b"}]).generations[0][0].text == "two"
+    assert call.run(chain, "predict", x="a") == "one"
+    result = call.run(chain, "generate", [{"x": "a"}, {"x": "b"}])
+    assert [one[0].text for one in result.generations] == ["two", "three"]
+    assert call.run(chain, "apply", [{"x": "a"}]) == [{"text": "four"}]
+
+
+def test_a_stuff_chain_says_what_its_prompt_needs(call: Any) -> None:
+    chain = StuffDocumentsChain(
+        llm_chain=LLMChain.from_string(FakeListChatModel(responses=["x"]), "{context} {question}")
+    )
+
+    assert chain.input_keys == ["input_documents", "question"]
+    with pytest.raises(UsageError, match=r"misses the inputs \['question'\]"):
+        call.invoke(chain, {"input_documents": []})
+
+
+def test_a_streamed_run_tells_its_id_where_asked(call: Any) -> None:
+    chain = LLMChain.from_string(FakeListChatModel(responses=["hi"]), "Say {x}")
+
+    pieces = call.stream(chain, {"x": "hi"}, include_run_info=True)
+
+    assert "".join(piece.get("text", "") for piece in pieces) == "hi"
+    assert pieces[-1][RUN_KEY].run_id
 
 
 def test_a_conversation_remembers(call: Any) -> None:

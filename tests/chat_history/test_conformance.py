@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ from weft.chat_history import (
     SQLiteChatMessageHistory,
 )
 from weft.exceptions import StoreError, UsageError
-from weft.messages import AIMessage, HumanMessage, ToolMessage
+from weft.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 Open = Callable[[str], BaseChatMessageHistory]
 STORED = ["sqlite", "postgres", "redis"]
@@ -86,6 +86,39 @@ def test_the_async_twins_do_the_same(history: BaseChatMessageHistory) -> None:
         return [before, await history.aget_messages()]
 
     assert asyncio.run(talk()) == [CONVERSATION, []]
+
+
+def test_the_oldest_messages_are_dropped(history: BaseChatMessageHistory) -> None:
+    history.add_messages([HumanMessage(content=str(number)) for number in range(6)])
+
+    history.drop_oldest(2)
+    asyncio.run(history.adrop_oldest(1))
+
+    assert [message.text for message in history.messages] == ["3", "4", "5"]
+    history.drop_oldest(99)
+    assert history.messages == []
+
+
+class Foreign(BaseChatMessageHistory):
+    """A history of an author who knows of nothing but LangChain's methods."""
+
+    def __init__(self) -> None:
+        self.messages = [HumanMessage(content=str(number)) for number in range(4)]
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        self.messages = [*self.messages, *messages]
+
+    def clear(self) -> None:
+        self.messages = []
+
+
+def test_the_oldest_messages_of_an_authors_history_are_dropped() -> None:
+    history = Foreign()
+
+    history.drop_oldest(1)
+    asyncio.run(history.adrop_oldest(2))
+
+    assert [message.text for message in history.messages] == ["3"]
 
 
 def test_clear_forgets_one_conversation_only(stored: Open) -> None:

@@ -130,6 +130,29 @@ def test_a_summary_buffer_sums_up_only_what_does_not_fit(use: Colour) -> None:
     assert given[0] == SystemMessage(content="the sum")
     assert given[-1] == AIMessage(content="answer 5")
     assert len(given) < 13
+    assert memory.buffer == given[1:]
+
+
+def test_what_no_longer_fits_goes_without_harm_to_what_others_add(
+    use: Colour, tmp_path: Path
+) -> None:
+    """Another process may add to a stored history while a memory is being shortened."""
+    other = SQLiteChatMessageHistory("s", tmp_path / "chats.db")
+
+    class Busy(SQLiteChatMessageHistory):
+        def drop_oldest(self, count: int) -> None:
+            other.add_user_message("from elsewhere")
+            super().drop_oldest(count)
+
+    memory = ConversationTokenBufferMemory(
+        llm=FakeListChatModel(responses=["x"]),
+        max_token_limit=1,
+        chat_memory=Busy("s", tmp_path / "chats.db"),
+    )
+
+    use.save(memory, "hi", "hello")
+
+    assert [message.text for message in other.messages] == ["from elsewhere"]
 
 
 def test_a_model_that_fails_loses_no_message(use: Colour) -> None:

@@ -107,6 +107,12 @@ class StuffDocumentsChain(BaseCombineDocumentsChain):
     """The variable of the prompt that takes the documents."""
     document_separator: str = "\n\n"
 
+    @property
+    def input_keys(self) -> list[str]:
+        """The documents, and what else the prompt needs."""
+        others = [one for one in self.llm_chain.input_keys if one != self.document_variable_name]
+        return [self.input_key, *others]
+
     def _shown(self, documents: list[Document]) -> str:
         return self.document_separator.join(
             format_document(one, self.document_prompt) for one in documents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
@@ -96,11 +96,35 @@ class LLMChain(Chain):
         """Run the chain with inputs by name; give the answer."""
         return (await self.acall(kwargs, callbacks=callbacks))[self.output_key]
 
+    def apply(self, input_list: list[Values], callbacks: Callbacks = None) -> list[Values]:
+        """Run the chain on each of several inputs; give the outputs alone."""
+        return [
+            self(inputs, return_only_outputs=True, callbacks=callbacks) for inputs in input_list
+        ]
+
+    async def aapply(self, input_list: list[Values], callbacks: Callbacks = None) -> list[Values]:
+        """Run the chain on each of several inputs; give the outputs alone."""
+        return [
+            await self.acall(inputs, return_only_outputs=True, callbacks=callbacks)
+            for inputs in input_list
+        ]
+
     def generate(self, input_list: list[Values]) -> LLMResult:
         """Ask the model once for each of several inputs; every generation is kept."""
         prompts = [self.prompt.format_prompt(**inputs) for inputs in input_list]
         result: LLMResult = self.llm.generate_prompt(prompts)  # type: ignore[attr-defined]
         return result
+
+    async def agenerate(self, input_list: list[Values]) -> LLMResult:
+        """Ask the model once for each of several inputs; every generation is kept."""
+        prompts = [await self.prompt.aformat_prompt(**inputs) for inputs in input_list]
+        result: LLMResult = await self.llm.agenerate_prompt(prompts)  # type: ignore[attr-defined]
+        return result
+
+    @classmethod
+    def from_string(cls, llm: Runnable[Any, Any], template: str) -> Self:
+        """Make a chain of a model and the text of a prompt."""
+        return cls(llm=llm, prompt=PromptTemplate.from_template(template))
 
 
 class ConversationChain(LLMChain):

@@ -83,5 +83,22 @@ class BaseChatMessageHistory(ABC):
         """Forget all messages."""
         await ASYNC.call(self.clear)
 
+    def drop_oldest(self, count: int) -> None:
+        """Forget the oldest messages; weft's own histories do it in one step, beside other writers."""
+        kept = list(self.messages)[count:]
+        self.clear()
+        if kept:
+            self.add_messages(kept)
+
+    async def adrop_oldest(self, count: int) -> None:
+        """Forget the oldest messages; weft's own histories do it in one step, beside other writers."""
+        if type(self).drop_oldest is not BaseChatMessageHistory.drop_oldest:
+            await ASYNC.call(self.drop_oldest, count)
+            return
+        kept = list(await self.aget_messages())[count:]
+        await self.aclear()
+        if kept:
+            await self.aadd_messages(kept)
+
     def __str__(self) -> str:
         return get_buffer_string(self.messages)

@@ -37,6 +37,10 @@ class InMemoryChatMessageHistory(BaseChatMessageHistory, BaseModel):
         """Forget all messages."""
         self.messages = []
 
+    def drop_oldest(self, count: int) -> None:
+        """Forget the oldest messages."""
+        del self.messages[:count]
+
     # A list answers at once: no thread is needed to keep the loop free.
 
     async def aget_messages(self) -> list[BaseMessage]:
@@ -50,3 +54,7 @@ class InMemoryChatMessageHistory(BaseChatMessageHistory, BaseModel):
     async def aclear(self) -> None:
         """Forget all messages."""
         self.clear()
+
+    async def adrop_oldest(self, count: int) -> None:
+        """Forget the oldest messages."""
+        self.drop_oldest(count)

@@ -64,6 +64,16 @@ class PostgresChatMessageHistory(StoredChatMessageHistory):
             )
         )
 
+    def drop_oldest(self, count: int) -> None:
+        """Forget the oldest messages of this conversation."""
+        self._server.run(
+            lambda connection: connection.execute(
+                "DELETE FROM weft_messages WHERE place IN "
+                "(SELECT place FROM weft_messages WHERE session = %s ORDER BY place LIMIT %s)",
+                (self._session, count),
+            )
+        )
+
     def close(self) -> None:
         """Close connections."""
         self._server.close()

@@ -43,3 +43,8 @@ class RedisChatMessageHistory(StoredChatMessageHistory):
         """Forget this conversation."""
         with self._server.client() as client:
             client.delete(self._key)
+
+    def drop_oldest(self, count: int) -> None:
+        """Forget the oldest messages of this conversation."""
+        with self._server.client() as client:
+            client.ltrim(self._key, count, -1)

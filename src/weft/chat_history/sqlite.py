@@ -58,6 +58,15 @@ class SQLiteChatMessageHistory(StoredChatMessageHistory):
         with self._database.write() as connection:
             connection.execute("DELETE FROM messages WHERE session = ?", (self._session,))
 
+    def drop_oldest(self, count: int) -> None:
+        """Forget the oldest messages of this conversation."""
+        with self._database.write() as connection:
+            connection.execute(
+                "DELETE FROM messages WHERE place IN "
+                "(SELECT place FROM messages WHERE session = ? ORDER BY place LIMIT ?)",
+                (self._session, count),
+            )
+
     def sessions(self) -> list[tuple[str, int, float]]:
         """Give (session, number of messages, time of the last) of every conversation in the file, newest first."""
         rows = self._database.rows(

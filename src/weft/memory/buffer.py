@@ -75,7 +75,7 @@ class ConversationTokenBufferMemory(ConversationBufferMemory):
         messages = await self._messages(run)
         kept = fitting(self.llm, messages, self.max_token_limit)
         if len(kept) < len(messages):
-            await self._replace(kept, run)
+            await self._drop(len(messages) - len(kept), run)
 
 
 def fitting(llm: AnyModel, messages: list[BaseMessage], limit: int) -> list[BaseMessage]:

@@ -50,11 +50,12 @@ class BaseChatMemory(BaseMemory, ABC):
         else:
             await self.chat_memory.aadd_messages(messages)
 
-    async def _replace(self, messages: list[BaseMessage], run: Run) -> None:
-        """Keep only these messages."""
-        await BaseChatMemory._clear(self, run)
-        if messages:
-            await self._add(messages, run)
+    async def _drop(self, count: int, run: Run) -> None:
+        """Forget the oldest messages."""
+        if run.io.blocking:
+            self.chat_memory.drop_oldest(count)
+        else:
+            await self.chat_memory.adrop_oldest(count)
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         human, ai = self._sides(inputs, outputs)

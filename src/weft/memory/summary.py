@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from weft._drive import drive
 from weft._run import Run
 from weft.memory._kinds import AnyModel, AnyPrompt
 from weft.memory.buffer import fitting
@@ -29,6 +30,14 @@ class _Summing(BaseChatMemory):
     """Asks for a summary, with the variables `summary` and `new_lines`."""
     summary_message_cls: type[BaseMessage] = SystemMessage
     """The message that carries the summary, where messages are asked for."""
+
+    def predict_new_summary(self, messages: list[BaseMessage], existing_summary: str) -> str:
+        """Write a summary of messages that goes on from an earlier one."""
+        return drive(self._summed(messages, existing_summary, Run.blocking()))
+
+    async def apredict_new_summary(self, messages: list[BaseMessage], existing_summary: str) -> str:
+        """Write a summary of messages that goes on from an earlier one."""
+        return await self._summed(messages, existing_summary, Run.asynchronous())
 
     async def _summed(self, messages: list[BaseMessage], summary: str, run: Run) -> str:
         asked = {"summary": summary, "new_lines": self._as_text(messages)}
@@ -64,6 +73,11 @@ class ConversationSummaryBufferMemory(_Summing):
     moving_summary_buffer: str = ""
     """The summary of what no longer fits."""
 
+    @property
+    def buffer(self) -> list[BaseMessage]:
+        """The messages that still fit."""
+        return drive(self._messages(Run.blocking()))
+
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
         messages = await self._messages(run)
         if self.moving_summary_buffer:
@@ -80,7 +94,7 @@ class ConversationSummaryBufferMemory(_Summing):
             self.moving_summary_buffer = await self._summed(
                 dropped, self.moving_summary_buffer, run
             )
-            await self._replace(kept, run)
+            await self._drop(len(dropped), run)
 
     async def _clear(self, run: Run) -> None:
         await super()._clear(run)
