@@ -110,6 +110,16 @@ def test_deep_json_is_kept_and_too_deep_to_copy_is_an_error():
         AIMessageChunk(content="", additional_kwargs=deep) + AIMessageChunk("x")
 
 
+def test_a_message_nested_ten_thousand_levels_deep_is_shown_and_its_copying_is_refused():
+    message = HumanMessage("hello", additional_kwargs={"deep": nested(10_000)})
+    assert "content='hello'" in repr(message)
+    assert "nested too deep to be shown" in repr(message)
+    assert "nested too deep to be shown" in str(message)
+    with pytest.raises(LimitExceededError, match="too deep to be copied"):
+        message.model_copy(deep=True)
+    assert message.model_copy().text == "hello"
+
+
 def test_deep_tool_arguments_are_an_invalid_call():
     args = '{"a":' * 10_000 + "1" + "}" * 10_000
     chunk = AIMessageChunk(

@@ -248,3 +248,20 @@ def test_equality_and_repr():
     assert repr(RunnableLambda(itemgetter("a"))) == "RunnableLambda(itemgetter('a'))"
     assert RunnableLambda(f).get_name("input") == "f_input"
     assert RunnableLambda(lambda x: x).get_name("input") == "RunnableLambdaInput"
+
+
+def test_a_function_that_calls_itself_without_end_is_told_what_to_do(call):
+    def again(value):
+        return endless.invoke(value)
+
+    endless = RunnableLambda(again)
+    with pytest.raises(RecursionLimitError, match="end the recursion"):
+        call.invoke(endless, 1)
+
+
+def test_deps_are_the_runnables_a_function_names():
+    inner = RunnableLambda(str)
+    outer = RunnableLambda(lambda x: inner.invoke(x))
+    assert outer.deps == [inner]
+    assert outer.config_specs == []
+    assert RunnableLambda(len).deps == []

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self, TypeAlias, cast
 
 from pydantic import ConfigDict, Field, field_validator
 
-from weft.exceptions import UsageError
+from weft.exceptions import LimitExceededError, UsageError
 from weft.load.serializable import Serializable
 from weft.messages._growth import grow_id, merge_content, merge_kwargs, merge_metadata
 from weft.messages._hooks import hook
@@ -122,6 +122,21 @@ class BaseMessage(Serializable):
 
         return standard_blocks(self.content, None)
 
+    def __repr_str__(self, join_str: str) -> str:
+        try:
+            return cast("str", cast("Any", super()).__repr_str__(join_str))
+        except RecursionError:  # JSON nested thousands deep, which a message may carry
+            return join_str.join(f"{name}={_shown(value)}" for name, value in self.__repr_args__())
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        try:
+            return super().__deepcopy__(memo)
+        except RecursionError:
+            raise LimitExceededError(
+                f"this {type(self).__name__} holds values nested too deep to be copied: "
+                "model_copy() without deep=True shares them"
+            ) from None
+
     def __add__(self, other: Json) -> Json:
         """Begin a prompt: `SystemMessage(...) + HumanMessage(...)` is a `ChatPromptTemplate`."""
         return hook("as_prompt")(self, other)
@@ -206,3 +221,10 @@ def _text_of(item: str | dict[Any, Any]) -> str:
         return item
     text = item.get("text") if item.get("type") == "text" else None
     return text if isinstance(text, str) else ""
+
+
+def _shown(value: Json) -> str:
+    try:
+        return repr(value)
+    except RecursionError:
+        return f"<{type(value).__name__} nested too deep to be shown>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -16,7 +17,10 @@ from weft.exceptions import BlockingCallError, RecursionLimitError, UsageError
 from weft.runnables import _functions, _types
 from weft.runnables._trace import NOTHING, plus
 from weft.runnables.base import Runnable, is_async_callable
-from weft.runnables.utils import get_function_first_arg_dict_keys
+from weft.runnables.utils import (
+    get_function_first_arg_dict_keys,
+    get_function_nonlocals,
+)
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -84,7 +88,15 @@ class RunnableLambda(Runnable[Input, Output]):
             return await run.io.call(function, input, **_functions.extras(wants, run))
 
     async def _once(self, input: Any, run: Run) -> Any:
-        result = await self._call(input, run)
+        try:
+            result = await self._call(input, run)
+        except RecursionError as error:
+            if isinstance(error, RecursionLimitError):  # an inner call said so already
+                raise
+            raise RecursionLimitError(
+                f"{self.get_name()} calls functions too deep for Python's stack: end the recursion, return a "
+                "runnable instead of invoking it, or raise sys.setrecursionlimit()"
+            ) from error
         if isinstance(result, Runnable):
             return await result._step(input, self._deeper(run))
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
@@ -119,6 +131,20 @@ class RunnableLambda(Runnable[Input, Output]):
                 yield piece
 
     # -- types
+
+    @cached_property
+    def deps(self) -> list[Runnable[Any, Any]]:
+        """The runnables that the function names: of its closure, and of its module."""
+        named = get_function_nonlocals(self._function) if self._function is not None else []
+        owners = [getattr(value, "__self__", value) for value in named]
+        return [one for one in owners if isinstance(one, Runnable)]
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """The configurable fields of the runnables that the function names."""
+        # Not those of other functions, which may name this one again.
+        named = [one for one in self.deps if not isinstance(one, RunnableLambda)]
+        return _types.unique_specs(one.config_specs for one in named)
 
     @property
     def _function(self) -> Callable[..., Any] | None:
