@@ -154,7 +154,7 @@ class Reader:
             return codec.decode(self.read(parts) if codec.nested else parts)
         except SchemaError:
             raise
-        except (KeyError, ValueError, TypeError, ArithmeticError) as error:
+        except (AttributeError, KeyError, ValueError, TypeError, ArithmeticError) as error:
             raise self._error(f"not a {'.'.join(key)!r:.80} value") from error
 
     def _secret(self, key: list[str], data: dict[Any, Json]) -> SecretStr | None:
