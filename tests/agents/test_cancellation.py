@@ -12,6 +12,7 @@ from collections import Counter
 import pytest
 
 from tests.agents.conftest import Recorder
+from tests.servers.databases import wait_until
 from weft.agents import AgentExecutor, Command, create_agent, create_tool_calling_agent
 from weft.agents.checkpoint import InMemorySaver
 from weft.agents.middleware import (
@@ -264,3 +265,34 @@ def test_FC03_an_executor_cancelled_at_any_await_gives_its_steps(mode):
             assert observed == [1, 3, 1, 3][: len(observed)]
 
     assert cancel_everywhere(body, afterwards) > 30
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("kind", ["agent", "executor"])
+def test_ctrl_c_in_a_blocking_run_ends_every_run_once_and_gives_what_was_done(
+    kind, count, recorder
+):
+    @tool
+    def stop(n: int) -> int:
+        """Press Ctrl-C in the second turn."""
+        if n:
+            raise KeyboardInterrupt
+        return n
+
+    turns = [[Call("stop", {"n": n}) for _ in range(count)] for n in (0, 1)]
+    if kind == "agent":
+        runnable, given = create_agent(scripted(*turns, "ok"), [stop]), "?"
+    else:
+        agent = create_tool_calling_agent(scripted(*turns, "ok"), [stop], PROMPT)
+        runnable, given = AgentExecutor(agent=agent, tools=[stop]), {"input": "?"}
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        runnable.invoke(given, {"callbacks": [recorder]})
+
+    # The other tool's thread may still be telling of its end.
+    wait_until(lambda: recorder.starts() == recorder.ends(), "the end of every run", seconds=5)
+    if kind == "agent":
+        types = [one.type for one in caught.value.messages]
+        assert types == ["human", "ai", *["tool"] * count, "ai"]
+    else:
+        assert [said for _, said in caught.value.intermediate_steps] == [0] * count

@@ -88,6 +88,48 @@ def test_FK01_a_killed_process_resumes_without_running_a_finished_tool_twice(tmp
     assert (tmp_path / "slow").read_text() == "xx"
 
 
+APPROVAL = """
+import sys
+from weft.agents import Command, create_agent
+from weft.agents.checkpoint import PostgresSaver, SqliteSaver
+from weft.agents.middleware import HumanInTheLoopMiddleware
+from weft.testing import Call, ScriptedChatModel
+from weft.tools import tool
+
+stage, place = sys.argv[1:]
+
+@tool
+def delete(path: str) -> str:
+    "Delete a file."
+    return f"deleted {path}"
+
+agent = create_agent(
+    ScriptedChatModel(script=[[Call("delete", {"path": "/a"})]] if stage == "ask" else ["All clean."]),
+    [delete],
+    middleware=[HumanInTheLoopMiddleware({"delete": True})],
+    checkpointer=PostgresSaver(place) if "://" in place else SqliteSaver(place),
+)
+given = "clean up" if stage == "ask" else Command(resume={"decisions": [{"type": "approve"}]})
+state = agent.invoke(given, {"configurable": {"thread_id": "t1"}})
+print("asked" if "__interrupt__" in state else [one.text for one in state["messages"]])
+"""
+
+
+def test_a_run_that_stopped_for_approval_goes_on_in_another_process(place):
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", APPROVAL, stage, place],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout.strip()
+        for stage in ("ask", "answer")
+    ]
+
+    assert said == ["asked", "['clean up', '', 'deleted /a', 'All clean.']"]
+
+
 class Errands:
     """An agent of three turns: `first`, then `second`, whose run may break the store, then an answer."""
 

@@ -293,6 +293,57 @@ def test_callbacks_nest_and_actions_are_told(call):
     assert recorder.starts() == recorder.ends()
 
 
+def test_FU10_a_tool_that_floods_is_cut_with_a_notice(call):
+    @tool
+    def flood(text: str) -> str:
+        """Flood."""
+        return text * 1000
+
+    flood.max_output = 200
+    agent = create_react_agent(
+        FakeListLLM(responses=[ACT.replace("shout", "flood"), END]), [flood], REACT
+    )
+    executor = AgentExecutor(agent=agent, tools=[flood], return_intermediate_steps=True)
+
+    (step,) = call.invoke(executor, {"input": "?"})["intermediate_steps"]
+
+    assert step[1].startswith("hihihi")
+    assert len(step[1]) < 400
+
+
+def test_FU11_a_time_limit_in_the_middle_of_several_actions_keeps_those_that_are_done():
+    @tool
+    async def nap(seconds: float) -> str:
+        """Sleep."""
+        await asyncio.sleep(seconds)
+        return f"{seconds} s"
+
+    model = ScriptedChatModel(script=[[Call("nap", {"seconds": one}) for one in (5.0, 0.01)]])
+    executor = AgentExecutor(
+        agent=create_tool_calling_agent(model, [nap], TOOLS),
+        tools=[nap],
+        max_execution_time=0.3,
+        return_intermediate_steps=True,
+    )
+
+    outputs = asyncio.run(executor.ainvoke({"input": "?"}))
+
+    assert outputs["output"] == "Agent stopped due to iteration limit or time limit."
+    assert [said for _, said in outputs["intermediate_steps"]] == ["0.01 s"]
+
+
+def test_a_subclass_that_iterates_its_steps_otherwise_is_obeyed(call):
+    class Hasty(AgentExecutor):
+        def _iter_next_step(self, *args, **kwargs):
+            for one in super()._iter_next_step(*args, **kwargs):
+                yield AgentFinish({"output": "enough"}, "") if isinstance(one, AgentStep) else one
+
+    executor = react(ACT, END)
+    hasty = Hasty(agent=executor.agent, tools=executor.tools)
+
+    assert call.invoke(hasty, {"input": "?"})["output"] == "enough"
+
+
 def test_a_tool_that_raises_ends_the_run_with_its_steps(call):
     @tool
     def shout(text: str) -> str:

@@ -19,6 +19,7 @@ from weft.agents.plans import Plan, Steps
 from weft.chains.base import Chain
 from weft.exceptions import OutputParserException
 from weft.outputs.agent import AgentAction, AgentFinish, AgentStep
+from weft.tools._content import limited
 from weft.tools.base import BaseTool
 
 __all__ = ["Acting", "Doing", "ExceptionTool", "InvalidTool"]
@@ -193,6 +194,8 @@ class Acting(Chain):
                 extra["llm_prefix"] = ""
             own = self._tool_run(run, doing.colors.get(tool.name), extra)
             said = await tool._step(action.tool_input, own)
+            if isinstance(said, str) and tool.max_output is not None:
+                said = limited(said, tool.max_output)
         return AgentStep(action=action, observation=said)
 
     def _tool_run(self, run: Run, color: str | None, extra: Values) -> Run:
