@@ -76,3 +76,15 @@ is_installed() {
   [[ -x "$1/bin/python" && -f "$1/.weft-$2" ]] && "$1/bin/python" -c '' 2>/dev/null &&
     [[ "$(cat "$1/.weft-$2")" == "$(fingerprint)" ]]
 }
+
+# install_peers DIRECTORY ARGUMENTS...: an environment of other people's packages, renewed when the arguments change.
+install_peers() {
+  local directory="$1" wanted
+  shift
+  wanted="$(if [[ "$1" == -r ]]; then cksum <"$2"; else printf '%s\n' "$@" | cksum; fi)"
+  [[ -x "$directory/bin/python" && "$(cat "$directory/.installed" 2>/dev/null)" == "$wanted" ]] && return 0
+  say "Installing the peers into $directory"
+  make_venv "$directory" .venv/bin/python
+  "$directory/bin/python" -m pip --disable-pip-version-check install --quiet "$@"
+  printf '%s\n' "$wanted" >"$directory/.installed"
+}

@@ -125,24 +125,26 @@ class Injector:
     def run(self, scenarios: Iterable[Scenario]) -> Report:
         """Inject on every wire and by every entry point, all of one scenario at once."""
         report = Report()
-        for scenario in scenarios:
-            self._inject(scenario, report)
+        with ThreadPoolExecutor(len(WIRES) * len(ENTRIES)) as threads:
+            for scenario in scenarios:
+                self._inject(scenario, report, threads)
         self.transport.close()
         return report
 
-    def _inject(self, scenario: Scenario, report: Report) -> None:
+    def _inject(self, scenario: Scenario, report: Report, threads: ThreadPoolExecutor) -> None:
         wires = [wire for wire in WIRES.values() if self._teach(scenario, wire)]
         pairs = [(wire, entry) for wire in wires for entry in ENTRIES]
         blocking = [pair for pair in pairs if not pair[1].startswith("a")]
-        with ThreadPoolExecutor(len(blocking)) as threads:
-            asked = threads.map(lambda pair: ask(self._model(scenario, *pair), pair[1]), blocking)
-            awaited = [pair for pair in pairs if pair[1].startswith("a")]
-            outcomes, tasks = asyncio.run(self._awaited(scenario, awaited))
-            found = [*zip(blocking, asked, strict=True), *zip(awaited, outcomes, strict=True)]
+        awaited = [pair for pair in pairs if pair[1].startswith("a")]
+        asked = threads.map(lambda pair: ask(self._model(scenario, *pair), pair[1]), blocking)
+        outcomes, tasks = asyncio.run(self._awaited(scenario, awaited))
+        found = [*zip(blocking, asked, strict=True), *zip(awaited, outcomes, strict=True)]
         if tasks:
             report.wrong.append(f"{scenario.id}: tasks left behind: {tasks}")
+        used = self.server.used([path for pair in pairs for path in _paths(*pair)])
         for (wire, entry), outcome in found:
-            self._judge(report, scenario, wire, entry, outcome)
+            hits = sum(used[path] for path in _paths(wire, entry))
+            self._judge(report, f"{scenario.id}, {wire.name}, {entry}", scenario, wire, outcome, hits)  # fmt: skip
 
     async def _awaited(
         self, scenario: Scenario, pairs: list[tuple[Wire, str]]
@@ -157,7 +159,7 @@ class Injector:
         if answers is None:
             return False
         given = answers if isinstance(answers, list | tuple) else [answers]
-        paths = [f"/{wire.name}/{entry}{path}" for entry in ENTRIES for path in wire.paths]
+        paths = [path for entry in ENTRIES for path in _paths(wire, entry)]
         self.server.script_all(paths, *given)
         return True
 
@@ -166,9 +168,14 @@ class Injector:
         return wire.model(f"{self.server.url}/{wire.name}/{entry}", **fields)
 
     def _judge(
-        self, report: Report, scenario: Scenario, wire: Wire, entry: str, outcome: Outcome
+        self,
+        report: Report,
+        where: str,
+        scenario: Scenario,
+        wire: Wire,
+        outcome: Outcome,
+        hits: int,
     ) -> None:
-        where = f"{scenario.id}, {wire.name}, {entry}"
         report.injected += 1
         error = outcome.error
         if error is None:
@@ -180,7 +187,6 @@ class Injector:
             return
         else:
             report.signalled += 1
-        hits = sum(self.server.used(f"/{wire.name}/{entry}{path}") for path in wire.paths)
         fault = (
             judge_answer(scenario, wire, outcome)
             if error is None
@@ -190,6 +196,10 @@ class Injector:
             fault = f"{hits} requests instead of {scenario.hits}"
         if fault is not None:
             report.wrong.append(f"{where}: {fault}")
+
+
+def _paths(wire: Wire, entry: str) -> list[str]:
+    return [f"/{wire.name}/{entry}{path}" for path in wire.paths]
 
 
 def judge_answer(scenario: Scenario, wire: Wire, outcome: Outcome) -> str | None:

@@ -36,7 +36,6 @@ class Probe:
         if self._server is not None:
             self._server.drop_all()
             self._server.wait_for_open(0)
-        gc.collect()
         self._was_enabled = gc.isenabled()
         gc.disable()
         self.mark()

@@ -6,14 +6,15 @@ bears it.
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.faults.matrix import SCENARIOS
 
 TESTS = Path(__file__).parents[1]
+SAID = re.compile(r'def test\w*|""".*?"""', re.DOTALL)
+"""Where a file of tests says which rows it shows: the names of its tests, and docstrings."""
 NUMBER = re.compile(r"F[-_]?([STUHCDPKVX])(\d\d)(?!\d)")
 
 ROWS: dict[str, tuple[int, str]] = {
@@ -39,22 +40,11 @@ ABSENT: dict[str, str] = {
 """Rows about things that do not exist. F-V01 and F-V06 are shown on the MCP server, F-V07 on what weft draws."""
 
 
-def said_in(path: Path) -> Iterator[str]:
-    """Where a file of tests says which rows it shows."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    yield ast.get_docstring(tree) or ""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(
-            "test"
-        ):
-            yield node.name
-            yield ast.get_docstring(node) or ""
-
-
+@cache
 def shown() -> set[str]:
     """Every row that a test or a scenario shows."""
     files = [path for path in TESTS.rglob("test_*.py") if path.name != Path(__file__).name]
-    said = [text for path in files for text in said_in(path)]
+    said = [text for path in files for text in SAID.findall(path.read_text(encoding="utf-8"))]
     said += [scenario.row for scenario in SCENARIOS]
     return {f"F-{area}{number}" for text in said for area, number in NUMBER.findall(text)}
 

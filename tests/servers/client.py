@@ -103,9 +103,9 @@ class FaultServer:
         """Count the requests read so far."""
         return len(self.requests(path))
 
-    def used(self, path: str) -> int:
-        """Count the answers that a path has given since it was last taught."""
-        return int(self._tell(do="used", path=path))
+    def used(self, paths: list[str]) -> dict[str, int]:
+        """Count the answers that each path has given since it was last taught."""
+        return dict(self._tell(do="used", paths=paths))
 
     def stats(self) -> dict[str, int]:
         """Give `open` connections now, connections `opened` ever, requests `seen`, HTTP/2 `resets`."""

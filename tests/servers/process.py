@@ -18,6 +18,7 @@ from collections import defaultdict
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.servers.echo import say_back
 from tests.servers.http2 import Http2Connection
 
 REASONS = {200: "OK", 307: "Temporary Redirect", 404: "Not Found"}
@@ -216,35 +217,13 @@ def builtin(request: dict[str, Any]) -> dict[str, Any]:
             json.dumps({**request, "body": base64.b64decode(request["body"]).decode()}).encode(),
         )
     elif request["path"].startswith("/say/"):
-        kind, body = repeated(json.loads(base64.b64decode(request["body"])))
+        kind, body = say_back(request["path"], json.loads(base64.b64decode(request["body"])))
         status, headers = 200, {"content-type": kind}
     elif request["path"] == "/ok":
         status, body = 200, b"ok"
     steps = [["send", base64.b64encode(body).decode()]]
     return {"status": status, "headers": headers, "framing": "length", "before": [], "steps": steps,
             "close_after": None, "promise": None}  # fmt: skip
-
-
-def repeated(asked: dict[str, Any]) -> tuple[str, bytes]:
-    """Speak chat completions and say back the last message, at once or piece by piece."""
-    said = asked["messages"][-1]["content"]
-    said = said if isinstance(said, str) else said[0]["text"]
-    about = {"id": "c", "created": 1, "model": "m"}
-    if not asked.get("stream"):
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": said},
-            "finish_reason": "stop",
-        }
-        return "application/json", json.dumps({**about, "choices": [choice]}).encode()
-    half = len(said) // 2
-    deltas = [({"content": said[:half]}, None), ({"content": said[half:]}, None), ({}, "stop")]
-    chunks = [
-        {**about, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-        for delta, finish in deltas
-    ]
-    lines = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
-    return "text/event-stream", f"{lines}data: [DONE]\n\n".encode()
 
 
 def head_of(answer: dict[str, Any]) -> bytes:
@@ -305,7 +284,7 @@ def obey(world: World, order: dict[str, Any]) -> Any:
         case "seen":
             return [one for one in world.seen if order["path"] in (None, one["path"])]
         case "used":
-            return world.used[order["path"]]
+            return {path: world.used[path] for path in order["paths"]}
         case "stats":
             return {"open": len(world.open), "opened": world.opened, "seen": len(world.seen),
                     "resets": world.resets}  # fmt: skip

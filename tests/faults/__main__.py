@@ -1,0 +1,138 @@
+"""`python -m tests.faults [--long] [--peers]`: run the faults, print the figures, keep them in docs/reliability.json.
+
+Quick, it samples as the test suite does; `--long` cuts at every byte, cancels 10,000 times and holds 5,000 streams.
+`--peers` asks the same of other clients, each in the environment that `scripts/faults --peers` made for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.faults import crowds, cutting
+from tests.faults.cancelling import cancel_everywhere
+from tests.faults.matrix import SCENARIOS, Injector
+from tests.faults.peers import compare
+from tests.servers import FaultServer
+
+KEPT = Path(__file__).parents[2] / "docs" / "reliability.json"
+Figures = dict[str, Any]
+
+
+def cuts(*, long: bool) -> Figures:
+    """Recorded streams × offsets × {clean end, FIN, RST}."""
+    tally = cutting.cut_all(1 if long else 131)
+    outcomes = dict(tally.kinds)
+    invalid = outcomes.pop("invalid_tool_call", 0)
+    return {"cuts": tally.cuts, "outcomes": outcomes, "with_invalid_tool_call": invalid,
+            "wrong": len(tally.wrong), "examples": tally.wrong[:5]}  # fmt: skip
+
+
+def truncated_calls(*, long: bool) -> Figures:
+    """Tool calls cut before their end, heard by an agent."""
+    asked, ran, raised = cutting.run_agents(7 if long else 400)
+    return {"answers": asked, "executed": ran, "told": raised, "wrong": ran + asked - raised}
+
+
+def matrix(*, long: bool) -> Figures:
+    """Scenarios × wires × entry points."""
+    with FaultServer.start() as server:
+        report = Injector(server).run(SCENARIOS)
+    return {"scenarios": len(SCENARIOS), "injected": report.injected, "signalled": report.signalled,
+            "silent": len(report.silent), "untyped": len(report.untyped),
+            "wrong": len(report.faults), "examples": report.faults[:5]}  # fmt: skip
+
+
+def cancels(*, long: bool) -> Figures:
+    """Calls cancelled at their n-th await."""
+    with FaultServer.start() as server:
+        found = cancel_everywhere(server, 10_000 if long else 1)
+    return {"points": found.points, "lost": len(found.lost), "leaked": len(found.leaked),
+            "wrong": len(found.faults), "examples": found.faults[:5]}  # fmt: skip
+
+
+def one_model(*, long: bool) -> Figures:
+    """Loop after loop, forked, and under 64 threads."""
+    with FaultServer.start() as server:
+        right, requests = crowds.loops(server)
+        forked, of_children = crowds.forks(server)
+        crossed, of_threads = crowds.threads(server, times=50 if long else 5)
+    wrong = (20 - right) + (requests - 20) + forked + crossed
+    return {"loops_right_of_20": right, "requests_of_20_loops": requests,
+            "forked_wrong": forked, "forked": of_children,
+            "threads_wrong": crossed, "threads": of_threads, "wrong": wrong}  # fmt: skip
+
+
+def held(*, long: bool) -> Figures:
+    """Streams open at once in one process."""
+    many = 5_000 if long else 500
+    seen = crowds.hold(many)
+    return {**seen, "wrong": many - seen["right"] + max(seen["files_left"], 0)}
+
+
+RUNS: dict[str, Callable[..., Figures]] = {
+    "matrix": matrix,
+    "one_model": one_model,
+    "held": held,
+    "truncated_calls": truncated_calls,
+    "cancels": cancels,
+    "cuts": cuts,
+}
+
+
+def about(command: str) -> Figures:
+    """Say what was measured, where and how."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return {"commit": commit, "date": time.strftime("%Y-%m-%d"), "command": command,
+            "python": platform.python_version(), "system": platform.system(),
+            "cores": os.cpu_count()}  # fmt: skip
+
+
+def keep(section: str, figures: Figures) -> None:
+    """Renew one section of the kept figures; the others stay."""
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    kept[section] = figures
+    KEPT.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n")
+
+
+def main() -> int:
+    """Run what the arguments ask for; 1 if anything was silent, untyped, lost or left behind."""
+    parser = argparse.ArgumentParser(prog="scripts/faults")
+    parser.add_argument(
+        "--long", action="store_true", help="every byte, 10,000 cancels, 5,000 streams"
+    )
+    parser.add_argument("--peers", action="store_true", help="ask the same of other clients")
+    parser.add_argument("--only", choices=RUNS, action="append", help="only this run")
+    parser.add_argument("--save", action="store_true", help="renew docs/reliability.json")
+    asked = parser.parse_args()
+    wrong = 0
+    if asked.peers:
+        figures = {**about("scripts/faults --peers"), "clients": compare()}
+        print(json.dumps(figures, indent=2))
+        if asked.save:
+            keep("peers", figures)
+        return 0
+    for name in asked.only or RUNS:
+        began = time.monotonic()
+        figures = RUNS[name](long=asked.long)
+        wrong += figures["wrong"]
+        figures["seconds"] = round(time.monotonic() - began, 1)
+        print(json.dumps({name: figures}), flush=True)
+        if asked.save:
+            command = f"scripts/faults{' --long' if asked.long else ''} --only {name}"
+            keep(name, {**about(command), **figures})
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

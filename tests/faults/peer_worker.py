@@ -1,0 +1,294 @@
+"""One client of other people, asked by `peers.py`: runs in its own environment, imports nothing of weft's tests.
+
+Reads an order as JSON from standard input and prints one line of JSON per outcome. A client is a table of ways to
+ask; each gives the text of the answer or raises whatever the client raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import json
+import multiprocessing
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+warnings.simplefilter("ignore")
+TIMEOUT = 0.5
+Ways = dict[str, Callable[[str], Any]]
+
+
+def openai_client(base: str, **fields: Any) -> Ways:
+    import openai
+
+    given = {"base_url": f"{base}/v1", "api_key": "k", **fields}
+    client, aclient = openai.OpenAI(**given), openai.AsyncOpenAI(**given)
+
+    def ask(text: str, **more: Any) -> dict[str, Any]:
+        return {"model": "m", "messages": [{"role": "user", "content": text}], **more}
+
+    def stream(text: str) -> str:
+        chunks = client.chat.completions.create(**ask(text, stream=True))
+        return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+
+    async def ainvoke(text: str) -> str:
+        return (await aclient.chat.completions.create(**ask(text))).choices[0].message.content
+
+    async def astream(text: str) -> str:
+        said = ""
+        async for chunk in await aclient.chat.completions.create(**ask(text, stream=True)):
+            said += chunk.choices[0].delta.content or "" if chunk.choices else ""
+        return said
+
+    def invoke(text: str) -> Any:
+        return client.chat.completions.create(**ask(text)).choices[0].message.content
+
+    return {"invoke": invoke, "stream": stream, "ainvoke": ainvoke, "astream": astream}
+
+
+def anthropic_client(base: str, **fields: Any) -> Ways:
+    import anthropic
+
+    given = {"base_url": base, "api_key": "k", **fields}
+    client, aclient = anthropic.Anthropic(**given), anthropic.AsyncAnthropic(**given)
+
+    def ask(text: str) -> dict[str, Any]:
+        messages = [{"role": "user", "content": text}]
+        return {"model": "m", "max_tokens": 99, "messages": messages}
+
+    def invoke(text: str) -> str:
+        return client.messages.create(**ask(text)).content[0].text
+
+    def stream(text: str) -> str:
+        with client.messages.stream(**ask(text)) as events:
+            said = "".join(events.text_stream)
+            events.get_final_message()
+        return said
+
+    async def ainvoke(text: str) -> str:
+        return (await aclient.messages.create(**ask(text))).content[0].text
+
+    async def astream(text: str) -> str:
+        async with aclient.messages.stream(**ask(text)) as events:
+            said = "".join([piece async for piece in events.text_stream])
+            await events.get_final_message()
+        return said
+
+    return {"invoke": invoke, "stream": stream, "ainvoke": ainvoke, "astream": astream}
+
+
+def ways_of(model: Any) -> Ways:
+    """LangChain's four, which are weft's too."""
+
+    async def ainvoke(text: str) -> str:
+        return str((await model.ainvoke(text)).text)
+
+    async def astream(text: str) -> str:
+        return "".join([str(chunk.text) async for chunk in model.astream(text)])
+
+    return {
+        "invoke": lambda text: str(model.invoke(text).text),
+        "stream": lambda text: "".join(str(chunk.text) for chunk in model.stream(text)),
+        "ainvoke": ainvoke,
+        "astream": astream,
+    }
+
+
+def litellm_client(base: str, **fields: Any) -> Ways:
+    import litellm
+
+    litellm.suppress_debug_info = True
+    given = {"model": "openai/m", "api_base": f"{base}/v1", "api_key": "k", **fields}
+
+    def ask(text: str) -> dict[str, Any]:
+        return {**given, "messages": [{"role": "user", "content": text}]}
+
+    def stream(text: str) -> str:
+        chunks = litellm.completion(**ask(text), stream=True)
+        return "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+
+    async def ainvoke(text: str) -> str:
+        return (await litellm.acompletion(**ask(text))).choices[0].message.content
+
+    async def astream(text: str) -> str:
+        said = ""
+        async for chunk in await litellm.acompletion(**ask(text), stream=True):
+            said += chunk.choices[0].delta.content or ""
+        return said
+
+    def invoke(text: str) -> Any:
+        return litellm.completion(**ask(text)).choices[0].message.content
+
+    return {"invoke": invoke, "stream": stream, "ainvoke": ainvoke, "astream": astream}
+
+
+def pydantic_ai_client(base: str, **fields: Any) -> Ways:
+    agent = pydantic_ai_agent(base, **fields)
+
+    async def ainvoke(text: str) -> str:
+        return str((await agent.run(text)).output)
+
+    async def astream(text: str) -> str:
+        async with agent.run_stream(text) as result:
+            return str(await result.get_output())
+
+    def stream(text: str) -> str:
+        return asyncio.run(astream(text))
+
+    def invoke(text: str) -> str:
+        return str(agent.run_sync(text).output)
+
+    return {"invoke": invoke, "stream": stream, "ainvoke": ainvoke, "astream": astream}
+
+
+def pydantic_ai_agent(base: str, **fields: Any) -> Any:
+    import openai
+    from pydantic_ai import Agent
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    client = openai.AsyncOpenAI(base_url=f"{base}/v1", api_key="k", **fields)
+    return Agent(OpenAIChatModel("m", provider=OpenAIProvider(openai_client=client)))
+
+
+def chat_model(name: str, base: str, **fields: Any) -> Any:
+    """A chat model of LangChain or of weft."""
+    if name.startswith("weft") and "timeout" in fields:
+        from weft.transports import Timeouts
+
+        fields["timeout"] = Timeouts(connect=5, first_byte=TIMEOUT, idle=TIMEOUT)
+    if name == "langchain-openai":
+        from langchain_openai import ChatOpenAI
+    elif name == "langchain-anthropic":
+        from langchain_anthropic import ChatAnthropic as ChatOpenAI
+    elif name == "weft-anthropic":
+        from weft.providers.anthropic import ChatAnthropic as ChatOpenAI
+    else:
+        from weft.providers.openai import ChatOpenAI
+    is_chat = "anthropic" not in name
+    place = {"base_url": f"{base}/v1" if is_chat else base}
+    more = {"use_responses_api": False} if is_chat else {"max_tokens": 99}
+    return ChatOpenAI(model="m", api_key="k", **place, **more, **fields)
+
+
+def make(name: str, base: str, **fields: Any) -> Ways:
+    makers: dict[str, Callable[..., Ways]] = {
+        "openai": openai_client,
+        "anthropic": anthropic_client,
+        "litellm": litellm_client,
+        "pydantic-ai": pydantic_ai_client,
+    }
+    if name in makers:
+        return makers[name](base, **fields)
+    return ways_of(chat_model(name, base, **fields))
+
+
+def faults(name: str, jobs: list[dict[str, str]]) -> None:
+    for job in jobs:
+        retries = {"num_retries": 0} if name == "litellm" else {}
+        ways = make(name, job["base"], timeout=TIMEOUT, max_retries=0, **retries)
+        for way, ask in ways.items():
+            outcome = "answer"
+            try:
+                said = ask("Hi")
+                if asyncio.iscoroutine(said):
+                    asyncio.run(asyncio.wait_for(said, 10))
+            except BaseException as error:  # noqa: BLE001  that is the question
+                outcome = f"{type(error).__module__}.{type(error).__name__}"
+            print(json.dumps({"id": job["id"], "way": way, "outcome": outcome}), flush=True)
+
+
+def loops(name: str, base: str) -> None:
+    ask, right = make(name, base)["ainvoke"], 0
+
+    async def one(text: str) -> Any:
+        return await ask(text)
+
+    for turn in range(20):
+        try:
+            right += asyncio.run(one(f"loop {turn}")) == f"loop {turn}"
+        except Exception as error:  # noqa: BLE001  counted as wrong
+            print(repr(error)[:200], file=sys.stderr)
+    print(json.dumps({"right": right}))
+
+
+def forks(name: str, base: str) -> None:
+    ask = make(name, base)["invoke"]
+    assert ask("parent") == "parent"
+    context = multiprocessing.get_context("fork")
+    right = context.Value("i", 0)
+
+    def work(number: int) -> None:
+        for turn in range(25):
+            try:
+                same = ask(f"{number} {turn}") == f"{number} {turn}"
+            except Exception as error:  # noqa: BLE001  counted as wrong
+                print(repr(error)[:200], file=sys.stderr)
+                continue
+            with right.get_lock():
+                right.value += same
+
+    children = [context.Process(target=work, args=(number,)) for number in range(4)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(120)
+        child.kill()
+    print(json.dumps({"wrong": 100 - right.value}))
+
+
+def calls(name: str, bases: list[str]) -> None:
+    ran: list[Any] = []
+
+    def add(path: str, force: bool = False) -> str:
+        """Delete a folder."""
+        ran.append(path)
+        return "done"
+
+    if name in ("openai", "anthropic", "litellm"):
+        print(json.dumps({"ran": None}))
+        return
+    for base in bases:
+        before = len(ran)
+        try:
+            _run_agent(name, base, add)
+        except BaseException as error:  # noqa: BLE001  telling is right
+            print(repr(error)[:200], file=sys.stderr)
+        del ran[before + 1 :]  # an answer that repeats is executed again and again: count it once
+    print(json.dumps({"ran": len(ran)}))
+
+
+def _run_agent(name: str, base: str, add: Any) -> None:
+    if name == "pydantic-ai":
+        agent = pydantic_ai_agent(base, max_retries=0, timeout=TIMEOUT)
+        agent.tool_plain(add)
+
+        async def body() -> None:
+            async with agent.run_stream("Hi") as result:
+                await result.get_output()
+
+        asyncio.run(asyncio.wait_for(body(), 10))
+        return
+    model = chat_model(name, base, max_retries=0, timeout=TIMEOUT, streaming=True)
+    if name.startswith("weft"):
+        from weft.agents import create_agent
+    else:
+        from langchain.agents import create_agent
+    config = {"recursion_limit": 4}
+    create_agent(model, [add]).invoke({"messages": [("human", "Hi")]}, config)
+
+
+def main() -> None:
+    name, order = sys.argv[1], json.load(sys.stdin)
+    task = order.pop("task")
+    if task == "version":
+        package = {"weft-anthropic": "weft", "pydantic-ai": "pydantic-ai-slim"}.get(name, name)
+        print(json.dumps({"version": importlib.metadata.version(package)}))
+        return
+    {"faults": faults, "loops": loops, "forks": forks, "calls": calls}[task](name, **order)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""The same faults, asked of other clients: which are told, and what a caller gets instead of an error.
+
+Each client runs in an environment of its own (`scripts/faults --peers` makes them) and in a process of its own, which
+knows nothing of weft: it is given addresses and says what calling them came to. `weft` is asked by the same harness.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.faults.matrix import SCENARIOS
+from tests.faults.scenario import Scenario
+from tests.faults.spoken import call_stream
+from tests.faults.wires import WIRES
+from tests.servers import FaultServer
+from tests.servers.client import ROOT
+
+CLIENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    # name -> environment, wire, whose exceptions count as typed
+    "weft": (".venv", "chat", ("weft",)),
+    "weft-anthropic": (".venv", "anthropic", ("weft",)),
+    "openai": (".venv-peers", "chat", ("openai",)),
+    "anthropic": (".venv-peers", "anthropic", ("anthropic",)),
+    "langchain-openai": (".venv-peers", "chat", ("langchain_core", "langchain_openai", "openai")),
+    "langchain-anthropic": (".venv-peers", "anthropic", ("langchain_core", "langchain_anthropic", "anthropic")),
+    "pydantic-ai": (".venv-peers", "chat", ("pydantic_ai", "openai")),
+    "litellm": (".venv-litellm", "chat", ("litellm", "openai")),
+}  # fmt: skip
+
+OURS_ALONE = ("F-S09", "F-H08", "F-T08", "F-T09", "F-U01", "F-S13")
+"""Rows that rest on limits, clocks or promises which only weft makes; nobody is measured by them here."""
+
+
+def must_signal() -> list[Scenario]:
+    """The scenarios that any client must tell of."""
+    return [
+        one
+        for one in SCENARIOS
+        if one.raises and not one.may_pass and one.row not in OURS_ALONE and "bomb" not in one.name
+    ]
+
+
+def compare() -> dict[str, Any]:
+    """Ask every client that is installed."""
+    found: dict[str, Any] = {}
+    with FaultServer.start() as server:
+        for name, (environment, wire, typed) in CLIENTS.items():
+            python = ROOT / environment / "bin" / "python"
+            if python.exists():
+                found[name] = Asked(server, name, wire, python, typed).figures()
+    return found
+
+
+class Asked:
+    """One client under questions."""
+
+    def __init__(
+        self, server: FaultServer, name: str, wire: str, python: Path, typed: tuple[str, ...]
+    ) -> None:
+        self.server = server
+        self.name = name
+        self.wire = WIRES[wire]
+        self.python = python
+        self.typed = typed
+
+    def figures(self) -> dict[str, Any]:
+        """What became of all of it."""
+        outcomes = self._faults()
+        kinds = Counter(self._kind(one["outcome"]) for one in outcomes)
+        silent = sorted({one["id"] for one in outcomes if one["outcome"] == "answer"})
+        untyped = Counter(
+            one["outcome"] for one in outcomes if self._kind(one["outcome"]) == "untyped"
+        )
+        return {
+            "version": self._ask({"task": "version"})[0]["version"],
+            "scenarios": len({one["id"] for one in outcomes}),
+            "faults": len(outcomes),
+            "silent": kinds["silent"],
+            "silent_scenarios": silent,
+            "untyped": kinds["untyped"],
+            "untyped_classes": dict(untyped.most_common(8)),
+            **self._loops(),
+            **self._forks(),
+            **self._calls(),
+        }
+
+    def _kind(self, outcome: str) -> str:
+        if outcome == "answer":
+            return "silent"
+        return "typed" if outcome.split(".")[0] in self.typed else "untyped"
+
+    def _faults(self) -> list[dict[str, Any]]:
+        jobs = []
+        for place, scenario in enumerate(must_signal()):
+            answers = scenario.said(self.wire)
+            if answers is None:
+                continue
+            given = answers if isinstance(answers, list | tuple) else [answers]
+            paths = [f"/{place}{path}" for path in self.wire.paths]
+            self.server.script_all(paths, *given)
+            jobs.append({"id": scenario.id, "base": f"{self.server.url}/{place}"})
+        return self._ask({"task": "faults", "jobs": jobs})
+
+    def _loops(self) -> dict[str, int]:
+        before = self.server.stats()["seen"]
+        (seen,) = self._ask({"task": "loops", "base": f"{self.server.url}/say"})
+        requests = self.server.stats()["seen"] - before
+        return {"loops_right_of_20": seen["right"], "requests_of_20_loops": requests}
+
+    def _forks(self) -> dict[str, int]:
+        (seen,) = self._ask({"task": "forks", "base": f"{self.server.url}/say"})
+        return {"forked_wrong_of_100": seen["wrong"]}
+
+    def _calls(self) -> dict[str, Any]:
+        """Tool calls cut short, by the end of the stream and by length, heard by the client's own agent."""
+        whole = '{"path": "/home/user/project/build", "force": true}'
+        bases = []
+        for at in (12, 18, 24, 30, 37):
+            for ends in (False, True):
+                answer = call_stream(self.wire, whole[:at], is_cut=True, ends=ends)
+                assert answer is not None
+                base = f"/cut{at}{ends}"
+                self.server.script_all([f"{base}{path}" for path in self.wire.paths], answer)
+                bases.append(self.server.url + base)
+        (seen,) = self._ask({"task": "calls", "bases": bases})
+        if seen["ran"] is None:
+            return {"truncated_calls_executed": None, "truncated_calls": None}
+        return {"truncated_calls_executed": seen["ran"], "truncated_calls": len(bases)}
+
+    def _ask(self, order: dict[str, Any]) -> list[dict[str, Any]]:
+        program = subprocess.run(
+            [self.python, "-m", "tests.faults.peer_worker", self.name],
+            input=json.dumps(order), capture_output=True, text=True, timeout=900, cwd=ROOT, check=False,
+        )  # fmt: skip
+        lines = [line for line in program.stdout.splitlines() if line.startswith("{")]
+        assert lines, f"{self.name} {order['task']}: {program.stderr[-2000:]}"
+        return [json.loads(line) for line in lines]
