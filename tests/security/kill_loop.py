@@ -1,0 +1,284 @@
+"""F-K01: `kill -9` at random moments: `python -m tests.security.kill_loop --kills 1000` prints what was lost.
+
+A writer appends records to a SQLite store of ours and acknowledges each over a pipe once the call has returned. It is
+killed at a random moment, again and again on the same file, and what the file then holds is held against what was
+acknowledged: nothing lost, nothing torn, order kept, at most the one append under way beyond. The writer is a fork of
+this process, which has no threads, so that a kill costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.agents.checkpoint import SqliteSaver
+from weft.agents.checkpoint.base import Entry
+from weft.caches import SQLiteCache
+from weft.chat_history import SQLiteChatMessageHistory
+from weft.messages import HumanMessage
+from weft.outputs import Generation
+from weft.runnables import RunnableLambda
+from weft.tracers import SQLiteTracer, TraceStore
+
+BATCH = 3
+"""Records of one append: all of them are there, or none."""
+MOST_APPENDS = 6
+"""After how many appends a writer is killed, at most; one in six is killed before its first."""
+LAST_MOMENT = 0.012
+"""Seconds it lives on after that, at most: two or three appends."""
+FRESH = 25
+"""Kills on one file before a new one is begun, so that making a file is killed too."""
+
+
+def payload(number: int) -> str:
+    """A text that says its number and whether it is whole; some are longer than a page of SQLite's."""
+    body = hashlib.sha256(str(number).encode()).hexdigest() * (1 + number * 7 % 200)
+    return f"{number}:{len(body)}:{body}"
+
+
+def number_of(text: str) -> int:
+    number, length, body = text.split(":")
+    if len(body) != int(length) or text != payload(int(number)):
+        raise ValueError(f"record {number} is torn")
+    return int(number)
+
+
+class History:
+    """Messages of one session, three at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._history = SQLiteChatMessageHistory("session", path=path)
+
+    def append(self, numbers: list[int]) -> None:
+        self._history.add_messages([HumanMessage(payload(one)) for one in numbers])
+
+    def read(self) -> list[int]:
+        found = self._history.read()
+        if found.reports:
+            raise ValueError(found.reports[0])
+        return [number_of(message.text) for message in found]
+
+    def close(self) -> None:
+        self._history.close()
+
+
+class Checkpoints:
+    """Entries of one thread, three at a time, each naming the one before."""
+
+    def __init__(self, path: Path) -> None:
+        self._saver = SqliteSaver(path)
+
+    def append(self, numbers: list[int]) -> None:
+        entries = [Entry(str(one), str(one - 1) if one else None, payload(one)) for one in numbers]
+        self._saver.append("thread", "", entries, after=entries[0].parent)
+
+    def read(self) -> list[int]:
+        entries = self._saver.read("thread", "")
+        for before, entry in zip([None, *entries], entries, strict=False):
+            if entry.parent != (before.id if before else None):
+                raise ValueError(f"entry {entry.id} does not follow its parent")
+        return [number_of(entry.body) for entry in entries]
+
+    def close(self) -> None:
+        self._saver.close()
+
+
+class Cache:
+    """Answers, one row each; the count is found by asking."""
+
+    def __init__(self, path: Path) -> None:
+        self._cache = SQLiteCache(path)
+
+    def append(self, numbers: list[int]) -> None:
+        for one in numbers:
+            self._cache.update(str(one), "model", [Generation(text=payload(one))])
+
+    def read(self) -> list[int]:
+        found: list[int] = []
+        while (kept := self._cache.lookup(str(len(found)), "model")) is not None:
+            found.append(number_of(kept[0].text))
+        return found
+
+    def close(self) -> None:
+        self._cache.close()
+
+
+class Traces:
+    """Runs with a child each, acknowledged once `flush` has returned."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._tracer: SQLiteTracer | None = None
+
+    def append(self, numbers: list[int]) -> None:
+        self._tracer = self._tracer or SQLiteTracer(self._path)
+        inner = RunnableLambda(lambda text: text).with_config(run_name="inner")
+        for one in numbers:
+            outer = RunnableLambda(lambda text: inner.invoke(text)).with_config(run_name="outer")
+            outer.invoke(payload(one), {"callbacks": [self._tracer], "tags": ["kept"]})
+        self._tracer.flush()
+
+    def read(self) -> list[int]:
+        roots = TraceStore(self._path).recent(1_000_000)[::-1]
+        whole = [root for root in roots if root.end_time is not None]
+        return sorted(number_of(str(said(root.outputs))) for root in whole)
+
+    def close(self) -> None:
+        if self._tracer is not None:
+            self._tracer.close()
+
+
+def said(outputs: Any) -> Any:
+    return outputs.get("output") if isinstance(outputs, dict) else outputs
+
+
+STORES: dict[str, Callable[[Path], Any]] = {
+    "history": History,
+    "cache": Cache,
+    "traces": Traces,
+    "checkpoints": Checkpoints,
+}
+WHOLE = {"history", "checkpoints"}
+"""Where an append of three is one transaction."""
+
+
+@dataclass
+class Tally:
+    """What came of the kills on one kind of store."""
+
+    kills: int = 0
+    acknowledged: int = 0
+    before_the_first: int = 0
+    """Writers killed before they acknowledged anything."""
+    faults: list[str] = field(default_factory=list)
+
+
+class Loop:
+    """Kills writers of one store."""
+
+    def __init__(self, kind: str, folder: Path, seed: int) -> None:
+        self._kind = kind
+        self._folder = folder
+        self._random = random.Random(seed)
+        self.tally = Tally()
+
+    def run(self, kills: int) -> Tally:
+        tally = self.tally
+        for done in range(kills):
+            path = self._folder / f"{self._kind}-{done // FRESH}.db"
+            start = len(self._held(path)) if path.exists() else 0
+            acknowledged = self._killed_writer(path, start)
+            tally.kills += 1
+            tally.before_the_first += acknowledged == start
+            tally.acknowledged += acknowledged - start
+            try:
+                self._check(path, acknowledged)
+            except (AssertionError, ValueError, LookupError, sqlite3.Error) as error:
+                tally.faults.append(f"{path.name}, kill {done}: {type(error).__name__}: {error}")
+        return tally
+
+    def _killed_writer(self, path: Path, start: int) -> int:
+        """Let a writer live for a moment; give how many records it acknowledged, those before it included."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            write_on(STORES[self._kind](path), start, writing)
+        os.close(writing)
+        with os.fdopen(reading, "rb", buffering=0) as pipe:
+            said = self._until(pipe, self._random.randrange(MOST_APPENDS))
+            time.sleep(self._random.random() * LAST_MOMENT)
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+            words = (said + pipe.read()).split()
+        if not os.WIFSIGNALED(status):
+            self.tally.faults.append(f"{path.name}: the writer ended by itself ({status})")
+        return int(words[-1]) if words else start
+
+    @staticmethod
+    def _until(pipe: Any, appends: int) -> bytes:
+        """Wait until so many appends are acknowledged."""
+        said = b""
+        while said.count(b" ") < appends:
+            said += (more := pipe.read(64))
+            if not more:
+                break
+        return said
+
+    def _held(self, path: Path) -> list[int]:
+        store = STORES[self._kind](path)
+        try:
+            return store.read()
+        finally:
+            store.close()
+
+    def _check(self, path: Path, acknowledged: int) -> None:
+        if not path.exists() and not acknowledged:
+            return
+        held = self._held(path)
+        assert held == list(range(len(held))), f"the order: {held[:20]}"
+        assert len(held) >= acknowledged, f"{acknowledged} acknowledged, {len(held)} there"
+        assert len(held) <= acknowledged + BATCH, f"{len(held)} there, {acknowledged} acknowledged"
+        if self._kind in WHOLE:
+            assert len(held) % BATCH == 0, f"half an append: {len(held)}"
+        connection = sqlite3.connect(path)
+        try:
+            ((state,),) = connection.execute("PRAGMA integrity_check").fetchall()
+        finally:
+            connection.close()
+        assert state == "ok", state
+
+
+def write_on(store: Any, number: int, pipe: int) -> None:
+    """Append until killed, and say after each append how far it got. Never returns."""
+    try:
+        while True:
+            store.append(list(range(number, number + BATCH)))
+            number += BATCH
+            os.write(pipe, b"%d " % number)
+    except BaseException as error:  # noqa: BLE001  nothing of the parent's may run in the child
+        os.write(2, f"the writer failed: {error!r}\n".encode())
+    os._exit(1)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.security.kill_loop", description=__doc__)
+    parser.add_argument("--kills", type=int, default=1000, help="for all stores together")
+    parser.add_argument("--stores", nargs="*", default=list(STORES), choices=list(STORES))
+    parser.add_argument("--seed", type=int, default=None, help="default: the time")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    given = parser.parse_args(arguments)
+    seed = given.seed if given.seed is not None else time.time_ns() % 2**32
+    print(f"seed {seed}")
+    tallies: dict[str, Tally] = {}
+    for number, kind in enumerate(given.stores):
+        share = len(range(number, given.kills, len(given.stores)))
+        with tempfile.TemporaryDirectory() as folder:
+            tallies[kind] = Loop(kind, Path(folder), seed + number).run(share)
+    print(f"{'store':<14}{'kills':>8}{'acknowledged':>14}{'before the first':>18}{'faults':>8}")
+    for kind, one in tallies.items():
+        print(
+            f"{kind:<14}{one.kills:>8}{one.acknowledged:>14,}{one.before_the_first:>18}{len(one.faults):>8}"
+        )
+    for fault in [f"{kind}: {told}" for kind, one in tallies.items() for told in one.faults]:
+        print(fault)
+    if given.json:
+        figures = {kind: asdict(one) for kind, one in tallies.items()}
+        given.json.write_text(json.dumps({"seed": seed, "stores": figures}, indent=1) + "\n")
+    return int(any(one.faults for one in tallies.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

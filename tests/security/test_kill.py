@@ -1,0 +1,67 @@
+"""F-K01, the part that runs each time: twenty kills. A thousand are `python -m tests.security.kill_loop`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.security.kill_loop import STORES, Loop, number_of, payload
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_F_K01_nothing_acknowledged_is_lost_or_torn_by_kill_9(tmp_path: Path):
+    """In a process of its own: it forks, and must have no threads."""
+    figures = tmp_path / "kills.json"
+    command = [
+        sys.executable,
+        "-m",
+        "tests.security.kill_loop",
+        "--kills",
+        "20",
+        "--json",
+        str(figures),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    stores = json.loads(figures.read_text())["stores"]
+    assert {kind: (one["kills"], one["faults"]) for kind, one in stores.items()} == dict.fromkeys(
+        STORES, (5, [])
+    )
+    assert sum(one["acknowledged"] for one in stores.values()) > 0
+
+
+@pytest.mark.parametrize("kind", ["history", "checkpoints"])
+def test_the_loop_sees_what_is_lost_torn_or_out_of_order(kind: str, tmp_path: Path):
+    loop, path = Loop(kind, tmp_path, 1), tmp_path / "x.db"
+    store = STORES[kind](path)
+    store.append([0, 1, 2])
+    store.append([3, 4, 5])
+    store.close()
+    loop._check(path, 6)
+    with pytest.raises(AssertionError, match="9 acknowledged"):
+        loop._check(path, 9)
+    with pytest.raises(AssertionError, match="6 there"):
+        loop._check(path, 0)
+
+    table = "messages" if kind == "history" else "checkpoints"
+    column = "value" if kind == "history" else "body"
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(
+            f"UPDATE {table} SET {column} = replace({column}, '1:', '1:9') WHERE rowid = 2"
+        )
+    connection.close()
+    with pytest.raises(ValueError, match=r"torn|damaged|unpack"):
+        loop._check(path, 6)
+
+
+def test_a_torn_record_is_known():
+    assert number_of(payload(41)) == 41
+    with pytest.raises(ValueError, match="torn"):
+        number_of(payload(41)[:-1])
