@@ -21,6 +21,7 @@ from weft.language_models import ChatModel, Limits, ModelHooks, RetryPolicy, usa
 from weft.language_models._again import RESET
 from weft.language_models.structured import OutputSchema
 from weft.messages import AIMessage, HumanMessage
+from weft.protocol import assert_valid_event_stream
 from weft.protocol.fold import fold
 
 
@@ -279,6 +280,7 @@ def test_with_reset_the_consumer_is_told_what_to_drop_and_the_attempt_is_repeate
     assert kinds.count("message-start") == 2
     reset = events[kinds.index(RESET)]
     assert (reset["attempt"], reset["reason"]) == (1, "cut")
+    assert_valid_event_stream(events)
     folded = fold(events)
     assert folded.blocks[0]["text"] == "one two "
     assert folded.metadata["retries"] == 1

@@ -69,6 +69,17 @@ def broken(break_it):
     return events if replaced is None else replaced
 
 
+def test_a_reset_takes_back_what_was_said_and_the_message_begins_again():
+    start = {"event": "message-start", "role": "ai", "id": "m"}
+    block = {"event": "content-block-start", "index": 0, "content": {"type": "text", "text": ""}}
+    reset = {"event": "message-reset", "id": "m", "attempt": 1, "reason": "cut"}
+    done = {"event": "content-block-finish", "index": 0, "content": {"type": "text", "text": ""}}
+    whole = [start, block, done, {"event": "message-finish"}]
+    assert_valid_event_stream([start, block, reset, *whole])
+    assert [found.rule for found in check([start, block, reset, *whole[1:]])] == ["V1"]
+    assert [found.rule for found in check([start, {**reset, "attempt": "1"}, *whole])][0] == "V7"
+
+
 def test_the_stream_of_these_tests_is_valid():
     assert check(stream()) == []
     assert_valid_event_stream(stream())

@@ -81,6 +81,7 @@ VALUES_DIFFER: dict[tuple[str, str], str] = {
 """(published type, field) -> why its literal values are not theirs."""
 
 ONLY_OURS: dict[str, str] = {
+    "MessageReset": "sent only to who asked for repeated attempts; the published protocol has no retries",
     "PlainTextContentBlock": "text-plain documents are standard blocks in LangChain's messages",
 }
 """Our blocks that are not in their unions."""

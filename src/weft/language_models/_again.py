@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from weft.messages import AIMessage
 from weft.messages.usage import UsageMetadata, add_usage
-from weft.protocol.events import Event
+from weft.protocol.events import Event, MessageReset
 from weft.protocol.fold import MessageBuilder
 
-RESET: str = "message-reset"
-"""An event besides the protocol's: drop what this message said so far, it begins again. Others ignore it."""
+RESET: Final = "message-reset"
 
 
 def usage_of_failure(error: BaseException, builder: MessageBuilder) -> UsageMetadata | None:
@@ -37,6 +36,6 @@ def summed_message(message: AIMessage, spent: UsageMetadata | None, retries: int
         message.usage_metadata = add_usage(spent, message.usage_metadata)
 
 
-def reset_event(id: str | None, attempt: int, error: BaseException) -> Event:
+def reset_event(id: str | None, attempt: int, error: BaseException) -> MessageReset:
     """Tell the consumer to drop what the message said so far."""
-    return cast("Event", {"event": RESET, "id": id or "", "attempt": attempt, "reason": str(error)})
+    return {"event": RESET, "id": id or "", "attempt": attempt, "reason": str(error)}

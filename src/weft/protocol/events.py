@@ -1,7 +1,7 @@
 """The events a model speaks in, as typed dicts (discriminator `event`), and their deltas (discriminator `type`).
 
 Order: one `message-start`; each block starts, grows by deltas and finishes once; one `message-finish`. An `error`
-ends the stream in place of `message-finish`. Indexes count 0, 1, 2, … in order of first start.
+ends the stream in place of `message-finish`. A `message-reset` takes back all before it. Indexes count 0, 1, 2, … in order of first start.
 """
 
 from __future__ import annotations
@@ -112,6 +112,18 @@ class MessageFinish(TypedDict):
     additional_kwargs: NotRequired[dict[str, Json]]
 
 
+class MessageReset(TypedDict):
+    """Drop what this message said so far: the attempt that said it failed, and it begins again with a start.
+
+    Not in the published protocol; sent only to who asked for it (`RetryPolicy(on_partial="reset")`).
+    """
+
+    event: Literal["message-reset"]
+    id: str
+    attempt: int
+    reason: str
+
+
 class StreamError(TypedDict):
     """The stream failed; what was said before stands."""
 
@@ -127,5 +139,6 @@ Event: TypeAlias = (
     | ContentBlockDeltaEvent
     | ContentBlockFinish
     | MessageFinish
+    | MessageReset
     | StreamError
 )

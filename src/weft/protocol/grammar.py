@@ -131,6 +131,11 @@ class GrammarChecker:
     def _on_message_start(self, event: Mapping[str, Json]) -> None:
         """Nothing more to see: `_check_first` looked at its place, the shapes at its fields."""
 
+    def _on_reset(self, event: Mapping[str, Json]) -> None:
+        self._started = False
+        self._blocks = []
+        self._server_calls = set()
+
     def _on_start(self, event: Mapping[str, Json]) -> None:
         index, content = event["index"], event["content"]
         if not _is_index(index):
@@ -252,6 +257,7 @@ class GrammarChecker:
 
 CHECKS: Final[dict[str, Callable[[GrammarChecker, Mapping[str, Json]], None]]] = {
     "message-start": GrammarChecker._on_message_start,
+    "message-reset": GrammarChecker._on_reset,
     "content-block-start": GrammarChecker._on_start,
     "content-block-delta": GrammarChecker._on_delta,
     "content-block-finish": GrammarChecker._on_finish,

@@ -74,6 +74,11 @@ EVENT_SHAPES: Final[dict[str, Shape]] = {
         ),
         "additional_kwargs?": DICT,
     },
+    "message-reset": {
+        "id": TEXT,
+        "attempt": (lambda value: type(value) is int, "a number"),
+        "reason": TEXT,
+    },
     "error": {
         "message": TEXT,
         "code?": TEXT,
