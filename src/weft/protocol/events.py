@@ -1,7 +1,8 @@
 """The events a model speaks in, as typed dicts (discriminator `event`), and their deltas (discriminator `type`).
 
 Order: one `message-start`; each block starts, grows by deltas and finishes once; one `message-finish`. An `error`
-ends the stream in place of `message-finish`. A `message-reset` takes back all before it. Indexes count 0, 1, 2, … in order of first start.
+ends the stream in place of `message-finish`. A `message-reset` takes back all before it. Indexes count 0, 1, 2, … in
+order of first start.
 """
 
 from __future__ import annotations
