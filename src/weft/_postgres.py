@@ -41,13 +41,29 @@ class PostgresServer:
         self._schema = schema
         self.run(lambda connection: connection.execute(self._schema))
 
-    def run(self, work: Callable[[PostgresConnection], T]) -> T:
-        """Do work in one transaction: all of it or nothing."""
+    def run(self, work: Callable[[PostgresConnection], T], *, may_repeat: bool = True) -> T:
+        """Do work in one transaction: all of it or nothing.
+
+        Work that would write twice what is written already says so: `may_repeat=False`.
+        """
+        is_done = False
+
+        def watched(connection: PostgresConnection) -> T:
+            nonlocal is_done
+            result = work(connection)
+            is_done = True
+            return result
+
         try:
-            return self._once(work)
-        except self._psycopg.OperationalError:
-            # The server restarted or the connection was cut: its transaction is undone, so once more is safe.
+            return self._once(watched)
+        except self._psycopg.OperationalError as error:
             self.close()
+            if is_done and not may_repeat:
+                raise StoreError(
+                    "PostgreSQL: the connection broke in the middle of a commit, and whether it was written is not "
+                    "known: look before you write it again"
+                ) from error
+            # The server restarted or the connection was cut: its transaction is undone, so once more is safe.
         try:
             return self._once(work)
         except self._psycopg.Error as error:

@@ -15,7 +15,7 @@ from weft.agents.checkpoint import (
     SqliteSaver,
     ThreadConflictError,
 )
-from weft.agents.middleware import HumanInTheLoopMiddleware
+from weft.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from weft.exceptions import SchemaError, UsageError
 from weft.messages import AIMessage, HumanMessage, ToolMessage
 from weft.testing import Call, ScriptedChatModel
@@ -178,6 +178,29 @@ def test_a_tool_may_ask_a_person_several_times_and_others_are_not_run_again(call
     ]
     assert state["messages"][2].content == "Oslo on Monday at window"
     assert ran == [1]
+
+
+def test_an_answer_reaches_its_tool_past_hooks_that_change_nothing(call, saver):
+    class Watching(AgentMiddleware):
+        def before_model(self, state, runtime):
+            return None
+
+        def after_model(self, state, runtime):
+            return None
+
+    @tool
+    def ask() -> str:
+        """Ask."""
+        return interrupt("sure?")
+
+    agent = create_agent(
+        scripted([Call("ask", {})], "ok"), [ask], middleware=[Watching()], checkpointer=saver
+    )
+    call.invoke(agent, "?", THREAD)
+
+    state = call.invoke(agent, Command(resume="yes"), THREAD)
+
+    assert [one.text for one in state["messages"]] == ["?", "", "yes", "ok"]
 
 
 def test_several_open_questions_need_answers_by_id(call):

@@ -363,6 +363,30 @@ def test_F_K03_postgres_that_restarts_is_reconnected_to_once_and_a_dead_one_is_a
     assert [message.text for message in history.messages] == ["before", "after"]
 
 
+def test_F_K03_a_commit_that_nobody_confirmed_is_not_repeated(postgres_server: Server) -> None:
+    """A trigger at the end of the transaction ends the server's own process: nothing says whether it was written."""
+    history = PostgresChatMessageHistory("commit", postgres_server.url)
+    history.clear()
+    run = history._server.run
+    run(
+        lambda connection: connection.execute("""
+            CREATE FUNCTION weft_gone() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+            CREATE CONSTRAINT TRIGGER weft_gone AFTER INSERT ON weft_messages
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION weft_gone()
+        """)
+    )
+    try:
+        with pytest.raises(StoreError, match="look before you write it again"):
+            history.add_user_message("once?")
+    finally:
+        run(lambda connection: connection.execute("DROP FUNCTION weft_gone CASCADE"))
+
+    assert history.messages == []
+    history.add_user_message("once")
+    assert [message.text for message in history.messages] == ["once"]
+
+
 @pytest.mark.slow
 def test_F_K03_redis_that_went_away_is_a_store_error_and_comes_back(redis_server: Server) -> None:
     history = RedisChatMessageHistory("restart", redis_server.url)

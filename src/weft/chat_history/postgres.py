@@ -54,7 +54,7 @@ class PostgresChatMessageHistory(StoredChatMessageHistory):
                     (self._session, text),
                 )
 
-        self._server.run(write)
+        self._server.run(write, may_repeat=False)
 
     def clear(self) -> None:
         """Forget this conversation."""
@@ -71,7 +71,8 @@ class PostgresChatMessageHistory(StoredChatMessageHistory):
                 "DELETE FROM weft_messages WHERE place IN "
                 "(SELECT place FROM weft_messages WHERE session = %s ORDER BY place LIMIT %s)",
                 (self._session, count),
-            )
+            ),
+            may_repeat=False,
         )
 
     def close(self) -> None:
