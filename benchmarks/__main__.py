@@ -24,6 +24,7 @@ from benchmarks.table import PLOTS, ROWS, Row
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
+LITELLM = ROOT / ".venv-litellm" / "bin" / "python"
 OURS = frozenset({"weft", "floor", "bare", "socket"})
 ALLOWED = 1.25
 """How much a ratio may grow before `--check` fails."""
@@ -92,7 +93,7 @@ def measure(row: Row, pythons: dict[str, str], stub: str, rounds: int) -> dict[s
 
 
 def _python(side: str, pythons: dict[str, str]) -> str:
-    return pythons["weft" if side in OURS else "peers"]
+    return pythons["weft" if side in OURS else "litellm" if side == "litellm" else "peers"]
 
 
 def start_stub() -> tuple[subprocess.Popen[str], str]:
@@ -110,7 +111,8 @@ def start_stub() -> tuple[subprocess.Popen[str], str]:
 
 def run(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """Measure what was asked for: rows and plots."""
-    pythons = {"weft": sys.executable, "peers": options.peers}
+    litellm = str(LITELLM) if LITELLM.exists() else ""
+    pythons = {"weft": sys.executable, "peers": options.peers, "litellm": litellm}
     process, stub = start_stub()
     found: dict[str, Any] = {}
     curves: dict[str, Any] = {}

@@ -69,6 +69,32 @@ def importing(side: str, what: str, of: str = "cpu") -> Run:
     return run
 
 
+PEAK = """
+import resource
+from {root}.language_models import FakeListChatModel
+from {root}.output_parsers import StrOutputParser
+from {root}.prompts import ChatPromptTemplate
+model = FakeListChatModel(responses=["x" * 2000])
+chain = ChatPromptTemplate.from_messages([("human", "{{topic}}")]) | model | StrOutputParser()
+for _ in range(1000):
+    chain.invoke({{"topic": "bears"}})
+for _ in chain.stream({{"topic": "bears"}}):
+    pass
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
+"""
+
+
+def peak(side: str) -> Run:
+    """Megabytes that a whole small program ever held."""
+    code = PEAK.format(root="weft" if side == "weft" else "langchain_core")
+
+    def run() -> float:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        return float(done.stdout)
+
+    return run
+
+
 COLD = {
     "weft": "from weft.providers.openai import ChatOpenAI\n"
     "chat = ChatOpenAI(model='text-20', api_key='k', base_url='{url}/v1')\n"

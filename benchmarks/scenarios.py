@@ -44,6 +44,18 @@ def make_message(side: str) -> Run:
     return times(2000, lambda: message("hello"))
 
 
+def make_chunk(side: str) -> Run:
+    """One AIMessageChunk of plain text."""
+    made = load(side, "messages").AIMessageChunk
+    return times(2000, lambda: made(content="word "))
+
+
+def add_two(side: str) -> Run:
+    """Add two chunks; nobody reads the sum."""
+    first, second = _chunk(side, "text", 0), _chunk(side, "text", 1)
+    return times(1000, lambda: first + second)
+
+
 def add_chunks(side: str, kind: str = "text", count: int = 4000) -> Run:
     """Add up chunks that are there already, and read the sum."""
     chunks = [_chunk(side, kind, place) for place in range(count)]
@@ -63,6 +75,8 @@ def _chunk(side: str, kind: str, place: int) -> Any:
     made = load(side, "messages").AIMessageChunk
     if kind == "text":
         return made(content="word ")
+    if kind == "reasoning":
+        return made(content=[{"type": "reasoning", "reasoning": "word ", "index": 0}])
     opens = place == 0
     args = '{"text": "' if opens else "0123456789"
     part = {"name": "write" if opens else None, "args": args, "id": "c" if opens else None}
@@ -344,6 +358,15 @@ def prompt(side: str) -> Run:
         [("system", "Be brief."), ("human", "Tell me about {topic}.")]
     )
     return times(200, lambda: made.invoke({"topic": "bears"}))
+
+
+def text_prompt(side: str) -> Run:
+    """Format a PromptTemplate of two variables."""
+    text = "Tell me a {adjective} joke about {content}."
+    if side == "floor":
+        return times(1000, lambda: text.format(adjective="funny", content="chickens"))
+    made = load(side, "prompts").PromptTemplate.from_template(text)
+    return times(500, lambda: made.format(adjective="funny", content="chickens"))
 
 
 def tool(side: str) -> Run:
