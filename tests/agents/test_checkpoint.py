@@ -258,6 +258,19 @@ def test_a_new_message_instead_of_an_answer_closes_the_open_calls(call):
     assert "went on without it" in state["messages"][2].text
 
 
+def test_the_result_of_an_open_call_may_be_given_by_hand(call):
+    agent = create_agent(
+        scripted([Call("add", {"a": 1, "b": 1}, id="c1")], "Two."),
+        [add],
+        middleware=[HumanInTheLoopMiddleware({"add": True})],
+        checkpointer=InMemorySaver(),
+    )
+    call.invoke(agent, "add", THREAD)
+    state = call.invoke(agent, [ToolMessage("2", tool_call_id="c1")], THREAD)
+
+    assert [one.text for one in state["messages"]] == ["add", "", "2", "Two."]
+
+
 def test_none_carries_on_only_where_something_is_unfinished(call):
     agent = create_agent(scripted("x"), checkpointer=InMemorySaver())
 

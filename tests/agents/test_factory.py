@@ -404,6 +404,26 @@ def test_the_context_of_a_call_reaches_the_tools(call):
     assert call.invoke(agent, "?", context={"user": "ada"})["messages"][2].content == "ada"
 
 
+def test_a_prompt_may_stand_before_an_agent(call):
+    chain = PROMPT | create_agent(scripted("Hello"))
+
+    assert call.invoke(chain, {"input": "Hi"})["messages"][-1].text == "Hello"
+
+
+def test_a_given_conversation_with_open_calls_is_closed_where_they_are(call):
+    """No provider takes a call without its result."""
+    calls = [{"name": "add", "args": {"a": 1, "b": 1}, "id": id} for id in ("c1", "c2")]
+    done = ToolMessage("2", tool_call_id="c1")
+    given = [HumanMessage("?"), AIMessage("", tool_calls=calls), done, HumanMessage("well?")]
+
+    state = call.invoke(create_agent(scripted("ok"), [add]), {"messages": given})
+
+    types = [one.type for one in state["messages"]]
+    assert types == ["human", "ai", "tool", "tool", "human", "ai"]
+    assert state["messages"][3].tool_call_id == "c2"
+    assert "went on without it" in state["messages"][3].text
+
+
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [

@@ -16,9 +16,10 @@ from weft.agents.checkpoint.records import Record, Thread, chain_of
 from weft.agents.interrupts import Command
 from weft.agents.nesting import Within
 from weft.agents.setup import END, Setup
-from weft.agents.tool_calls import error_message, unanswered
+from weft.agents.tool_calls import closed, error_message, unanswered
 from weft.exceptions import SchemaError, UsageError
 from weft.messages import BaseMessage
+from weft.prompt_values import PromptValue
 
 __all__ = ["Opened", "load_thread", "thread_of"]
 
@@ -90,16 +91,19 @@ class Opened:
 
     async def _take_input(self, value: Json) -> None:
         given = self.setup.schema.given(_as_values(value))
+        told = closed(given.get("messages", ()), GONE_ON)
+        answered = {getattr(one, "tool_call_id", None) for one in told}
         left = [
             error_message(call, GONE_ON)
             for call in unanswered(self.transcript().get("messages", ()))
+            if call.get("id") not in answered
         ]
         done = [one for update in self.thread.finished.values() for one in update["messages"]]
-        if left or done:
-            closing = self.setup.schema.prepared({"messages": [*done, *left]}, "the input")[
+        whole = [*done, *left, *told]
+        if len(whole) != len(given.get("messages", ())):
+            given["messages"] = self.setup.schema.prepared({"messages": whole}, "the input")[
                 "messages"
             ]
-            given["messages"] = [*closing, *given.get("messages", ())]
         self.thread.values.pop("structured_response", None)
         if self.saver is None:
             self.thread.values = self.setup.schema.update(self.thread.values, given)
@@ -211,6 +215,8 @@ def _as_values(value: Json) -> Mapping[str, Any]:
         return value
     if isinstance(value, str | list | tuple | BaseMessage):
         return {"messages": value}
+    if isinstance(value, PromptValue):
+        return {"messages": value.to_messages()}
     raise UsageError(
         f'an agent takes {{"messages": [...]}}, not {type(value).__name__}: {value!r:.100}'
     )

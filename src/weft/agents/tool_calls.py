@@ -15,7 +15,7 @@ from weft.exceptions import MalformedStreamError
 from weft.messages import AIMessage, BaseMessage, ToolMessage
 from weft.messages.tool import ToolCall
 
-__all__ = ["answered_update", "error_message", "problem_of", "unanswered", "with_ids"]
+__all__ = ["answered_update", "closed", "error_message", "problem_of", "unanswered", "with_ids"]
 
 Json = Any
 CUT = {
@@ -131,3 +131,18 @@ def unanswered(messages: Sequence[BaseMessage]) -> list[Any]:
             calls = [*message.tool_calls, *message.invalid_tool_calls]
             return [call for call in calls if call.get("id") not in answered]
     return []
+
+
+def closed(messages: Sequence[BaseMessage], text: str) -> list[BaseMessage]:
+    """Give a conversation in which every call has a result: where there is none, the text says why."""
+    answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
+    whole: list[BaseMessage] = []
+    left: list[ToolMessage] = []
+    for message in messages:
+        if not isinstance(message, ToolMessage):
+            whole, left = [*whole, *left], []
+        whole.append(message)
+        if isinstance(message, AIMessage) and message.tool_calls:
+            missing = [one for one in message.tool_calls if one["id"] and one["id"] not in answered]
+            left = [error_message(call, text) for call in missing]
+    return [*whole, *left]
