@@ -195,6 +195,28 @@ def test_predict_generate_and_apply(call: Any) -> None:
     assert call.run(chain, "apply", [{"x": "a"}]) == [{"text": "four"}]
 
 
+def test_a_verbose_chain_shows_its_prompt(call: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    chain = LLMChain.from_string(FakeListChatModel(responses=["hi"]), "Say {x}")
+    chain.verbose = True
+
+    call.invoke(chain, {"x": "hi"})
+
+    said = capsys.readouterr().out
+    assert "Entering new LLMChain chain" in said
+    assert "Prompt after formatting:" in said
+    assert "Say hi" in said
+
+
+def test_a_chain_says_what_it_takes_and_gives(call: Any) -> None:
+    chain = ConversationChain(llm=FakeListChatModel(responses=["hello"]))
+
+    assert list(chain.get_input_schema().model_fields) == ["input"]
+    assert list(chain.get_output_schema().model_fields) == ["response"]
+    as_tool = chain.as_tool(name="talk", description="Talk.")
+    assert list(as_tool.args) == ["input"]
+    assert call.invoke(as_tool, {"input": "hi"})["response"] == "hello"
+
+
 def test_a_stuff_chain_says_what_its_prompt_needs(call: Any) -> None:
     chain = StuffDocumentsChain(
         llm_chain=LLMChain.from_string(FakeListChatModel(responses=["x"]), "{context} {question}")

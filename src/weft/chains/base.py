@@ -16,7 +16,7 @@ from contextlib import aclosing
 from functools import cache
 from typing import Any, TypedDict, Unpack
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from weft._config import RunnableConfig
 from weft._drive import drive
@@ -28,6 +28,7 @@ from weft.load import dumpd
 from weft.memory.base import BaseMemory
 from weft.outputs import RunInfo
 from weft.runnables._trace import NOTHING, add_up, plus
+from weft.runnables._types import object_model
 from weft.runnables.serializable import RunnableSerializable
 from weft.runnables.utils import AddableDict
 from weft.utils.uuid import uuid7
@@ -93,6 +94,16 @@ class Chain(RunnableSerializable[Values, Values], ABC):
     @property
     def _chain_type(self) -> str:
         raise NotImplementedError(f"{type(self).__name__} cannot be saved")
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give the inputs that a caller names, those of the memory aside."""
+        known = set(self.memory.memory_variables) if self.memory is not None else set()
+        wanted = [key for key in self.input_keys if key not in known]
+        return object_model(self.get_name("Input"), dict.fromkeys(wanted, (Any, ...)))
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give the outputs."""
+        return object_model(self.get_name("Output"), dict.fromkeys(self.output_keys, (Any, ...)))
 
     # -- the chain's own work: one of these is written
 

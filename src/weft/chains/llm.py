@@ -18,6 +18,7 @@ from weft.output_parsers import StrOutputParser
 from weft.outputs import LLMResult
 from weft.prompts import PromptTemplate
 from weft.runnables.base import Runnable
+from weft.utils.input import get_colored_text
 
 __all__ = ["CONVERSATION_PROMPT", "ConversationChain", "LLMChain"]
 
@@ -75,6 +76,9 @@ class LLMChain(Chain):
         prompt = await self.prompt._once(
             {key: inputs[key] for key in self.prompt.input_variables}, run.child()
         )
+        if run.manager is not None:
+            shown = get_colored_text(prompt.to_string(), "green")
+            await run.tell("on_text", f"Prompt after formatting:\n{shown}", end="\n")
         model = self._steps(inputs)
         if stream and self.return_final_only:
             flow = (model | self.output_parser)._step_stream(prompt, run.child())
