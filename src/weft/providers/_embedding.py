@@ -107,13 +107,19 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
                 await io.sleep(policy.delay(attempt, error))
 
     async def _sent(self, texts: list[str], io: IO, *, is_query: bool) -> Vectors:
-        key = await resolve_key(self._key(), io)
+        sent = self._request(texts, await resolve_key(self._key(), io), is_query=is_query)
+        async with self._transport().open(sent, blocking=io.blocking) as response:
+            if response.status >= 400:
+                raise self._hidden(self._status_error(response, await response.read_error()), sent)
+            return self._read(self._parse(await response.read()), len(texts))
+
+    def _request(self, texts: list[str], key: str | None, *, is_query: bool) -> Request:
         path, body = self._encode(texts, is_query=is_query)
-        headers = {"content-type": "application/json", "accept": "application/json"}
-        request = Request(
+        return Request(
             url=self._url(path),
             headers={
-                **headers,
+                "content-type": "application/json",
+                "accept": "application/json",
                 **(self._auth_headers(key) if key else {}),
                 **self._extra_headers(),
                 **self.default_headers,
@@ -122,10 +128,6 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             timeouts=self._timeouts(),
             limits=self.limits,
         )
-        async with self._transport().open(request, blocking=io.blocking) as response:
-            if response.status >= 400:
-                raise self._status_error(response, await response.read_error())
-            return self._read(self._parse(await response.read()), len(texts))
 
     def _read(self, answer: Any, count: int) -> Vectors:  # noqa: ANN401
         try:
