@@ -21,6 +21,7 @@ from typing import Any
 
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.targets import ALLOWED, TARGETS, Target
+from tests.security.page import save
 
 SLOWEST = 5.0
 """Seconds for one input (of at most 20 kB) before it counts as hanging."""
@@ -134,14 +135,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=None, help="default: the time")
     parser.add_argument("--failures", type=Path, help="folder for the inputs that failed")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument(
+        "--save", action="store_true", help="renew docs/reliability.json and its page"
+    )
     given = parser.parse_args(arguments)
     seed = given.seed if given.seed is not None else time.time_ns() % 2**32
     print(f"seed {seed}")
     outcomes = run(given.targets, given.minutes, seed, given.failures)
     show(outcomes)
+    figures: dict[str, Any] = {
+        name: {**asdict(one), "rate": round(one.rate), "failures": len(one.failures)}
+        for name, one in outcomes.items()
+    }
     if given.json:
-        figures: dict[str, Any] = {name: asdict(one) for name, one in outcomes.items()}
         given.json.write_text(json.dumps({"seed": seed, "targets": figures}, indent=1) + "\n")
+    if given.save:
+        command = f"python -m tests.fuzz.long --minutes {given.minutes:g}"
+        save("fuzz", command, {"seed": seed, "targets": figures})
     return int(any(one.failures for one in outcomes.values()))
 
 

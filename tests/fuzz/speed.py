@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.faults.wires import WIRES
 from tests.fuzz.targets import ALLOWED, model_of, request
+from tests.security.page import save
 from weft.protocol.fold import MessageBuilder
 from weft.providers._reading import StreamReading
 from weft.utils.json import PartialJson, parse_json_markdown, parse_partial_json, parse_strict
@@ -94,6 +95,8 @@ def main() -> int:
         "searched_slowest": searched[1],
     }
     print(json.dumps(figures))
+    if "--save" in sys.argv:
+        save("speed", "python -m tests.fuzz.speed", figures)
     return int(seconds > 0.2 or whole[0] > 1.0)
 
 

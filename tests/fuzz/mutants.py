@@ -1,0 +1,178 @@
+"""How much the tests notice: `python -m tests.fuzz.mutants --each 40` breaks our code at random, one place at a time.
+
+A mutant is a copy of the package with one small mistake: a comparison turned round, a condition negated, a sum made a
+difference, a statement left out. It is killed if the tests of that file fail (or hang). Survivors are printed: each is
+a test that is missing, or a line that does not matter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.security.page import save
+
+ROOT = Path(__file__).parents[2]
+SUBJECTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    # what -> its file, the tests that should notice
+    "decoder": ("_sse.py", ("tests/test_sse.py",)),
+    "assembler": ("protocol/fold.py", ("tests/protocol/test_fold.py",)),
+    "retry": ("language_models/retry.py", ("tests/language_models/test_retry.py",)),
+    "serde": ("load/_reader.py", ("tests/load/test_load.py", "tests/load/test_dump.py")),
+}
+PATIENCE = 300
+"""Seconds for the tests of one mutant."""
+TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+Change = Callable[[], None]
+
+
+def changes(tree: ast.Module) -> Iterator[tuple[int, str, Change]]:
+    """Every small mistake that can be made in a file: its line, what it is, and how to make it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and type(node.ops[0]) in TURNED:
+            yield node.lineno, f"turn {ast.unparse(node)}", lambda node=node: turn(node)
+        elif isinstance(node, ast.BoolOp):
+            yield node.lineno, f"and/or {ast.unparse(node)}", lambda node=node: swap(node)
+        elif isinstance(node, ast.If | ast.While | ast.IfExp):
+            yield node.lineno, f"negate {ast.unparse(node.test)}", lambda node=node: negate(node)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            yield node.lineno, f"+/- {ast.unparse(node)}", lambda node=node: other_sign(node)
+        elif isinstance(node, ast.Return) and node.value is not None and not is_none(node.value):
+            yield (
+                node.lineno,
+                f"give None for {ast.unparse(node.value)}",
+                lambda node=node: give_none(node),
+            )
+        if isinstance(body := getattr(node, "body", None), list) and isinstance(node, ast.stmt):
+            yield from left_out(body)
+
+
+def left_out(body: list[ast.stmt]) -> Iterator[tuple[int, str, Change]]:
+    for place, one in enumerate(body):
+        is_call = isinstance(one, ast.Expr) and not isinstance(one.value, ast.Constant)
+        if is_call or isinstance(one, ast.AugAssign | ast.Raise | ast.Continue):
+            yield (
+                one.lineno,
+                f"leave out {ast.unparse(one)}",
+                lambda place=place: set_pass(body, place),
+            )
+
+
+def turn(node: ast.Compare) -> None:
+    node.ops[0] = TURNED[type(node.ops[0])]()
+
+
+def swap(node: ast.BoolOp) -> None:
+    node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+
+
+def negate(node: ast.If | ast.While | ast.IfExp) -> None:
+    node.test = ast.UnaryOp(ast.Not(), node.test)
+
+
+def other_sign(node: ast.BinOp) -> None:
+    node.op = ast.Sub() if isinstance(node.op, ast.Add) else ast.Add()
+
+
+def give_none(node: ast.Return) -> None:
+    node.value = ast.Constant(None)
+
+
+def set_pass(body: list[ast.stmt], place: int) -> None:
+    body[place] = ast.Pass()
+
+
+def is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def mutated(source: str, number: int) -> tuple[str, str]:
+    """The file with its n-th mistake, and what that is."""
+    tree = copy.deepcopy(ast.parse(source))
+    line, what, change = list(changes(tree))[number]
+    change()
+    return ast.unparse(ast.fix_missing_locations(tree)), f"line {line}: {what:.100}"
+
+
+def is_killed(package: Path, tests: tuple[str, ...]) -> bool:
+    """Whether the tests fail on a copy of the package."""
+    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--hypothesis-seed=0",
+        *tests,
+    ]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode != 0
+
+
+def score(name: str, each: int, seed: int) -> dict[str, object]:
+    """Break one file in some places, chosen at random, and count what is noticed."""
+    file, tests = SUBJECTS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", package, ignore=shutil.ignore_patterns("__pycache__"))
+        target = package / "weft" / file
+        source = target.read_text(encoding="utf-8")
+        if is_killed(package, tests):
+            raise SystemExit(f"the tests of {file} fail without a mutant: {' '.join(tests)}")
+        every = len(list(changes(ast.parse(source))))
+        chosen = random.Random(seed).sample(range(every), min(each, every))
+        survivors: list[str] = []
+        for number in chosen:
+            text, what = mutated(source, number)
+            target.write_text(text, encoding="utf-8")
+            if not is_killed(package, tests):
+                survivors.append(what)
+                print(f"{name}: survived: {what}", flush=True)
+    return {
+        "file": file,
+        "possible": every,
+        "tried": len(chosen),
+        "killed": len(chosen) - len(survivors),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.mutants", description=__doc__)
+    parser.add_argument("--each", type=int, default=40, help="mutants of each file")
+    parser.add_argument("--only", nargs="*", default=list(SUBJECTS), choices=list(SUBJECTS))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--save", action="store_true", help="renew docs/reliability.json and its page"
+    )
+    given = parser.parse_args(arguments)
+    found = {name: score(name, given.each, given.seed) for name in given.only}
+    for name, one in found.items():
+        print(f"{name:<12}{one['killed']} of {one['tried']} killed ({one['possible']} possible)")
+    if given.save:
+        command = f"python -m tests.fuzz.mutants --each {given.each} --seed {given.seed}"
+        save("mutants", command, {"subjects": found})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
