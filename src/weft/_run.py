@@ -101,8 +101,9 @@ class Run:
     def root(cls, io: IO, config: RunnableConfig | None, kwargs: dict[str, Any]) -> Run:
         """Make the run of a public call: its config over the one of an enclosing call."""
         inherited = var_child_runnable_config.get()
-        nothing_said = config is None and inherited is None
-        given = NO_CONFIG if nothing_said else _overlay(inherited, config)
+        if config is None and inherited is None:
+            return cls(io, NO_CONFIG, _listeners(io, NO_CONFIG) if _is_hooked() else None, kwargs)
+        given = _overlay(inherited, config)
         run = cls(io, given, _listeners(io, given), kwargs)
         if inherited is not None:
             run.origin = (inherited, config or NO_CONFIG)
@@ -310,7 +311,7 @@ def _manager_class(io: IO) -> type[Manager]:
 
 def _listeners(io: IO, given: RunnableConfig) -> Manager | None:
     callbacks = given.get("callbacks")
-    if not callbacks and not hooks.EVERYWHERE and not _is_hooked():
+    if not callbacks and not _is_hooked():
         return None
     manager = _manager_class(io).configure(
         callbacks, inheritable_tags=given.get("tags"), inheritable_metadata=given.get("metadata")
@@ -319,6 +320,9 @@ def _listeners(io: IO, given: RunnableConfig) -> Manager | None:
 
 
 def _is_hooked() -> bool:
+    """Whether a handler joins every run without being passed to it."""
+    if hooks.EVERYWHERE:
+        return True
     for source, _, _, variable in hooks.HOOKS:
         if source.get() is not None or (variable is not None and hooks.is_on(variable)):
             return True

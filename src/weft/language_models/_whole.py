@@ -40,17 +40,12 @@ async def generate(model: BaseChatModel, request: ChatRequest, run: Run) -> Chat
     ) or not result.generations:
         raise ModelError(f"{type(model).__name__}.{hook} gave no generation, but {result!r:.80}")
     for place, generation in enumerate(result.generations):
-        _complete(generation, place, run)
+        message = generation.message
+        if message.id is None:
+            _name(message, f"{run_message_id(run)}-{place}")
+        if generation.generation_info:  # where it says nothing of its own (T64)
+            message.response_metadata = {**generation.generation_info, **message.response_metadata}
     return result
-
-
-def _complete(generation: ChatGeneration, place: int, run: Run) -> None:
-    """Give a generated message an id, and its generation's metadata where it has none of its own (T64)."""
-    message = generation.message
-    if message.id is None:
-        name_message(message, f"{run_message_id(run)}-{place}")
-    if generation.generation_info:
-        message.response_metadata = {**generation.generation_info, **message.response_metadata}
 
 
 def run_message_id(run: Run) -> str:
@@ -91,7 +86,7 @@ def result_of(message: BaseMessage) -> ChatResult:
     return _made(ChatResult, {"generations": generations, "llm_output": None})
 
 
-def name_message(message: BaseMessage, id: str) -> None:
+def _name(message: BaseMessage, id: str) -> None:
     """Give a message its id, past validation where its class has nothing more to do."""
     if type(message) is AIMessage:
         message.__dict__["id"] = id

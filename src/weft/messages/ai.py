@@ -202,7 +202,11 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         **kwargs: Json,
     ) -> None:
         """Make a piece; plain text, and slices of calls as models send them, take a short way past validation."""
-        if type(content) is str and content_blocks is None and (not kwargs or _is_simple(kwargs)):
+        if type(content) is str and not kwargs and content_blocks is None:
+            set_real_fields(self, {"content": content})
+            _set_sum(self, None)
+            return
+        if type(content) is str and content_blocks is None and _is_simple(kwargs):
             if "tool_call_chunks" in kwargs:
                 kwargs["tool_call_chunks"] = [dict(one) for one in kwargs["tool_call_chunks"]]
             set_real_fields(self, {"content": content, **kwargs})

@@ -20,6 +20,10 @@ from weft.protocol.blocks import Json
 
 __all__ = ["PromptTemplate"]
 
+NOT_PLAIN = (None, str)
+MADE = ("_compiled", "_plain")
+"""What an instance keeps besides its fields: the template, compiled."""
+
 
 class PromptTemplate(StringPromptTemplate):
     """A text with variables.
@@ -76,14 +80,28 @@ class PromptTemplate(StringPromptTemplate):
 
     def format(self, **kwargs: Any) -> str:
         """Fill in the variables; names the template does not have are ignored."""
+        # `text_of`, written out for the commonest case, of which a further call would be a quarter.
+        fields = self.__dict__
+        template, fill = fields.get("_plain") or NOT_PLAIN
+        if template is fields["template"] and not fields["partial_variables"]:
+            for value in kwargs.values():
+                if type(value) is not str:
+                    break
+            else:
+                try:
+                    return fill(kwargs)
+                except KeyError:
+                    pass
         return text_of(self, kwargs)
 
     def _program(self) -> Program:
         """Compile the template, checked, and keep it while the template stays the same."""
         held = compile_prompt(self.template, self.template_format)
         held = held._replace(template=self.template, kind=self.template_format)
-        # No field: it is neither dumped nor compared.
+        # No fields: they are neither dumped nor compared.
         self.__dict__["_compiled"] = held
+        if held.plain is not None:
+            self.__dict__["_plain"] = (held.template, held.plain)
         return held
 
     async def _once(self, input: Json, run: Run) -> PromptValue:
@@ -93,19 +111,21 @@ class PromptTemplate(StringPromptTemplate):
 
     def __setattr__(self, name: str, value: Json) -> None:
         """Set a field; what was compiled is compiled again."""
-        self.__dict__.pop("_compiled", None)
+        for made in MADE:
+            self.__dict__.pop(made, None)
         super().__setattr__(name, value)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the prompt; what was compiled is compiled again."""
         twin = super().model_copy(update=update, deep=deep)
-        twin.__dict__.pop("_compiled", None)
+        for made in MADE:
+            twin.__dict__.pop(made, None)
         return twin
 
     def __getstate__(self) -> dict[Any, Any]:
         """Leave out what can be compiled again."""
         state = super().__getstate__()
-        fields = {name: v for name, v in state["__dict__"].items() if name != "_compiled"}
+        fields = {name: v for name, v in state["__dict__"].items() if name not in MADE}
         return {**state, "__dict__": fields}
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:

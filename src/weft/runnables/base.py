@@ -108,7 +108,7 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
 
     def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Run once."""
-        return cast("Output", drive(self._traced(input, Run.blocking(config, kwargs))))
+        return cast("Output", drive(self._traced(input, Run.root(BLOCKING, config, kwargs))))
 
     async def ainvoke(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
