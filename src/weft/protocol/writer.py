@@ -312,6 +312,8 @@ class EventWriter:
         args: str | Mapping[str, object] | None,
         fields: dict[str, Json],
     ) -> list[Event]:
+        if name is not None and not isinstance(name, str):
+            raise MalformedStreamError(f"the name of a tool call is text, not {name!r:.80}")
         if isinstance(args, Mapping):
             args = json.dumps(args, ensure_ascii=False, default=str) if args else ""
         return self._tell(self._blocks.say(kind, args, key, id, fields, name))
