@@ -257,3 +257,29 @@ def test_the_long_run_prints_its_figures(capsys: pytest.CaptureFixture[str], tmp
     assert code == 0
     assert "inputs/s" in capsys.readouterr().out
     assert set(json.loads(figures.read_text())["targets"]) == {"http1", "template"}
+
+
+FOUND = {
+    "load": [b'{"lc": 1, "type": "value", "id": ["uuid"], "value": {"error": {}}}'],
+    "google_whole": [
+        b'{"candidates": [{"content": {"parts": [{"functionCall": {"name": true, "args": {}}}]},'
+        b' "finishReason": "STOP"}]}',
+        b'{"candidates": [{"finishReason": "STOP"}], "responseId": -1}',
+        b'{"candidates": [{"finishReason": "STOP"}], "responseId": "\\ud83d"}',
+        b'{"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"totalTokenCount": {}}}',
+    ],
+    "anthropic_stream": [
+        b'data: {"type": "message_start", "message": {"id": "m"}}\n\n'
+        b'data: {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": [null]}}\n\n'
+        b'data: {"type": "message_stop"}\n\n'
+    ],
+}
+"""What the long run found, once: each was an untyped error, or a message that did not come back from its dump."""
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [(name, one) for name, many in FOUND.items() for one in many]
+)
+def test_what_was_found_stays_mended(name: str, data: bytes):
+    for padding in range(8):  # one of the eight is judged in full
+        try_out(TARGETS[name], data + b" " * padding)
