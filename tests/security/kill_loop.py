@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.security.page import save
 from weft.agents.checkpoint import SqliteSaver
 from weft.agents.checkpoint.base import Entry
 from weft.caches import SQLiteCache
@@ -259,6 +260,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stores", nargs="*", default=list(STORES), choices=list(STORES))
     parser.add_argument("--seed", type=int, default=None, help="default: the time")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument(
+        "--save", action="store_true", help="renew docs/reliability.json and its page"
+    )
     given = parser.parse_args(arguments)
     seed = given.seed if given.seed is not None else time.time_ns() % 2**32
     print(f"seed {seed}")
@@ -274,9 +278,12 @@ def main(arguments: list[str] | None = None) -> int:
         )
     for fault in [f"{kind}: {told}" for kind, one in tallies.items() for told in one.faults]:
         print(fault)
+    figures = {kind: {**asdict(one), "faults": len(one.faults)} for kind, one in tallies.items()}
     if given.json:
-        figures = {kind: asdict(one) for kind, one in tallies.items()}
         given.json.write_text(json.dumps({"seed": seed, "stores": figures}, indent=1) + "\n")
+    if given.save:
+        command = f"python -m tests.security.kill_loop --kills {given.kills}"
+        save("kills", command, {"seed": seed, "stores": figures})
     return int(any(one.faults for one in tallies.values()))
 
 

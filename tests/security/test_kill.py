@@ -31,7 +31,7 @@ def test_F_K01_nothing_acknowledged_is_lost_or_torn_by_kill_9(tmp_path: Path):
     assert done.returncode == 0, done.stdout + done.stderr
     stores = json.loads(figures.read_text())["stores"]
     assert {kind: (one["kills"], one["faults"]) for kind, one in stores.items()} == dict.fromkeys(
-        STORES, (5, [])
+        STORES, (5, 0)
     )
     assert sum(one["acknowledged"] for one in stores.values()) > 0
 
@@ -65,3 +65,35 @@ def test_a_torn_record_is_known():
     assert number_of(payload(41)) == 41
     with pytest.raises(ValueError, match="torn"):
         number_of(payload(41)[:-1])
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from tests.security.kill_loop import BATCH, STORES
+from weft.exceptions import StoreError
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+store, number = STORES[sys.argv[1]](Path(sys.argv[2])), 0
+try:
+    while number < 3000:
+        store.append(list(range(number, number + BATCH)))
+        number += BATCH
+except StoreError as error:
+    print(number, error)
+"""
+
+
+@pytest.mark.parametrize("kind", ["history", "checkpoints", "cache"])
+def test_F_K01_a_file_that_can_grow_no_more_is_a_store_error_and_keeps_what_it_has(
+    kind: str, tmp_path: Path
+):
+    """As on a full disk: a limit of the system on the size of files refuses the write."""
+    path = tmp_path / "x.db"
+    command = [sys.executable, "-c", FULL, kind, str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    acknowledged, _, told = done.stdout.partition(" ")
+    assert str(path) in told, done.stdout + done.stderr
+    assert int(acknowledged) > 0
+    Loop(kind, tmp_path, 1)._check(path, int(acknowledged))
