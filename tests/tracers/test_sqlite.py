@@ -384,3 +384,28 @@ def test_a_forked_child_writes_with_a_connection_of_its_own(path: Path):
 
     assert done.returncode == 0
     assert len(TraceStore(path).recent()) == 3
+
+
+@pytest.mark.parametrize("hostile", ["", "[", "[" * 100_000, "5", "\0", '{"lc": 1}', "not a date"])
+@pytest.mark.parametrize(
+    "column", ["id", "trace_id", "inputs", "outputs", "extra", "tags", "events"]
+)
+def test_F_K02_a_damaged_run_is_left_out_with_a_report(
+    column: str, hostile: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    path = tmp_path / "traces.db"
+    with SQLiteTracer(path) as tracer:
+        for number in range(3):
+            RunnableLambda(lambda x: x).invoke(number, {"callbacks": [tracer]})
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(f"UPDATE runs SET {column} = ? WHERE rowid = 2", (hostile,))
+    connection.close()
+
+    found = [run.outputs for run in TraceStore(path).recent()]
+    kept = [{"output": 2}, {"output": 0}]
+    if hostile == '{"lc": 1}' and column in ("inputs", "outputs", "extra"):
+        assert len(found) == 3  # a dict like any other
+    else:
+        assert found == kept
+        assert "is damaged and was left out" in caplog.text

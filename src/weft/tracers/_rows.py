@@ -6,7 +6,9 @@ Version 1: `runs`, one row each, values as JSON; `tags`, one row per tag of a ru
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from weft.exceptions import StoreError
 from weft.load import dumpd
 from weft.tracers._redact import Redactor
 from weft.tracers.schemas import Run
+
+logger = logging.getLogger("weft.tracers")
 
 VERSION = 1
 SCHEMA = """
@@ -177,15 +181,30 @@ def _plain_object(value: Any) -> Any:
 # -- a row as a run
 
 
+DAMAGE = (ValueError, TypeError, OverflowError, OSError, RecursionError)
+"""What reading a damaged row may stumble with."""
+
+
+def runs_of(rows: Iterable[tuple[Any, ...]], path: Path) -> list[Run]:
+    """Read runs back; a damaged row is left out and reported, the others are kept (F-K02)."""
+    runs: list[Run] = []
+    for row in rows:
+        try:
+            runs.append(run_of(row))
+        except DAMAGE as error:
+            logger.warning(
+                "%s: the run %.40s is damaged and was left out: %.200s", path, row[0], error
+            )
+    return runs
+
+
 def run_of(row: tuple[Any, ...]) -> Run:
-    """Read a run back; values are JSON as it was written."""
+    """Read a run back; values are JSON as it was written, and hostile: they are checked."""
     found = dict(zip(COLUMNS, row, strict=True))
     for key in ("inputs", "outputs", "serialized", "extra", "tags", "events"):
         found[key] = json.loads(found[key]) if found[key] is not None else None
     for key in ("start_time", "first_token_time", "end_time"):
         found[key] = datetime.fromtimestamp(found[key], UTC) if found[key] is not None else None
-    for key in ("id", "trace_id", "parent_run_id"):
-        found[key] = UUID(found[key]) if found[key] is not None else None
     for key in ("input_tokens", "output_tokens", "total_tokens"):
         del found[key]
-    return Run.trusted(**found)
+    return Run(**found)

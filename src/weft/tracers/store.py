@@ -11,7 +11,7 @@ from uuid import UUID
 
 from weft._io import ASYNC
 from weft.exceptions import StoreError
-from weft.tracers._rows import COLUMNS, connect, run_of
+from weft.tracers._rows import COLUMNS, connect, runs_of
 from weft.tracers.schemas import Run
 
 __all__ = ["TraceStore"]
@@ -90,7 +90,7 @@ class TraceStore:
                 rows = connection.execute(f"{SELECT} {where}", values).fetchall()
         except sqlite3.Error as error:
             raise StoreError(f"{self.path}: cannot read the traces: {error}") from error
-        return [run_of(row) for row in rows]
+        return runs_of(rows, self.path)
 
 
 def _tree(runs: list[Run]) -> Run | None:
