@@ -419,3 +419,36 @@ def test_hostile_words_are_read_in_linear_time():
         with pytest.raises(OutputParserException):
             parser.parse(hostile)
     assert time.monotonic() - begun < 2
+
+
+def test_the_awaited_steps_of_the_loop_under_their_names():
+    executor = react(ACT, END)
+    tools = {"shout": executor.lookup_tool("shout")}
+    action = AgentAction("shout", "hi", "")
+
+    async def steps():
+        step = await executor._aperform_agent_action(tools, {}, action)
+        taken = await executor._atake_next_step(tools, {}, {"input": "?"}, [])
+        return step, taken, await executor._areturn(AgentFinish({"output": "x"}, ""), taken)
+
+    step, taken, final = asyncio.run(steps())
+
+    assert step.observation == "HI!"
+    assert [said for _, said in taken] == ["HI!"]
+    assert final == {"output": "x"}
+
+
+def test_iter_tells_the_id_of_its_run_where_asked(call):
+    executor = AgentExecutor.from_agent_and_tools(react(ACT, END).agent, [shout])
+
+    async def collect():
+        return [one async for one in executor.iter({"input": "?"}, include_run_info=True)]
+
+    steps = (
+        list(executor.iter({"input": "?"}, include_run_info=True))
+        if call.colour == "blocking"
+        else asyncio.run(collect())
+    )
+
+    assert steps[-2]["output"] == "HI!"
+    assert steps[-1]["__run"].run_id

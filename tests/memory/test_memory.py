@@ -131,6 +131,8 @@ def test_a_summary_buffer_sums_up_only_what_does_not_fit(use: Colour) -> None:
     assert given[-1] == AIMessage(content="answer 5")
     assert len(given) < 13
     assert memory.buffer == given[1:]
+    assert memory.predict_new_summary(given[1:], "before") == "the sum"
+    assert asyncio.run(memory.apredict_new_summary([], "")) == "the sum"
 
 
 def test_what_no_longer_fits_goes_without_harm_to_what_others_add(

@@ -48,11 +48,6 @@ class XmlTokens:
         self.is_inside = False
         """Whether a tag is open: set by the reader, who counts them. Outside, `<` may be prose."""
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the text ends in the middle of a tag or a comment."""
-        return bool(self._held or self._closing)
-
     def feed(self, text: str) -> Iterator[Token]:
         """Read on."""
         if self._is_tag_going_on(text):
