@@ -132,7 +132,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     def _read(self, answer: Any, count: int) -> Vectors:  # noqa: ANN401
         try:
             vectors = self._decode(answer)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._malformed(f"the answer is no list of embeddings: {error!r:.100}") from error
         if len(vectors) != count:
             raise self._malformed(f"{count} texts were sent and {len(vectors)} vectors came back")

@@ -18,7 +18,7 @@ __all__ = ["StreamReading", "guarded"]
 
 Malformed = Callable[..., MalformedStreamError]
 
-ODD: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+ODD: Final = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 """What a decoder may stumble with over JSON that is not of the vendor's shape."""
 
 
