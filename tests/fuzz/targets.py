@@ -24,6 +24,8 @@ from weft.output_parsers import JsonOutputParser, XMLOutputParser
 from weft.protocol.fold import MessageBuilder
 from weft.protocol.grammar import check
 from weft.providers._reading import StreamReading, guarded
+from weft.providers.google import GoogleGenerativeAIEmbeddings
+from weft.providers.openai import OpenAIEmbeddings
 from weft.transports._http1 import BadHttp, CutShort, HeadTooLarge, Reader
 from weft.utils.formatting import compile_template
 from weft.utils.json import JsonError, PartialJson, parse_json_markdown, parse_strict, parse_wire
@@ -183,6 +185,27 @@ def wholly(wire: Wire) -> Callable[[bytes], None]:
     return run
 
 
+def embedded(data: bytes) -> None:
+    """The answer of an embeddings endpoint, as each vendor's class reads it."""
+    parsed, refused = parse_wire(data), 0
+    for model in embedders():
+        try:
+            (vector,) = model._read(parsed, 1)
+        except ModelError:
+            refused += 1
+            continue
+        hold(all(type(number) is float for number in vector), "a vector is of numbers")
+    if refused == len(embedders()):
+        raise ModelError("no vendor's answer")
+
+
+@cache
+def embedders() -> list[Any]:
+    return [
+        kind(model="m", api_key="k") for kind in (OpenAIEmbeddings, GoogleGenerativeAIEmbeddings)
+    ]
+
+
 def judge(events: list[Any], data: bytes) -> None:
     """A stream that was accepted folds to a message; one in eight is also held against the grammar and its dump."""
     builder = MessageBuilder()
@@ -333,6 +356,16 @@ TARGETS = {
             )
             for name, wire in WIRES.items()
             if name != "host"
+        ),
+        Target(
+            "embeddings",
+            embedded,
+            lambda: [
+                b'{"data": [{"index": 0, "embedding": [0.5, -1, 2e-3]}]}',
+                b'{"data": [{"index": 0, "embedding": "AACAPwAAAEA="}]}',
+                b'{"embeddings": [{"values": [0.5, -1]}]}',
+            ],
+            (b"1" * 400, *JSON_WORDS),
         ),
         Target("load", load, dumped, JSON_WORDS),
         Target(

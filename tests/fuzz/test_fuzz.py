@@ -261,6 +261,7 @@ def test_the_long_run_prints_its_figures(capsys: pytest.CaptureFixture[str], tmp
 
 FOUND = {
     "load": [b'{"lc": 1, "type": "value", "id": ["uuid"], "value": {"error": {}}}'],
+    "embeddings": [b'{"data": [{"index": 0, "embedding": [' + b"1" * 400 + b"]}]}"],
     "google_whole": [
         b'{"candidates": [{"content": {"parts": [{"functionCall": {"name": true, "args": {}}}]},'
         b' "finishReason": "STOP"}]}',
