@@ -10,14 +10,35 @@ import asyncio
 import importlib.metadata
 import json
 import multiprocessing
+import random
+import ssl
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 warnings.simplefilter("ignore")
 TIMEOUT = 0.5
+# Nobody speaks TLS here, and reading the certificates is most of what a client costs to make.
+ssl.SSLContext.load_verify_locations = lambda *_, **__: None  # type: ignore[method-assign]
+LOOP = asyncio.new_event_loop()
+"""One for all questions: how a client bears a second loop is a question of its own (`loops`)."""
+asyncio.set_event_loop(LOOP)
 Ways = dict[str, Callable[[str], Any]]
+
+
+def text_of(answer: Any) -> str | None:
+    """The text of what a client returned; nothing where it returned something else without a word."""
+    try:
+        said = (
+            answer.content[0].text
+            if hasattr(answer, "content")
+            else answer.choices[0].message.content
+        )
+    except (AttributeError, IndexError, TypeError):
+        return None
+    return str(said)
 
 
 def openai_client(base: str, **fields: Any) -> Ways:
@@ -34,7 +55,7 @@ def openai_client(base: str, **fields: Any) -> Ways:
         return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
     async def ainvoke(text: str) -> str:
-        return (await aclient.chat.completions.create(**ask(text))).choices[0].message.content
+        return text_of(await aclient.chat.completions.create(**ask(text)))
 
     async def astream(text: str) -> str:
         said = ""
@@ -43,7 +64,7 @@ def openai_client(base: str, **fields: Any) -> Ways:
         return said
 
     def invoke(text: str) -> Any:
-        return client.chat.completions.create(**ask(text)).choices[0].message.content
+        return text_of(client.chat.completions.create(**ask(text)))
 
     return {"invoke": invoke, "stream": stream, "ainvoke": ainvoke, "astream": astream}
 
@@ -59,7 +80,7 @@ def anthropic_client(base: str, **fields: Any) -> Ways:
         return {"model": "m", "max_tokens": 99, "messages": messages}
 
     def invoke(text: str) -> str:
-        return client.messages.create(**ask(text)).content[0].text
+        return text_of(client.messages.create(**ask(text)))
 
     def stream(text: str) -> str:
         with client.messages.stream(**ask(text)) as events:
@@ -68,7 +89,7 @@ def anthropic_client(base: str, **fields: Any) -> Ways:
         return said
 
     async def ainvoke(text: str) -> str:
-        return (await aclient.messages.create(**ask(text))).content[0].text
+        return text_of(await aclient.messages.create(**ask(text)))
 
     async def astream(text: str) -> str:
         async with aclient.messages.stream(**ask(text)) as events:
@@ -110,7 +131,7 @@ def litellm_client(base: str, **fields: Any) -> Ways:
         return "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
 
     async def ainvoke(text: str) -> str:
-        return (await litellm.acompletion(**ask(text))).choices[0].message.content
+        return text_of(await litellm.acompletion(**ask(text)))
 
     async def astream(text: str) -> str:
         said = ""
@@ -119,7 +140,7 @@ def litellm_client(base: str, **fields: Any) -> Ways:
         return said
 
     def invoke(text: str) -> Any:
-        return litellm.completion(**ask(text)).choices[0].message.content
+        return text_of(litellm.completion(**ask(text)))
 
     return {"invoke": invoke, "stream": stream, "ainvoke": ainvoke, "astream": astream}
 
@@ -135,7 +156,7 @@ def pydantic_ai_client(base: str, **fields: Any) -> Ways:
             return str(await result.get_output())
 
     def stream(text: str) -> str:
-        return asyncio.run(astream(text))
+        return str(LOOP.run_until_complete(astream(text)))
 
     def invoke(text: str) -> str:
         return str(agent.run_sync(text).output)
@@ -185,16 +206,16 @@ def make(name: str, base: str, **fields: Any) -> Ways:
     return ways_of(chat_model(name, base, **fields))
 
 
-def faults(name: str, jobs: list[dict[str, str]]) -> None:
+def faults(name: str, jobs: list[dict[str, Any]]) -> None:
+    retries = {"num_retries": 0} if name == "litellm" else {}
     for job in jobs:
-        retries = {"num_retries": 0} if name == "litellm" else {}
         ways = make(name, job["base"], timeout=TIMEOUT, max_retries=0, **retries)
-        for way, ask in ways.items():
+        for way in job["ways"]:
             outcome = "answer"
             try:
-                said = ask("Hi")
+                said = ways[way]("Hi")
                 if asyncio.iscoroutine(said):
-                    asyncio.run(asyncio.wait_for(said, 10))
+                    LOOP.run_until_complete(asyncio.wait_for(said, 10))
             except BaseException as error:  # noqa: BLE001  that is the question
                 outcome = f"{type(error).__module__}.{type(error).__name__}"
             print(json.dumps({"id": job["id"], "way": way, "outcome": outcome}), flush=True)
@@ -215,13 +236,19 @@ def loops(name: str, base: str) -> None:
 
 
 def forks(name: str, base: str) -> None:
-    ask = make(name, base)["invoke"]
+    # Without retries, which would hide an answer that another child read.
+    retries = {"num_retries": 0} if name == "litellm" else {}
+    ask = make(name, base, max_retries=0, **retries)["invoke"]
     assert ask("parent") == "parent"
     context = multiprocessing.get_context("fork")
     right = context.Value("i", 0)
 
     def work(number: int) -> None:
+        pauses = random.Random(number)
         for turn in range(25):
+            time.sleep(
+                pauses.uniform(0, 0.004)
+            )  # requests that cut into one another are seen by any server
             try:
                 same = ask(f"{number} {turn}") == f"{number} {turn}"
             except Exception as error:  # noqa: BLE001  counted as wrong

@@ -105,7 +105,8 @@ def _halves(text: str) -> list[str]:
 def _chat_call(arguments: str, *, is_cut: bool) -> tuple[list[bytes], list[bytes]]:
     def chunk(delta: Any, finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        return event({"id": "c", "model": "m", "created": 1, "choices": [choice]})
+        about = {"id": "c", "object": "chat.completion.chunk", "model": "m", "created": 1}
+        return event({**about, "choices": [choice]})
 
     first = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "add", "arguments": ""}}  # fmt: skip
     slices = [

@@ -34,7 +34,8 @@ def _anthropic(said: str, *, is_stream: bool) -> tuple[str, bytes]:
 
 
 def _completions(said: str, *, is_stream: bool) -> tuple[str, bytes]:
-    about = {"id": "c", "created": 1, "model": "m"}
+    kind = "chat.completion.chunk" if is_stream else "chat.completion"
+    about = {"id": "c", "object": kind, "created": 1, "model": "m"}
     if not is_stream:
         choice = {
             "index": 0,
