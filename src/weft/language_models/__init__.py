@@ -1,8 +1,8 @@
 """Language models: messages or text in, a message or text out."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from weft._lazy import lazily
 from weft.language_models.base import (
     BaseLanguageModel,
     LangSmithParams,
@@ -115,7 +115,4 @@ LATER = {
 """Names that a program with a chat model rarely needs -> the module that has them, imported when asked for."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"weft.language_models.{LATER[name]}"), name)
+__getattr__ = lazily(__name__, {name: f"{__name__}.{module}" for name, module in LATER.items()})

@@ -21,7 +21,7 @@ Hook = Callable[..., Any]
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
-FILLED_BY = {"as_runnable": "weft.runnables", "as_prompt": "weft.prompts"}
+FILLED_BY = {"as_runnable": "weft.runnables._verbs", "as_prompt": "weft.prompts"}
 
 HOOKS: dict[str, Hook] = {}
 """`as_runnable(function, name)` wraps a function of messages; `as_prompt(left, right)` adds to a message."""

@@ -293,7 +293,7 @@ ELSEWHERE = {
     "RunnableParallel": "parallel",
     "RunnableSequence": "sequence",
     "RunnableSerializable": "serializable",
-    "chain": "chain",
+    "chain": "_chain",
     "coerce_to_runnable": "coerce",
 }
 """Names that LangChain keeps in this module -> the module that has them here."""

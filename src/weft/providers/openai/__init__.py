@@ -1,7 +1,21 @@
 """OpenAI: chat completions, Responses, embeddings; Azure by address and key header."""
 
-from weft.providers.openai.azure import AzureChatOpenAI, AzureOpenAIEmbeddings
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
 from weft.providers.openai.chat import ChatOpenAI
-from weft.providers.openai.embeddings import OpenAIEmbeddings
+
+if TYPE_CHECKING:
+    from weft.providers.openai.azure import AzureChatOpenAI, AzureOpenAIEmbeddings
+    from weft.providers.openai.embeddings import OpenAIEmbeddings
 
 __all__ = ["AzureChatOpenAI", "AzureOpenAIEmbeddings", "ChatOpenAI", "OpenAIEmbeddings"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "AzureChatOpenAI": f"{__name__}.azure",
+        "AzureOpenAIEmbeddings": f"{__name__}.azure",
+        "OpenAIEmbeddings": f"{__name__}.embeddings",
+    },
+)
