@@ -120,9 +120,10 @@ class EventWriter:
 
     def usage(self, usage: Mapping[str, object] | None) -> list[Event]:
         """Count tokens: added up, or the newest of each counter where the provider reports running totals."""
-        if usage:
+        counted = _counts(to_jsonable(usage)) if usage else None
+        if counted:
             combine = add_usage if self._usage_mode == "sum" else replace_usage
-            self._usage = combine(self._usage, _counts(to_jsonable(usage)))
+            self._usage = combine(self._usage, counted)
         return []
 
     def metadata(self, values: Mapping[str, object]) -> list[Event]:
@@ -238,6 +239,8 @@ class EventWriter:
             grows = kind in DELTA_OF and kind not in MEDIA_TYPES
             named = key is not None or block.get("id")
             whole = block_type in WHOLE_CALLS or not (grows or named)
+        if kind in CALL_KINDS:
+            _check_name(block.get("name"))
         if whole:
             return self._tell(self._blocks.whole(block))
         part = {name: value for name, value in block.items() if name not in ("type", "index", "id")}
@@ -312,8 +315,7 @@ class EventWriter:
         args: str | Mapping[str, object] | None,
         fields: dict[str, Json],
     ) -> list[Event]:
-        if name is not None and not isinstance(name, str):
-            raise MalformedStreamError(f"the name of a tool call is text, not {name!r:.80}")
+        _check_name(name)
         if isinstance(args, Mapping):
             args = json.dumps(args, ensure_ascii=False, default=str) if args else ""
         return self._tell(self._blocks.say(kind, args, key, id, fields, name))
@@ -353,6 +355,11 @@ def _type_of(block: Json) -> str:
     if not isinstance(kind, str):
         raise MalformedStreamError(f"a content block is a dict with a type, not {block!r:.80}")
     return kind
+
+
+def _check_name(name: Json) -> None:
+    if name is not None and not isinstance(name, str):
+        raise MalformedStreamError(f"the name of a tool call is text, not {name!r:.80}")
 
 
 def _id_of(id: Json) -> str | None:
