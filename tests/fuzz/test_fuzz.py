@@ -283,4 +283,4 @@ FOUND = {
 )
 def test_what_was_found_stays_mended(name: str, data: bytes):
     for padding in range(8):  # one of the eight is judged in full
-        try_out(TARGETS[name], data + b" " * padding)
+        try_out(TARGETS[name], data + b"\t" * padding)
