@@ -151,11 +151,11 @@ class ReActJsonSingleInputOutputParser(_JsonBlob):
 
 
 class StructuredChatOutputParser(_JsonBlob):
-    """Reads an action as a JSON object in a code block; a text without one is the answer."""
+    """Reads an action as a JSON object, in a code block or not; a text without one is the answer, code and all."""
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
         """Read what the model said."""
-        if "```" in text or text.lstrip().startswith("{"):
+        if '"action"' in text:
             return self._of_blob(text)
         return AgentFinish({"output": text}, text)
 
