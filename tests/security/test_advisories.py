@@ -323,14 +323,14 @@ def test_CVE_2026_48776_an_id_in_a_path_is_quoted_or_refused(name: str, call: An
             model=name,
             api_key="k",
             max_retries=0,
-            **more or {"base_url": "http://127.0.0.1:9/root"},
+            **more or {"base_url": "http://127.0.0.1:9/base"},
         )
         try:
             url = model.explain("Hi").url
         except (SecurityError, UsageError):
             continue
         path = url.partition("?")[0]
-        home = "/root/" if kind is ChatGoogle else "/deployments/"
+        home = "/base/" if kind is ChatGoogle else "/deployments/"
         assert home in path
         with_name = path.partition(home)[2]
         assert not set("?#\r\n ") & set(with_name)
