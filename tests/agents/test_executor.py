@@ -452,3 +452,17 @@ def test_iter_tells_the_id_of_its_run_where_asked(call):
 
     assert steps[-2]["output"] == "HI!"
     assert steps[-1]["__run"].run_id
+
+
+def test_a_subclass_that_writes_the_whole_loop_is_obeyed(call):
+    class Own(AgentExecutor):
+        def _call(self, inputs, run_manager=None):
+            outputs = super()._call(inputs, run_manager=run_manager)
+            return {"output": f"<{outputs['output']}>"}
+
+    executor = react(ACT, END)
+
+    assert (
+        call.invoke(Own(agent=executor.agent, tools=executor.tools), {"input": "?"})["output"]
+        == "<HI!>"
+    )

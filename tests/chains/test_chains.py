@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -193,6 +194,48 @@ def test_predict_generate_and_apply(call: Any) -> None:
     result = call.run(chain, "generate", [{"x": "a"}, {"x": "b"}])
     assert [one[0].text for one in result.generations] == ["two", "three"]
     assert call.run(chain, "apply", [{"x": "a"}]) == [{"text": "four"}]
+
+
+def test_a_call_that_a_subclass_of_ours_writes_is_obeyed(call: Any) -> None:
+    class Shouting(LLMChain):
+        def _call(self, inputs: Any, run_manager: Any = None) -> Any:
+            answer = super()._call(inputs, run_manager=run_manager)
+            return {"text": answer["text"].upper()}
+
+    seen = Recorder()
+    chain = Shouting(
+        llm=FakeListChatModel(responses=["hi"]), prompt=PromptTemplate.from_template("{x}")
+    )
+
+    assert call.invoke(chain, {"x": 1}, {"callbacks": [seen]}) == {"x": 1, "text": "HI"}
+    assert added(call.stream(chain, {"x": 1})) == {"text": "HI"}
+    assert seen.seen[0] == "start Shouting ['x']"
+    assert seen.seen[-1] == "end ['text']"
+
+
+def test_an_awaited_call_that_a_subclass_writes_is_obeyed() -> None:
+    class Polite(LLMChain):
+        async def _acall(self, inputs: Any, run_manager: Any = None) -> Any:
+            answer = await super()._acall(inputs, run_manager=run_manager)
+            return {"text": f"{answer['text']}, please"}
+
+    chain = Polite(
+        llm=FakeListChatModel(responses=["hi"]), prompt=PromptTemplate.from_template("{x}")
+    )
+
+    assert asyncio.run(chain.ainvoke({"x": 1}))["text"] == "hi, please"
+    assert chain.invoke({"x": 1})["text"] == "hi"
+
+
+def test_the_steps_of_the_template_can_be_taken_by_hand(call: Any) -> None:
+    chain = ConversationChain(llm=FakeListChatModel(responses=["hello"]))
+
+    inputs = call.run(chain, "prep_inputs", "hi")
+    final = call.run(chain, "prep_outputs", inputs, {"response": "hello"})
+
+    assert inputs == {"input": "hi", "history": ""}
+    assert final == {**inputs, "response": "hello"}
+    assert call.run(chain, "prep_inputs", "more")["history"] == "Human: hi\nAI: hello"
 
 
 def test_a_verbose_chain_shows_its_prompt(call: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import cache
 from typing import Any, TypedDict, Unpack
@@ -172,7 +172,8 @@ class Chain(RunnableSerializable[Values, Values], ABC):
         try:
             await run.begin("chain", "on_chain_start", self._described(run), inputs, name=name)
             self._validate_inputs(inputs)
-            async with aclosing(self._work(inputs, run, stream=stream)) as pieces:
+            work = _worker(type(self), blocking=run.io.blocking)
+            async with aclosing(work(self, inputs, run, stream=stream)) as pieces:
                 async for piece in pieces:
                     whole = plus(whole, AddableDict(piece))
                     if stream:
@@ -350,6 +351,18 @@ def _config(
         "include_run_info": given.pop("include_run_info", False),
     }
     return {key: value for key, value in given.items() if value is not None}, how  # type: ignore[return-value]
+
+
+@cache
+def _worker(cls: type[Chain], *, blocking: bool) -> Callable[..., AsyncGenerator[Values, None]]:
+    """Give the chain's work: `_work`, or the `_call` that a subclass wrote in its place."""
+    names = {"_call"} if blocking else {"_call", "_acall"}
+    for ancestor in cls.__mro__:
+        if "_work" in ancestor.__dict__:
+            return cls._work
+        if names & ancestor.__dict__.keys():
+            break
+    return Chain._work
 
 
 @cache
