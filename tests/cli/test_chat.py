@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
+import subprocess
+import sys
 
 import pytest
 
 from tests.cli.conftest import OWN
 from tests.cli.scripted import echo
 from weft.chat_history import SQLiteChatMessageHistory
-from weft.cli import choose
+from weft.cli import choose, install
+from weft.exceptions import MissingExtraError
+from weft.providers.local import runtime
 
 HELLO = ("-m", f"{OWN}hello")
 
@@ -143,7 +148,7 @@ def test_files_go_along(weft, tmp_path, monkeypatch):
     )
 
     text, picture, note = model.requests[0].messages[0].content_blocks
-    assert text["text"] == "look"
+    assert text["text"] == "look\n\n"
     assert (picture["type"], picture["mime_type"]) == ("image", "image/png")
     assert "remember" in note["text"]
 
@@ -151,7 +156,7 @@ def test_files_go_along(weft, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (("chat", "hi", "-m", "nobody:model"), 2, "whose model is"),
+        (("chat", "hi", "-m", "nobody"), 2, "whose model is"),
         (("chat", "hi", "-m", "py:nothing"), 2, "module:name"),
         (("chat", "hi", "-m", "py:no_such_module:x"), 2, "cannot be imported"),
         (("chat", "hi", "-m", f"{OWN}not_a_model"), 2, "not a chat model"),
@@ -192,3 +197,89 @@ def test_names_of_models_may_be_short():
     assert choose.choose_model(None).model == "smollm2-135m"
     assert choose.choose_model("local").model == "smollm2-135m"
     assert choose.choose_model("/some/model.gguf").model == "/some/model.gguf"
+
+
+def test_a_setting_that_does_not_fit_is_wrong_usage_in_one_sentence(weft):
+    ran = weft("chat", "hi", "-m", "openai:gpt-5", "-o", "temperature=warm")
+
+    assert ran.code == 2
+    assert ran.err == (
+        "weft: -o temperature=...: Input should be a valid number, unable to parse string as a number\n"
+    )
+
+
+def test_a_provider_that_nobody_knows_is_named(weft):
+    ran = weft("chat", "hi", "-m", "acme:anvil")
+
+    assert (ran.code, ran.err) == (
+        2,
+        "weft: there is no provider 'acme': `weft models` lists them\n",
+    )
+
+
+def test_a_server_that_does_not_answer_is_told_with_the_next_step(weft):
+    ran = weft("chat", "hi", "-m", "vllm:m", "-o", "base_url=http://127.0.0.1:9/v1")
+
+    assert ran.code == 1
+    assert "http://127.0.0.1:9 gave no answer" in ran.err
+    assert "`weft doctor`" in ran.err
+
+
+def test_a_picture_for_a_model_that_cannot_see_is_refused_before_anything_is_fetched(
+    weft, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "p.png").write_bytes(b"png")
+
+    ran = weft("chat", "what is it?", "--attach", str(tmp_path / "p.png"))
+
+    assert ran.code == 2
+    assert "local:smollm2-135m does not take such files" in ran.err
+    assert not (tmp_path / "cache").exists()
+
+
+def test_an_attached_text_stands_apart_from_the_question(weft, tmp_path):
+    (tmp_path / "a.txt").write_text("words")
+
+    ran = weft("chat", "sum up", "-m", f"{OWN}echo", "--attach", str(tmp_path / "a.txt"))
+
+    assert ran.out.strip() == "1: sum up\n\na.txt:\n\nwords"
+
+
+@pytest.fixture
+def without_llama(monkeypatch):
+    """As if xllamacpp were not installed, until it is."""
+    ran: list[list[str]] = []
+
+    def load() -> None:
+        if not ran:
+            raise MissingExtraError('local models need llama.cpp: pip install "weft[local]"')
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(runtime, "load_library", load)
+    monkeypatch.setattr(install.subprocess, "run", run)
+    return ran
+
+
+def test_what_the_model_in_the_box_needs_is_installed_once_agreed_to(without_llama, monkeypatch):
+    monkeypatch.setattr(install, "is_terminal", lambda _: True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+
+    choose.prepare(choose.choose_model("local:smollm2"))
+
+    assert without_llama[0][:4] == [sys.executable, "-m", "pip", "install"]
+    assert [one.startswith("xllamacpp") for one in without_llama[0][5:]] == [True]
+
+
+@pytest.mark.parametrize(("is_terminal", "answer"), [(False, "y\n"), (True, "n\n")])
+def test_nothing_is_installed_unasked(without_llama, monkeypatch, is_terminal, answer):
+    monkeypatch.setattr(install, "is_terminal", lambda _: is_terminal)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+
+    with pytest.raises(MissingExtraError, match="pip install"):
+        choose.prepare(choose.choose_model("local:smollm2"))
+
+    assert without_llama == []

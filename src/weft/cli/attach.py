@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.cli.choose import name_of
 from weft.exceptions import UsageError
 from weft.messages import HumanMessage
 
@@ -15,14 +16,33 @@ __all__ = ["human_message"]
 
 LARGEST = 20 * 1024 * 1024
 KINDS = {"image": "image", "audio": "audio", "video": "video"}
+TAKEN = {
+    "image": "image_inputs",
+    "audio": "audio_inputs",
+    "video": "video_inputs",
+    "file": "pdf_inputs",
+}
+"""Type of a block -> the key of a profile that says whether a model takes it."""
 
 
-def human_message(text: str, files: Sequence[Path]) -> HumanMessage:
-    """Make the user's message."""
+def human_message(text: str, files: Sequence[Path], model: Any = None) -> HumanMessage:
+    """Make the user's message; what the model is known not to take is refused."""
     if not files:
         return HumanMessage(text)
-    blocks = [{"type": "text", "text": text}] if text else []
-    return HumanMessage(content_blocks=[*blocks, *map(_block, files)])  # type: ignore[list-item]
+    blocks = [{"type": "text", "text": f"{text}\n\n"}] if text else []
+    attached = [_block(path) for path in files]
+    _check(attached, files, model)
+    return HumanMessage(content_blocks=[*blocks, *attached])  # type: ignore[list-item]
+
+
+def _check(blocks: Sequence[dict[str, Any]], files: Sequence[Path], model: Any) -> None:
+    profile = getattr(model, "profile", None) or {}
+    for path, block in zip(files, blocks, strict=True):
+        if profile.get(TAKEN.get(block["type"], "")) is False:
+            raise UsageError(
+                f"{path}: {name_of(model)} does not take such files: choose another model with -m (`weft models "
+                "PROVIDER` says what they can)"
+            )
 
 
 def _block(path: Path) -> dict[str, Any]:
@@ -44,7 +64,7 @@ def _block(path: Path) -> dict[str, Any]:
             "extras": {"filename": path.name},
         }
     try:
-        return {"type": "text", "text": f"{path.name}:\n\n{data.decode('utf-8')}"}
+        return {"type": "text", "text": f"{path.name}:\n\n{data.decode('utf-8')}\n\n"}
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path}: neither text nor a picture, sound, film or PDF by its name; it cannot be attached"

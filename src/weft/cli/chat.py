@@ -86,12 +86,12 @@ def chat(
         )
         stack.callback(conversation.close)
         callbacks = [stack.enter_context(_tracer())] if trace else []
+        human = human_message(text, attach, chosen)
         prepare(chosen, has_tools=bool(chosen_tools))
         if is_session:
             from weft.cli.interactive import Session
 
             return Session(chosen, chosen_tools, conversation, callbacks).run()
-        human = human_message(text, attach)
         if wishes.schema is not None:
             return _ask_for_schema(chosen, conversation, human, wishes.schema, callbacks)
         return _ask(chosen, chosen_tools, conversation, human, wishes, callbacks)

@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from weft.cli.terminal import note, progress_bar
-from weft.exceptions import UsageError
+from weft.exceptions import MissingExtraError, UsageError
+from weft.providers import provider_names
 
 __all__ = ["DEFAULT", "choose_model", "choose_tool", "name_of", "prepare", "read_options"]
 
@@ -40,7 +44,21 @@ def choose_model(spec: str | None, options: dict[str, Any] | None = None) -> Any
         spec = f"local:{spec}"
     if spec.startswith("local:~"):
         spec = f"local:{Path(spec.removeprefix('local:')).expanduser()}"
-    return import_module("weft.chat_models").init_chat_model(spec, **(options or {}))
+    provider, colon, _ = spec.partition(":")
+    if colon and not re.fullmatch(r"[\w-]+", provider):
+        raise UsageError(f"-m {spec}: write -m provider:model, for example -m openai:gpt-5-nano")
+    try:
+        return import_module("weft.chat_models").init_chat_model(spec, **(options or {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"-o {where}=...: {first['msg']}") from error
+    except UsageError as error:
+        if colon and provider.replace("-", "_").lower() not in provider_names():
+            raise UsageError(
+                f"there is no provider {provider!r}: `weft models` lists them"
+            ) from error
+        raise
 
 
 def _is_model(made: Any) -> bool:
@@ -105,7 +123,12 @@ def prepare(model: Any, *, has_tools: bool = False) -> None:
     """Fetch what a model of the box needs, showing how far it is; other models need nothing."""
     if getattr(model, "_provider", None) != "local":
         return
-    import_module("weft.providers.local.runtime").load_library()  # before 93 MB are fetched in vain
+    runtime = import_module("weft.providers.local.runtime")
+    try:
+        runtime.load_library()  # before 93 MB are fetched in vain
+    except MissingExtraError as missing:
+        import_module("weft.cli.install").install_extra("local", missing)
+        runtime.load_library()
     fetch = import_module("weft.providers.local.fetch")
     if model.model not in fetch.MODELS:
         return

@@ -120,7 +120,7 @@ class Session:
         return False
 
     def _ask(self, text: str) -> None:
-        human = human_message(text, self._files)
+        human = human_message(text, self._files, self._model)
         exchange = Exchange(self._model, self._tools, TextShow())
         try:
             exchange.run([*self._conversation.messages, human], self._callbacks)
@@ -160,7 +160,9 @@ class Session:
     def _attach(self, name: str) -> bool:
         if not name:
             raise UsageError("write /attach FILE")
-        human_message("", [Path(name)])  # refused now rather than with the next message
+        human_message(
+            "", [Path(name)], self._model
+        )  # refused now rather than with the next message
         self._files.append(Path(name))
         note(f"{name} goes along with the next message")
         return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import IntEnum
@@ -46,7 +47,10 @@ def start(arguments: Sequence[str]) -> int:
     arguments, is_debugging = _without_debug(arguments)
     _speak_any_locale()
     try:
-        return _run(arguments)
+        with warnings.catch_warnings():
+            if not is_debugging:
+                warnings.showwarning = _show_warning
+            return _run(arguments)
     except BrokenPipeError:
         drop_output()
         return Code.BROKEN_PIPE
@@ -95,6 +99,14 @@ def _speak_any_locale() -> None:
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
 
 
+def _show_warning(
+    message: Warning | str, category: type[Warning], *_: object, **__: object
+) -> None:
+    """A warning of the library is a remark here; the place in its source says nothing to the user."""
+    if issubclass(category, UserWarning):
+        _complain(f"weft: {message}")
+
+
 def _tell(error: Exception, *, is_debugging: bool) -> int:
     # Typer's own errors: it carries its own copy of click, so they are known by their methods.
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
@@ -110,6 +122,8 @@ def _tell(error: Exception, *, is_debugging: bool) -> int:
         sentence = f"{type(error).__name__}: {sentence}"
         if not is_debugging:
             sentence += " (an error weft did not expect: --debug shows where)"
+    if isinstance(error, ModelConnectionError) and error.provider != "local":
+        sentence += "; `weft doctor` looks at the network and the servers"
     _complain(f"weft: {sentence}")
     return code_of(error)
 

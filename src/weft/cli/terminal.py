@@ -58,12 +58,12 @@ def say(text: str = "", *, end: str = "\n", style: str | None = None) -> None:
     sys.stdout.flush()
 
 
-def note(text: str, *, style: str = "dim") -> None:
+def note(text: str, *, style: str = "dim", end: str = "\n") -> None:
     """Write a remark to stderr, where it is not part of the answer."""
     if is_terminal(sys.stderr):
-        console(is_error=True).print(clean(text), style=style, soft_wrap=True)
+        console(is_error=True).print(clean(text), style=style, soft_wrap=True, end=end)
     else:
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{text}{end}")
     sys.stderr.flush()
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import threading
 
 import pytest
 
@@ -106,12 +107,13 @@ def test_a_named_choice_holds_for_another_model_too():
     assert sent["messages"] == request["messages"]
 
 
-def test_tokens_are_counted_with_template_and_tools():
+def test_tokens_are_counted_with_template_and_the_tools_that_are_sent():
     model = LocalModel()
+    plain = model.count_tokens({"messages": ask("hi")["messages"]})
 
-    assert (
-        model.count_tokens(ask("hi")) > model.count_tokens({"messages": ask("hi")["messages"]}) > 15
-    )
+    assert plain > 15
+    assert model.count_tokens(ask("hi")) == plain  # no tool is meant, so none is sent
+    assert model.count_tokens(ask("hi", tool_choice="required")) > plain + 100
 
 
 def test_a_path_that_does_not_exist_is_told_where_the_answer_is_read():
@@ -122,8 +124,11 @@ def test_a_path_that_does_not_exist_is_told_where_the_answer_is_read():
 def test_leaving_before_the_model_is_loaded_asks_it_nothing(monkeypatch):
     asked = []
     monkeypatch.setattr(session.Runtime, "produce", lambda *_: asked.append(1))
+    runtime, is_left = LocalModel().load(), threading.Event()
+    monkeypatch.setattr(session, "load", lambda *_: is_left.wait(20) and runtime)
     feed = LocalModel().complete({"messages": []})
     feed.close()
+    is_left.set()
 
     assert feed.join(20)
     assert asked == []

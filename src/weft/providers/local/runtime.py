@@ -38,8 +38,8 @@ Request = dict[str, Json]
 Chunk = dict[str, Json]
 
 PROVIDER = "local"
-BATCH = 256
-"""Prompt tokens between two looks at whether the caller has left."""
+BATCH = 64
+"""Prompt tokens between two looks at whether the caller has left; 256 are no quicker, 32 cost half as much again."""
 PROMPT_CACHE_MIB = 256
 """Memory for the prompts of idle slots, so that two conversations on one slot do not evict each other."""
 MOST_THREADS = 8
