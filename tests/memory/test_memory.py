@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from weft.chains import ConversationChain
 from weft.chat_history import SQLiteChatMessageHistory
 from weft.documents import Document
 from weft.exceptions import UsageError
@@ -227,3 +228,35 @@ def test_an_author_may_write_only_the_async_half() -> None:
     assert asyncio.run(Later().aload_memory_variables({})) == {"x": 1}
     with pytest.raises(NotImplementedError, match="load_memory_variables"):
         Later().load_memory_variables({})
+
+
+def test_a_method_that_a_subclass_of_ours_writes_is_obeyed_by_chains(call: Any) -> None:
+    class Short(ConversationBufferMemory):
+        def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+            super().save_context(inputs, {name: f"{one}"[:2] for name, one in outputs.items()})
+
+        def load_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
+            loaded = super().load_memory_variables(inputs)
+            return {name: one.upper() for name, one in loaded.items()}
+
+    chain = ConversationChain(llm=FakeListChatModel(responses=["hello", "x"]), memory=Short())
+
+    call.invoke(chain, {"input": "hi"})
+
+    assert call.invoke(chain, {"input": "more"})["history"] == "HUMAN: HI\nAI: HE"
+    assert call.run(Short(), "load_memory_variables", {}) == {"history": ""}
+    both = CombinedMemory(memories=[Short()])
+    call.run(both, "save_context", {"input": "a"}, {"output": "hello"})
+    assert call.run(both, "load_memory_variables", {}) == {"history": "HUMAN: A\nAI: HE"}
+
+
+def test_an_awaited_method_that_a_subclass_writes_is_obeyed() -> None:
+    class Later(ConversationBufferMemory):
+        async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
+            loaded = await super().aload_memory_variables(inputs)
+            return {name: f"later: {one}" for name, one in loaded.items()}
+
+    chain = ConversationChain(llm=FakeListChatModel(responses=["hello"]), memory=Later())
+
+    assert asyncio.run(chain.ainvoke({"input": "hi"}))["history"] == "later: "
+    assert chain.invoke({"input": "hi"})["history"] == "Human: hi\nAI: hello"

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from weft.callbacks import BaseCallbackHandler
+from weft.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from weft.callbacks.manager import (
     AsyncCallbackManagerForRetrieverRun,
     CallbackManagerForRetrieverRun,
@@ -156,3 +159,33 @@ def test_a_run_name_names_the_run(call):
     recorder = Recorder()
     call.invoke(Echo(), "a", {"callbacks": [recorder], "run_name": "look it up"})
     assert recorder.seen[0][2] == "look it up"
+
+
+def test_FC03_a_retriever_cancelled_at_its_start_still_ends_once() -> None:
+    class Slow(AsyncCallbackHandler):
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        async def on_retriever_start(self, *args: Any, **kwargs: Any) -> None:
+            self.told.append("start")
+            await asyncio.sleep(0)
+
+        async def on_retriever_error(self, error: BaseException, **kwargs: Any) -> None:
+            self.told.append(type(error).__name__)
+
+    class Finds(BaseRetriever):
+        async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
+            await asyncio.sleep(0)
+            return []
+
+    async def main(ticks: int) -> list[str]:
+        slow = Slow()
+        task = asyncio.ensure_future(Finds().ainvoke("?", {"callbacks": [slow]}))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        return slow.told
+
+    assert [asyncio.run(main(ticks)) for ticks in (1, 2)] == [["start", "CancelledError"]] * 2

@@ -200,14 +200,15 @@ class Chain(RunnableSerializable[Values, Values], ABC):
     async def _prepared(self, input: Any, run: Run) -> Values:
         inputs = self._named(input)
         if self.memory is not None:
-            inputs = {**inputs, **await self.memory._load(inputs, run.child())}
+            known = await self.memory._ask("load_memory_variables", run.child(), inputs)
+            inputs = {**inputs, **known}
         return inputs
 
     async def _remembered(
         self, inputs: Values, outputs: Values, run: Run, *, only_outputs: bool
     ) -> Values:
         if self.memory is not None:
-            await self.memory._save(inputs, outputs, run.child())
+            await self.memory._ask("save_context", run.child(), inputs, outputs)
         return outputs if only_outputs else {**inputs, **outputs}
 
     def _named(self, input: Any) -> Values:

@@ -7,6 +7,7 @@ weft's own memories write the bodies `_load`, `_save`, `_clear`, once for both c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cache
 from typing import Any
 
 from weft._drive import drive
@@ -14,6 +15,9 @@ from weft._run import Run
 from weft.load.serializable import Serializable
 
 __all__ = ["BaseMemory"]
+
+BODIES = {"load_memory_variables": "_load", "save_context": "_save", "clear": "_clear"}
+"""LangChain's methods, and the body of both colours behind each."""
 
 
 class BaseMemory(Serializable, ABC):
@@ -27,23 +31,28 @@ class BaseMemory(Serializable, ABC):
     # -- bodies: one for both colours
 
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
-        loaded: dict[str, Any] = await self._by_hand("load_memory_variables", run, inputs)
-        return loaded
+        raise NotImplementedError(f"{type(self).__name__} must implement `load_memory_variables`")
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
-        await self._by_hand("save_context", run, inputs, outputs)
+        raise NotImplementedError(f"{type(self).__name__} must implement `save_context`")
 
     async def _clear(self, run: Run) -> None:
-        await self._by_hand("clear", run)
+        raise NotImplementedError(f"{type(self).__name__} must implement `clear`")
 
-    async def _by_hand(self, name: str, run: Run, *arguments: Any) -> Any:
-        """Call what an author wrote: the twin of the right colour if there is one."""
-        twin = f"a{name}"
-        if not run.io.blocking and _is_own(self, twin):
-            return await getattr(self, twin)(*arguments)
-        if _is_own(self, name):
-            return await run.io.call(getattr(self, name), *arguments)
-        raise NotImplementedError(f"{type(self).__name__} must implement `{name}`")
+    async def _ask(self, name: str, run: Run, *arguments: Any) -> Any:
+        """Do what the nearest class says: a method that an author wrote, or our body."""
+        own = _written(type(self), name, blocking=run.io.blocking)
+        if own is not None:
+            return await run.io.call(getattr(self, own), *arguments)
+        return await getattr(self, BODIES[name])(*arguments, run)
+
+    async def _twin(self, name: str, *arguments: Any) -> Any:
+        """The awaited twin of a method that an author may have written in the blocking colour alone."""
+        run, cls = Run.asynchronous(), type(self)
+        own = _written(cls, name, blocking=True)
+        if own is not None and getattr(cls, f"a{name}") is getattr(BaseMemory, f"a{name}"):
+            return await run.io.call(getattr(self, own), *arguments)
+        return await getattr(self, BODIES[name])(*arguments, run)
 
     # -- what chains and people call
 
@@ -53,7 +62,8 @@ class BaseMemory(Serializable, ABC):
 
     async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Give the variables for a chain's next call."""
-        return await self._load(inputs, Run.asynchronous())
+        loaded: dict[str, Any] = await self._twin("load_memory_variables", inputs)
+        return loaded
 
     def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
         """Remember what went in and what came out."""
@@ -61,7 +71,7 @@ class BaseMemory(Serializable, ABC):
 
     async def asave_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
         """Remember what went in and what came out."""
-        await self._save(inputs, outputs, Run.asynchronous())
+        await self._twin("save_context", inputs, outputs)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -69,8 +79,16 @@ class BaseMemory(Serializable, ABC):
 
     async def aclear(self) -> None:
         """Forget everything."""
-        await self._clear(Run.asynchronous())
+        await self._twin("clear")
 
 
-def _is_own(memory: BaseMemory, name: str) -> bool:
-    return getattr(type(memory), name) is not getattr(BaseMemory, name)
+@cache
+def _written(cls: type[BaseMemory], name: str, *, blocking: bool) -> str | None:
+    """Give the method that an author wrote nearer than our body for it."""
+    for ancestor in cls.__mro__:
+        if ancestor is BaseMemory or BODIES[name] in ancestor.__dict__:
+            return None
+        for one in (name,) if blocking else (f"a{name}", name):
+            if one in ancestor.__dict__:
+                return one
+    return None

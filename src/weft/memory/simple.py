@@ -53,16 +53,16 @@ class CombinedMemory(BaseMemory):
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
         loaded: dict[str, Any] = {}
         for memory in self.memories:
-            loaded.update(await memory._load(inputs, run))
+            loaded.update(await memory._ask("load_memory_variables", run, inputs))
         return loaded
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         for memory in self.memories:
-            await memory._save(inputs, outputs, run)
+            await memory._ask("save_context", run, inputs, outputs)
 
     async def _clear(self, run: Run) -> None:
         for memory in self.memories:
-            await memory._clear(run)
+            await memory._ask("clear", run)
 
 
 class ReadOnlySharedMemory(BaseMemory):
@@ -76,7 +76,8 @@ class ReadOnlySharedMemory(BaseMemory):
         return self.memory.memory_variables
 
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
-        return await self.memory._load(inputs, run)
+        loaded: dict[str, Any] = await self.memory._ask("load_memory_variables", run, inputs)
+        return loaded
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         pass

@@ -126,8 +126,8 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
         told = {**self._get_ls_params(**run.kwargs), **(self.metadata or {})}
         own = run.with_local(None, self.tags, told).patched()
         name = run.get("run_name") or self.get_name()
-        await own.begin("retriever", "on_retriever_start", None, input, name=name)
         try:
+            await own.begin("retriever", "on_retriever_start", None, input, name=name)
             documents = await self._once(input, own)
         except BaseException as error:
             await own.tell("on_retriever_error", error)
