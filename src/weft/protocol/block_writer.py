@@ -17,6 +17,7 @@ from weft.protocol.events import DELTA_FIELDS, Event
 from weft.protocol.identity import CALL_KINDS, BlockRegistry, GrowingBlock, Key, kind_of
 from weft.protocol.merge import copy_json, grow_name, leaf_rule
 from weft.protocol.promote import promote
+from weft.protocol.shapes import mistyped
 from weft.utils.json import SurrogateJoiner, has_surrogates
 
 Fields: TypeAlias = dict[str, Json]
@@ -103,7 +104,7 @@ class BlockWriter:
 
     def part(self, kind: str, fields: Fields, key: Key | None, id: str | None) -> list[Event]:
         """Say a part of a block that is sent whole: parts are merged, the finish carries the sum."""
-        data = _text(fields.pop("base64", None), "base64") if kind in MEDIA_TYPES else ""
+        data = _base64(fields.pop("base64", None)) if kind in MEDIA_TYPES else ""
         block = self._named(kind, key, _text(id, "id") or None)
         events = self._show(block, self._merge(block, fields, key, _text(id, "id") or None))
         if not data:
@@ -119,7 +120,7 @@ class BlockWriter:
         """Say a slice of base64 that shows at once."""
         block = self._named(kind, key, _text(id, "id") or None)
         events = self._show(block, self._merge(block, fields, key, _text(id, "id") or None))
-        return events + self.stream_data(block, _text(data, "data"))
+        return events + self.stream_data(block, _base64(data))
 
     def stream_data(self, block: GrowingBlock, data: str) -> list[Event]:
         """Send base64, and what of it was held back until now."""
@@ -131,6 +132,8 @@ class BlockWriter:
         """Say a block that is complete: its start, its text if it has any, its finish."""
         final = promote(dict(block)) if kind_of(block["type"]) in CALL_KINDS else dict(block)
         final = clean_json(final)
+        if problem := mistyped(final):
+            raise MalformedStreamError(f"a block of the type {final['type']}: {problem}")
         kind = kind_of(final["type"])
         waiting = self._registry.find_open(kind, final.get("id")) if kind in CALL_KINDS else None
         if waiting is not None:
@@ -328,6 +331,13 @@ def _without_null(block: GrowingBlock, piece: str) -> str:
         block.held = piece
         return ""
     return "" if block.has_whole_args() else piece
+
+
+def _base64(data: Json) -> str:
+    text = _text(data, "base64")
+    if not text.isascii():
+        raise MalformedStreamError(f"the data of a block is base64, not {text!r:.80}")
+    return text
 
 
 def _text(value: Json, what: str) -> str:

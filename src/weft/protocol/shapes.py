@@ -157,6 +157,16 @@ def shape_problem(value: Mapping[str, Json], shape: Shape) -> str | None:
     return None
 
 
+def mistyped(block: Mapping[str, Json]) -> str | None:
+    """Say which field of a block is of another type than its own; what is missing or null is not asked for."""
+    shape = {**COMMON, **BLOCK_SHAPES.get(block["type"], {})}
+    for name, (test, noun) in shape.items():
+        value = block.get(name.rstrip("?"))
+        if value is not None and not test(value):
+            return f"{name.rstrip('?')!r} is {value!r:.60}, not {noun}"
+    return None
+
+
 def block_problem(block: Mapping[str, Json], *, is_start: bool) -> str | None:
     """Say what is wrong with a block's fields; a start may leave fields to the finish."""
     kind = block.get("type")

@@ -239,8 +239,6 @@ class EventWriter:
             grows = kind in DELTA_OF and kind not in MEDIA_TYPES
             named = key is not None or block.get("id")
             whole = block_type in WHOLE_CALLS or not (grows or named)
-        if kind in CALL_KINDS:
-            _check_name(block.get("name"))
         if whole:
             return self._tell(self._blocks.whole(block))
         part = {name: value for name, value in block.items() if name not in ("type", "index", "id")}
@@ -315,7 +313,6 @@ class EventWriter:
         args: str | Mapping[str, object] | None,
         fields: dict[str, Json],
     ) -> list[Event]:
-        _check_name(name)
         if isinstance(args, Mapping):
             args = json.dumps(args, ensure_ascii=False, default=str) if args else ""
         return self._tell(self._blocks.say(kind, args, key, id, fields, name))
@@ -355,11 +352,6 @@ def _type_of(block: Json) -> str:
     if not isinstance(kind, str):
         raise MalformedStreamError(f"a content block is a dict with a type, not {block!r:.80}")
     return kind
-
-
-def _check_name(name: Json) -> None:
-    if name is not None and not isinstance(name, str):
-        raise MalformedStreamError(f"the name of a tool call is text, not {name!r:.80}")
 
 
 def _id_of(id: Json) -> str | None:
