@@ -466,3 +466,18 @@ def test_a_subclass_that_writes_the_whole_loop_is_obeyed(call):
         call.invoke(Own(agent=executor.agent, tools=executor.tools), {"input": "?"})["output"]
         == "<HI!>"
     )
+
+
+def test_a_plan_that_a_subclass_of_a_runnable_agent_writes_is_obeyed(call):
+    class Hesitant(RunnableAgent):
+        def plan(self, intermediate_steps, callbacks=None, **kwargs):
+            planned = super().plan(intermediate_steps, callbacks, **kwargs)
+            return planned if intermediate_steps else AgentAction("shout", "wait", "")
+
+    agent = Hesitant(runnable=create_react_agent(FakeListLLM(responses=[END]), [shout], REACT))
+    executor = AgentExecutor(agent=agent, tools=[shout], return_intermediate_steps=True)
+
+    outputs = call.invoke(executor, {"input": "?"})
+
+    assert [said for _, said in outputs["intermediate_steps"]] == ["WAIT!"]
+    assert outputs["output"] == "HI!"

@@ -141,6 +141,13 @@ class _OfRunnable(_Planner):
         return self.input_keys_arg
 
     async def _planned(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:
+        for name in ("plan",) if run.io.blocking else ("aplan", "plan"):
+            if getattr(type(self), name) is not getattr(_OfRunnable, name):  # a subclass wrote it
+                plan = getattr(self, name)
+                return await run.io.call(plan, steps, callbacks=run.child().manager, **inputs)
+        return await self._asked(steps, run, inputs)
+
+    async def _asked(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:
         given = {**inputs, "intermediate_steps": steps}
         if not self.stream_runnable:
             return await self.runnable._step(given, run.child())
@@ -165,14 +172,14 @@ class _OfRunnable(_Planner):
     def plan(self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: Any) -> Any:
         """Decide what to do next."""
         run = Run.blocking({"callbacks": callbacks} if callbacks else None)
-        return drive(self._planned(intermediate_steps, run, kwargs))
+        return drive(self._asked(intermediate_steps, run, kwargs))
 
     async def aplan(
         self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: Any
     ) -> Any:
         """Decide what to do next."""
         run = Run.asynchronous({"callbacks": callbacks} if callbacks else None)
-        return await self._planned(intermediate_steps, run, kwargs)
+        return await self._asked(intermediate_steps, run, kwargs)
 
 
 class RunnableAgent(_OfRunnable, BaseSingleActionAgent):
