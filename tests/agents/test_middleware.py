@@ -12,8 +12,6 @@ from weft.agents import AgentState, create_agent
 from weft.agents.checkpoint import InMemorySaver
 from weft.agents.middleware import (
     AgentMiddleware,
-    ClearToolUsesEdit,
-    ContextEditingMiddleware,
     HumanInTheLoopMiddleware,
     ModelCallLimitExceededError,
     ModelCallLimitMiddleware,
@@ -23,7 +21,6 @@ from weft.agents.middleware import (
     PIIDetectionError,
     PIIMiddleware,
     RedactionRule,
-    SummarizationMiddleware,
     ToolCallLimitExceededError,
     ToolCallLimitMiddleware,
     ToolRetryMiddleware,
@@ -327,40 +324,6 @@ def test_personal_data_may_be_refused_without_being_repeated(call):
     assert "sk-123" not in str(caught.value)
     with pytest.raises(UsageError, match="no detector"):
         PIIMiddleware("shoe size")
-
-
-def test_a_long_conversation_becomes_a_summary_and_no_call_loses_its_result(call):
-    writer = scripted("They added numbers.", is_cyclic=True)
-    model = scripted([ADD], [ADD], "done")
-    agent = create_agent(
-        model, [add],
-        middleware=[SummarizationMiddleware(writer, trigger=("messages", 4), keep=("messages", 2))],
-    )  # fmt: skip
-
-    state = call.invoke(agent, "add a lot")
-
-    assert state["messages"][0].text.endswith("They added numbers.")
-    assert isinstance(state["messages"][1], AIMessage)
-    assert isinstance(state["messages"][2], ToolMessage)
-    assert "add a lot" in writer.requests[0].messages[0].text
-    with pytest.raises(UsageError):
-        SummarizationMiddleware(writer, trigger=("words", 3))
-
-
-def test_old_tool_results_are_left_out_of_requests_and_kept_in_the_state(call):
-    model = scripted([ADD], [ADD], [ADD], "done")
-    edit = ClearToolUsesEdit(trigger=1, keep=1)
-    state = call.invoke(
-        create_agent(model, [add], middleware=[ContextEditingMiddleware(edits=[edit])]), "?"
-    )
-
-    sent = [one.text for one in model.requests[-1].messages if isinstance(one, ToolMessage)]
-    assert sent == ["[cleared]", "[cleared]", "2"]
-    assert [one.text for one in state["messages"] if isinstance(one, ToolMessage)] == [
-        "2",
-        "2",
-        "2",
-    ]
 
 
 def test_a_tool_that_needs_approval_never_starts_eagerly(call):

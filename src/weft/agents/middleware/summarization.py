@@ -12,7 +12,6 @@ from weft.agents.runtime import Runtime
 from weft.agents.state import REMOVE_ALL_MESSAGES
 from weft.exceptions import UsageError
 from weft.messages import (
-    AIMessage,
     BaseMessage,
     HumanMessage,
     RemoveMessage,
@@ -43,13 +42,18 @@ class SummarizationMiddleware(AgentMiddleware):
         keep: Size = ("messages", 20),
         token_counter: Callable[[Iterable[BaseMessage]], int] = count_tokens_approximately,
         summary_prompt: str = SUMMARY_PROMPT,
+        trim_tokens_to_summarize: int | None = None,
     ) -> None:
-        """Say by which model, when (tokens, messages, or a fraction of the context window), and how much is kept."""
+        """Say by which model, when (tokens, messages, or a fraction of the context window), and how much is kept.
+
+        `trim_tokens_to_summarize` bounds what the model reads to the newest of the older part; all of it by default.
+        """
         self.model = as_model(model)
         self.trigger = [trigger] if isinstance(trigger, tuple) else list(trigger or ())
         self.keep = keep
         self.token_counter = token_counter
         self.summary_prompt = summary_prompt
+        self.trim_tokens_to_summarize = trim_tokens_to_summarize
         for kind, size in [*self.trigger, keep]:
             if kind not in ("tokens", "messages", "fraction") or size <= 0:
                 raise UsageError(
@@ -65,7 +69,10 @@ class SummarizationMiddleware(AgentMiddleware):
         cut = self._cut(messages)
         if cut <= 0:
             return None
-        text = self.summary_prompt.replace("{messages}", get_buffer_string(messages[:cut]))
+        older = messages[:cut]
+        if self.trim_tokens_to_summarize is not None:
+            older = older[self._first_fitting(older, self.trim_tokens_to_summarize) :]
+        text = self.summary_prompt.replace("{messages}", get_buffer_string(older))
         answer = await self.model._step([HumanMessage(text)], run.child())
         summary = HumanMessage(
             f"{PREFIX}{answer.text}", additional_kwargs={"lc_source": "summarization"}
@@ -85,18 +92,21 @@ class SummarizationMiddleware(AgentMiddleware):
             )
         return size * float(window)
 
+    def _first_fitting(self, messages: list[BaseMessage], bound: float) -> int:
+        """Give the place from which the messages to the end fit a number of tokens."""
+        place = len(messages)
+        while place > 0 and self.token_counter(messages[place - 1 :]) <= bound:
+            place -= 1
+        return place
+
     def _cut(self, messages: list[BaseMessage]) -> int:
-        """Give the place where the kept part begins; a call is never parted from its results."""
+        """Give where the kept part begins: not behind the last message, nor between a call and its result."""
         kind, size = self.keep
         if kind == "messages":
-            cut = max(0, len(messages) - int(size))
+            cut = len(messages) - int(size)
         else:
-            bound, cut = self._bound(kind, size), len(messages)
-            while cut > 0 and self.token_counter(messages[cut - 1 :]) <= bound:
-                cut -= 1
-        while cut > 0 and cut < len(messages) and isinstance(messages[cut], ToolMessage):
-            cut -= 1
-        is_open = 0 < cut <= len(messages) and isinstance(messages[cut - 1], AIMessage)
-        if is_open and cut < len(messages) and isinstance(messages[cut], ToolMessage):
+            cut = self._first_fitting(messages, self._bound(kind, size))
+        cut = max(0, min(cut, len(messages) - 1))
+        while cut > 0 and isinstance(messages[cut], ToolMessage):
             cut -= 1
         return cut
