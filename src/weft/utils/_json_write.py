@@ -23,7 +23,8 @@ from weft.utils._surrogates import mend_surrogates
 
 CYCLE = "<cycle>"
 TOO_DEEP = "<too deep>"
-SCALARS = frozenset({type(None), bool, int, float, str})
+AS_THEY_ARE = frozenset({type(None), bool, int})
+SCALARS = AS_THEY_ARE | {float, str}
 LEAVES: tuple[tuple[Any, Callable[[Any], Json]], ...] = (  # the order matters: an enum may be a str
     (Enum, lambda value: to_jsonable(value.value)),
     (str, lambda value: mend_surrogates(str(value))),
@@ -67,8 +68,14 @@ def _jsonable(value: object, depth: int, above: set[int]) -> Json:
     above.add(id(value))
     try:
         if isinstance(parts, list):
-            return [_jsonable(item, depth - 1, above) for item in parts]
-        return {_name(key): _jsonable(item, depth - 1, above) for key, item in parts.items()}
+            return [
+                item if type(item) in AS_THEY_ARE else _jsonable(item, depth - 1, above)
+                for item in parts
+            ]
+        return {
+            _name(key): item if type(item) in AS_THEY_ARE else _jsonable(item, depth - 1, above)
+            for key, item in parts.items()
+        }
     finally:
         above.discard(id(value))
 
@@ -89,7 +96,9 @@ def _parts(value: object) -> list[object] | dict[object, object] | None:
 
 
 def _leaf(value: object) -> Json:
-    if value is None or type(value) is bool or type(value) is int:
+    if type(value) is str:
+        return mend_surrogates(value)
+    if type(value) in AS_THEY_ARE:
         return value
     for kinds, write in LEAVES:
         if isinstance(value, kinds):
