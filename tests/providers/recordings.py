@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,11 @@ def stream_bytes(folder: str, name: str) -> bytes:
 
 def payloads(folder: str, name: str) -> list[tuple[str, Any]]:
     """The events of a recorded stream: (name, JSON); the end marker is left out."""
-    events = SSEDecoder().feed(stream_bytes(folder, name))
+    return payloads_of(stream_bytes(folder, name))
+
+
+def payloads_of(raw: bytes) -> list[tuple[str, Any]]:
+    events = SSEDecoder().feed(raw)
     return [(event.event, json.loads(event.data)) for event in events if event.data != "[DONE]"]
 
 
@@ -59,3 +63,38 @@ def message(events: list[Event]) -> AIMessage:
 def both(make: Callable[[], Any], folder: str, name: str) -> tuple[AIMessage, AIMessage]:
     """The message of the stream and the message of the answer in one piece."""
     return message(stream_events(make(), folder, name)), message(make().whole(whole(folder, name)))
+
+
+class Recorded:
+    """The recordings of one vendor, and what its decoder makes of them."""
+
+    def __init__(self, folder: str, make: Callable[..., Any], broken: Collection[str]) -> None:
+        self._folder = folder
+        self.decoder = make
+        self.streams = [name for name in names(folder) if name not in broken]
+        self.pairs = [name for name in names(folder, ending=".json") if name in names(folder)]
+
+    def stream_of(self, name: str) -> bytes:
+        return stream_bytes(self._folder, name)
+
+    def whole_of(self, name: str) -> dict[str, Any]:
+        return dict(whole(self._folder, name))
+
+    def decode_stream(self, raw: bytes, **options: Any) -> list[Any]:
+        decoding = self.decoder(**options)
+        events = [event for name, data in payloads_of(raw) for event in decoding.feed(data, name)]
+        return events + decoding.end(marked=False)
+
+    def decode_until_error(self, raw: bytes) -> tuple[list[Any], ModelError]:
+        decoding, events = self.decoder(), []
+        try:
+            for name, data in payloads_of(raw):
+                events += decoding.feed(data, name)
+            events += decoding.end(marked=False)
+        except ModelError as error:
+            return events, error
+        raise AssertionError("no error was raised")
+
+
+def message_of(events: list[Any], version: str = "v1") -> AIMessage:
+    return AIMessage.from_fold(fold(events), version)

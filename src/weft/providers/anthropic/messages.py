@@ -12,15 +12,9 @@ from typing import Any, Final
 
 from weft.exceptions import UsageError
 from weft.language_models.prompt_caching import cache_control_of
-from weft.messages import (
-    AIMessage,
-    BaseMessage,
-    ChatMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from weft.messages import AIMessage, BaseMessage, ToolMessage
 from weft.providers._foreign import ForeignBlocks, blocks_for
+from weft.providers._turns import TurnEncoder
 from weft.providers.anthropic.blocks import encode_citation, encode_document, encode_image, marked
 from weft.providers.anthropic.wire import REMOTE_TOOL
 
@@ -31,17 +25,14 @@ Block = dict[str, Json]
 
 ODD_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 CALL_EXTRAS: Final = ("caller", "toolset_name")
-ROLES: Final = {
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "model": "assistant",
-}
 
 
-class MessageEncoder:
+class MessageEncoder(TurnEncoder):
     """Writes a conversation."""
+
+    vendor = "Anthropic"
+    assistant = "assistant"
+    content = "content"
 
     def __init__(
         self,
@@ -51,67 +42,19 @@ class MessageEncoder:
         *,
         takes_late_system: bool = False,
     ) -> None:
-        self._providers = providers
-        self._policy = policy
-        self._notes = notes
+        super().__init__(providers, policy, notes)
         self._takes_late_system = takes_late_system
-        self._answered: set[str] = set()
 
     def encode(self, messages: Sequence[BaseMessage]) -> tuple[str | list[Block], list[Block]]:
         """Give the system prompt and the turns."""
-        system: list[Block] = []
-        turns: list[Block] = []
-        self._answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
-        for message in messages:
-            if isinstance(message, SystemMessage) and not turns:
-                system += self._told(message)
-                continue
-            role, blocks = self._turn(message, after=turns[-1]["role"] if turns else None)
-            if not blocks:
-                if not (isinstance(message, AIMessage) and message is messages[-1]):
-                    self._note("an empty message was left out")
-            elif turns and turns[-1]["role"] == role:
-                turns[-1]["content"] += blocks
-            else:
-                turns.append({"role": role, "content": blocks})
-        if not turns:
-            raise UsageError(
-                "Anthropic needs at least one message that says something besides the system message"
-            )
+        system, turns = self._conversation(messages)
         _trim_end(turns[-1])
         return _plain(system), [{**turn, "content": _plain(turn["content"])} for turn in turns]
 
-    def _turn(self, message: BaseMessage, *, after: str | None) -> tuple[str, list[Block]]:
-        if isinstance(message, AIMessage):
-            return "assistant", self._assistant(message)
-        if isinstance(message, ToolMessage):
-            return "user", [self._result(message)]
-        if isinstance(message, SystemMessage):
-            return self._late_system(message, after)
-        if isinstance(message, HumanMessage):
-            return "user", self._told(message)
-        role = ROLES.get(message.role) if isinstance(message, ChatMessage) else None
-        if role is None:
-            raise UsageError(
-                f"Anthropic has no place for a message of the type {message.type!r}: use HumanMessage, AIMessage, "
-                "SystemMessage or ToolMessage"
-            )
-        return role, self._told(message)
-
     def _late_system(self, message: BaseMessage, after: str | None) -> tuple[str, list[Block]]:
-        blocks = self._told(message)
-        if self._takes_late_system and after in (
-            "user",
-            "system",
-        ):  # nowhere else does the API take one
-            return "system", blocks
-        self._note("a system message in mid-conversation was sent as a user's, in <system> tags")
-        texts = [
-            {**one, "text": f"<system>\n{one['text']}\n</system>"}
-            for one in blocks
-            if one["type"] == "text"
-        ]
-        return "user", texts
+        if self._takes_late_system and after in ("user", "system"):
+            return "system", self._told(message)  # nowhere else does the API take one
+        return super()._late_system(message, after)
 
     # -- what a user, a system message or a tool says
 
@@ -138,7 +81,7 @@ class MessageEncoder:
             return None  # refused by the API
         return marked({"type": "text", "text": block["text"]}, block)
 
-    def _result(self, message: ToolMessage) -> Block:
+    def _result(self, message: ToolMessage) -> list[Block]:
         result: Block = {"type": "tool_result", "tool_use_id": encode_call_id(message.tool_call_id)}
         if isinstance(message.content, str):
             said: Json = message.content
@@ -151,11 +94,11 @@ class MessageEncoder:
         for name in CALL_EXTRAS[1:]:
             if message.additional_kwargs.get(name):
                 result[name] = message.additional_kwargs[name]
-        return _marked_last([result], message)[0]
+        return _marked_last([result], message)
 
     # -- what the model said
 
-    def _assistant(self, message: AIMessage) -> list[Block]:
+    def _spoken(self, message: AIMessage) -> list[Block]:
         blocks = blocks_for(message, self._providers, self._policy, self._notes)
         is_signed = message.response_metadata.get("model_provider") in self._providers
         said = [self._said(block, is_signed=is_signed) for block in blocks]
@@ -206,10 +149,6 @@ class MessageEncoder:
             "name": block["name"],
             "input": {"INVALID_JSON": block.get("args") or ""},
         }
-
-    def _note(self, note: str) -> None:
-        if note not in self._notes:
-            self._notes.append(note)
 
 
 def encode_call_id(id: str) -> str:

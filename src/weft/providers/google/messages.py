@@ -11,16 +11,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from weft.exceptions import UsageError
-from weft.messages import (
-    AIMessage,
-    BaseMessage,
-    ChatMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from weft.messages import AIMessage, BaseMessage, ToolMessage
 from weft.messages.block_translators.common import data_url
 from weft.providers._foreign import ForeignBlocks, blocks_for, is_own
+from weft.providers._turns import TurnEncoder
 from weft.providers.google.wire import MADE_ID, Part, camel
 
 __all__ = ["MessageEncoder", "encode_media"]
@@ -41,18 +35,15 @@ UNSIGNED: Final = "skip_thought_signature_validator"
 take it in place of one."""
 TEXTS: Final = ("text", "text-plain")
 SERVER: Final = ("server_tool_call", "server_tool_result")
-ROLES: Final = {
-    "user": "user",
-    "human": "user",
-    "assistant": "model",
-    "ai": "model",
-    "model": "model",
-}
 PART_EXTRAS: Final = ("video_metadata", "media_resolution", "thought", "part_metadata")
 
 
-class MessageEncoder:
+class MessageEncoder(TurnEncoder):
     """Writes a conversation."""
+
+    vendor = "Gemini"
+    assistant = "model"
+    content = "parts"
 
     def __init__(
         self,
@@ -63,57 +54,15 @@ class MessageEncoder:
         needs_signatures: bool = False,
         shows_in_results: bool = False,
     ) -> None:
-        self._providers = providers
-        self._policy = policy
-        self._notes = notes
+        super().__init__(providers, policy, notes)
         self._needs_signatures = needs_signatures
         self._shows_in_results = shows_in_results
         self._names: dict[str, str] = {}
         self._own_ids: set[str] = set()
-        self._answered: set[str] = set()
 
     def encode(self, messages: Sequence[BaseMessage]) -> tuple[list[Part], list[Block]]:
         """Give the parts of the system instruction and the turns."""
-        system: list[Part] = []
-        turns: list[Block] = []
-        self._answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
-        for message in messages:
-            if isinstance(message, SystemMessage) and not turns:
-                system += self._told(message)
-                continue
-            role, parts = self._turn(message)
-            if not parts:
-                self._note("an empty message was left out")
-            elif turns and turns[-1]["role"] == role:
-                turns[-1]["parts"] += parts
-            else:
-                turns.append({"role": role, "parts": parts})
-        if not turns:
-            raise UsageError(
-                "Gemini needs at least one message that says something besides the system message"
-            )
-        return system, turns
-
-    def _turn(self, message: BaseMessage) -> tuple[str, list[Part]]:
-        if isinstance(message, AIMessage):
-            return "model", self._model(message)
-        if isinstance(message, ToolMessage):
-            return "user", self._result(message)
-        if isinstance(message, SystemMessage):
-            self._note(
-                "a system message in mid-conversation was sent as a user's, in <system> tags"
-            )
-            said = [one["text"] for one in self._told(message) if "text" in one]
-            return "user", [{"text": f"<system>\n{text}\n</system>"} for text in said]
-        if isinstance(message, HumanMessage):
-            return "user", self._told(message)
-        role = ROLES.get(message.role) if isinstance(message, ChatMessage) else None
-        if role is None:
-            raise UsageError(
-                f"Gemini has no place for a message of the type {message.type!r}: use HumanMessage, AIMessage, "
-                "SystemMessage or ToolMessage"
-            )
-        return role, self._told(message)
+        return self._conversation(messages)
 
     # -- what a user, a system message or a tool says
 
@@ -159,7 +108,7 @@ class MessageEncoder:
 
     # -- what the model said
 
-    def _model(self, message: AIMessage) -> list[Part]:
+    def _spoken(self, message: AIMessage) -> list[Part]:
         blocks = blocks_for(message, self._providers, self._policy, self._notes)
         own = is_own(message, self._providers)
         parts: list[Part] = []
@@ -213,10 +162,6 @@ class MessageEncoder:
             self._own_ids.add(id)
             call["id"] = id
         return {"functionCall": call, **signed}
-
-    def _note(self, note: str) -> None:
-        if note not in self._notes:
-            self._notes.append(note)
 
 
 def _signature(extras: Block) -> Part:
