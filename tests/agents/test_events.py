@@ -18,6 +18,7 @@ from weft.agents import Interrupt, ToolRuntime, create_agent, interrupt
 from weft.agents.checkpoint import InMemorySaver
 from weft.exceptions import ModelAPIError, UsageError
 from weft.messages import AIMessage, AIMessageChunk, ToolMessage
+from weft.runnables import RunnableLambda
 from weft.testing import Call, Fail, ScriptedChatModel, Stall
 from weft.tools import tool
 
@@ -283,6 +284,28 @@ def test_an_agent_is_a_step_like_any_other(call):
     chain = create_agent(scripted("Hi")) | (lambda state: state["messages"][-1].text)
 
     assert call.invoke(chain, "?") == "Hi"
+
+
+def test_any_runnable_that_gives_messages_may_be_the_model(call):
+    agent = create_agent(RunnableLambda(lambda messages: AIMessage(f"{len(messages)} heard")))
+
+    assert call.invoke(agent, "?")["messages"][-1].text == "1 heard"
+    said = call.run(agent, "run_events", "?", channels=["messages"])
+    assert [one["params"]["data"]["event"] for one in said][::4] == [
+        "message-start",
+        "message-finish",
+    ]
+    with pytest.raises(UsageError, match="gave a str, not an AIMessage"):
+        call.invoke(create_agent(RunnableLambda(lambda messages: "text")), "?")
+
+
+def test_a_model_with_fallbacks_speaks_as_one(call):
+    broken = scripted([Fail(ModelAPIError("down", is_retryable=False))])
+    model = broken.with_fallbacks([scripted([Call("add", {"a": 1, "b": 2})], "3")])
+
+    said = call.run(create_agent(model, [add]), "run_events", "?", channels=["values"])
+
+    assert said[-1]["params"]["data"]["messages"][2]["content"] == "3"
 
 
 def test_an_answer_never_takes_the_place_of_an_earlier_message_with_its_id(call):

@@ -153,6 +153,19 @@ def test_calls_without_ids_get_some(call):
     assert state["messages"][2].content == "3"
 
 
+def test_calls_without_ids_get_the_same_ones_in_their_blocks(call):
+    call_ = {"name": "add", "args": {"a": 1, "b": 2}, "id": None}
+    answer = AIMessage(
+        [{"type": "text", "text": "So:"}, {"type": "tool_call", **call_}], tool_calls=[call_]
+    )
+
+    model = FakeMessagesListChatModel(responses=[answer, AIMessage("3")])
+    state = call.invoke(create_agent(model, [add]), "?")
+
+    asked = state["messages"][1]
+    assert asked.content[1]["id"] == asked.tool_calls[0]["id"] == state["messages"][2].tool_call_id
+
+
 def test_FU10_a_tool_that_raises_is_told_to_the_model(call):
     state = call.invoke(
         create_agent(scripted([Call("fail", {"why": "no luck"})], "sorry"), [fail]), "?"
