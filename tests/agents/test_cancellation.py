@@ -217,6 +217,7 @@ async def to_its_end(agent, tried: Tried) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mode"),
     [(name, None) for name in MIDDLEWARE]
@@ -246,6 +247,7 @@ def test_FC03_an_agent_cancelled_at_any_await_goes_on_where_it_was(name, mode):
     assert cancel_everywhere(body, afterwards) > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["invoke", "iter"])
 def test_FC03_an_executor_cancelled_at_any_await_gives_its_steps(mode):
     async def body(tried: Tried):
