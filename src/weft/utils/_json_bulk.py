@@ -104,23 +104,17 @@ def _taken_apart(value: Json, depth: int) -> tuple[list[Json], list[str]]:
     return stack, keys
 
 
-def _open_brackets(marks: list[str], max_depth: int) -> tuple[list[str], int]:
-    """Give the brackets still open, and which mark comes last inside the innermost."""
-    opened: list[str] = []
-    cuts: list[int] = []
-    for number, mark in enumerate(marks):
-        if mark == ",":
-            if cuts:
-                cuts[-1] = number
-        elif mark == "[" or mark == "{":
-            opened.append(mark)
-            cuts.append(number)
-            if len(opened) > max_depth:
-                return [], 0
-        elif mark:
-            if len(opened) < 2:  # the document is over, or never began
-                return [], 0
-            opened.pop()
-            cuts.pop()
-            cuts[-1] = number
-    return opened, cuts[-1] if cuts else 0
+def _open_brackets(marks: list[str], max_depth: int) -> tuple[str, int]:
+    """Give the brackets still open, and the last mark, which is always inside the innermost of them.
+
+    Pairs are struck out from the inside, a level a round: Python's loops would take ten times as long.
+    """
+    brackets, before, levels = "".join(marks).replace(",", ""), "", 0
+    while brackets != before and levels < max_depth:
+        before, levels = brackets, levels + 1
+        brackets = brackets.replace("[]", "").replace("{}", "")
+    # What may be nested too deep is left to the steps, and so is what closes more than it opens.
+    if levels + len(brackets) > max_depth or "]" in brackets or "}" in brackets:
+        return "", 0
+    last = next((back for back in range(len(marks) - 1, -1, -1) if marks[back]), 0)
+    return brackets, last
