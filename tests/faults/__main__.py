@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ KEPT = Path(__file__).parents[2] / "docs" / "reliability.json"
 Figures = dict[str, Any]
 
 
-def cuts(*, long: bool) -> Figures:
-    """Recorded streams × offsets × {clean end, FIN, RST}."""
-    tally = cutting.cut_all(1 if long else 131)
+def cuts(*, long: bool, in_turn: bool = False) -> Figures:
+    """Recorded streams × offsets × {clean end, FIN, RST}; `in_turn`, one of the three at each offset."""
+    tally = cutting.cut_all(1 if long else 131, in_turn=in_turn)
     outcomes = dict(tally.kinds)
     invalid = outcomes.pop("invalid_tool_call", 0)
     return {"cuts": tally.cuts, "outcomes": outcomes, "with_invalid_tool_call": invalid,
@@ -85,6 +86,7 @@ RUNS: dict[str, Callable[..., Figures]] = {
     "truncated_calls": truncated_calls,
     "cancels": cancels,
     "cuts": cuts,
+    "cuts_in_turn": partial(cuts, in_turn=True),
 }
 
 
@@ -122,7 +124,7 @@ def main() -> int:
         if asked.save:
             keep("peers", figures)
         return 0
-    for name in asked.only or RUNS:
+    for name in asked.only or [name for name in RUNS if name != "cuts_in_turn"]:
         began = time.monotonic()
         figures = RUNS[name](long=asked.long)
         wrong += figures["wrong"]
@@ -130,7 +132,7 @@ def main() -> int:
         print(json.dumps({name: figures}), flush=True)
         if asked.save:
             command = f"scripts/faults{' --long' if asked.long else ''} --only {name}"
-            keep(name, {**about(command), **figures})
+            keep(name.removesuffix("_in_turn"), {**about(command), **figures})
     return 1 if wrong else 0
 
 

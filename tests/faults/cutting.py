@@ -95,10 +95,15 @@ class Cutter:
         if wire.name == "host":  # each recording shows a habit of one host
             provider = recording.split("/")[1].split("-")[0]
             self.model = self.model.model_copy(update={"provider": provider})
-        text, self.error = self.ask(self.data, "clean")[1:]
-        self.truth: AIMessage = self._message or self.error.partial  # type: ignore[union-attr]
-        self.text = text
+        self.text, self.error = self.ask(self.data, "clean")
+        self.truth = self._truth()
         self.complete_at = self._complete_at()
+
+    def _truth(self) -> AIMessage:
+        if isinstance(self.error, ModelError):
+            return self.error.partial  # type: ignore[no-any-return]
+        self.transport.hold(self.data, "clean")
+        return self.model.stream_v2("Hi").output
 
     def _complete_at(self) -> int:
         """The first offset at which the vendor has said that it is done; past the end if it never does."""
@@ -112,35 +117,29 @@ class Cutter:
                 continue
         return len(self.data) + 1
 
-    def ask(self, body: bytes, how: How) -> tuple[AIMessage | None, str, BaseException | None]:
-        """Stream one answer: the message of its chunks, the text delivered, what ended it."""
+    def ask(self, body: bytes, how: How) -> tuple[str, BaseException | None]:
+        """Stream one answer: the text delivered, and what ended it."""
         self.transport.hold(body, how)
-        total: Any = None
         said = ""
-        self._message: AIMessage | None = None
         try:
             for chunk in self.model.stream("Hi"):
-                total = chunk if total is None else total + chunk
                 said += str(chunk.text)
         except BaseException as error:  # noqa: BLE001  the judge looks at it
-            return None, said, error
-        self._message = total
-        return total, said, None
+            return said, error
+        return said, None
 
     def judge(self, at: int, how: How, tally: Tally) -> None:
         """Cut once and say what was wrong with what came of it."""
-        message, said, error = self.ask(self.data[:at], how)
+        said, error = self.ask(self.data[:at], how)
         tally.cuts += 1
         tally.kinds["complete" if error is None else type(error).__name__] += 1
         partial = getattr(error, "partial", None)
         tally.kinds["invalid_tool_call"] += bool(partial and partial.invalid_tool_calls)
-        fault = self._fault(at, message, said, error)
+        fault = self._fault(at, said, error)
         if fault:
             tally.wrong.append(f"{self.recording} {how} at {at}: {fault}")
 
-    def _fault(
-        self, at: int, message: AIMessage | None, said: str, error: BaseException | None
-    ) -> str | None:
+    def _fault(self, at: int, said: str, error: BaseException | None) -> str | None:
         if error is None:
             if at < self.complete_at:
                 return "SILENT: success without an end"
@@ -174,17 +173,20 @@ class Cutter:
         return None
 
 
-def cut_all(step: int = 1, wires: Iterable[str] = tuple(WIRES), start: int = 0) -> Tally:
-    """Cut every recording of the wires at every `step`-th byte, in each way."""
+def cut_all(step: int = 1, wires: Iterable[str] = tuple(WIRES), *, in_turn: bool = False) -> Tally:
+    """Cut every recording of the wires at every `step`-th byte: in each way, or in one way after another."""
     tally = Tally()
     for name in wires:
         for recording in WIRES[name].recordings():
             cutter = Cutter(WIRES[name], recording)
-            for at in range(start, len(cutter.data), step):
-                for how in HOWS:
+            for at in range(0, len(cutter.data), step):
+                for how in (HOWS[at % len(HOWS)],) if in_turn else HOWS:
                     cutter.judge(at, how, tally)
-        if step == 1:
-            print(f"{name}: {tally.cuts} cuts so far, {len(tally.wrong)} wrong", file=sys.stderr)
+            if step == 1:
+                print(
+                    f"{recording}: {tally.cuts} cuts so far, {len(tally.wrong)} wrong",
+                    file=sys.stderr,
+                )
     return tally
 
 
