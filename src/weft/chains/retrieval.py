@@ -167,7 +167,8 @@ def _history_text(history: Any) -> str:
     if isinstance(history, str):
         return history
     if all(isinstance(one, BaseMessage) for one in history):
-        return get_buffer_string(history)
+        text: str = get_buffer_string(history)
+        return text
     return "\n".join(f"Human: {human}\nAI: {ai}" for human, ai in history)
 
 

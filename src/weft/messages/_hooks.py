@@ -39,6 +39,11 @@ def hook(name: str) -> Hook:
     return HOOKS[name]
 
 
+NOT_GIVEN: Any = object()
+AS_NONE = frozenset({"filter_messages", "merge_message_runs", "trim_messages"})
+"""Verbs that LangChain lets take None for no messages."""
+
+
 class Verb(Protocol[P, R_co]):
     """A function of messages that is also, without messages, the runnable that will be given them."""
 
@@ -52,8 +57,8 @@ def runnable_verb(function: Callable[Concatenate[Any, P], R_co]) -> Verb[P, R_co
     """Let a function of messages be called without them, to be put in a chain."""
 
     @wraps(function)
-    def verb(messages: Json = None, *args: P.args, **kwargs: P.kwargs) -> Json:
-        if messages is not None:
+    def verb(messages: Json = NOT_GIVEN, *args: P.args, **kwargs: P.kwargs) -> Json:
+        if messages is not NOT_GIVEN and (messages is not None or function.__name__ not in AS_NONE):
             return function(messages, *args, **kwargs)
         return hook("as_runnable")(
             lambda given: function(given, *args, **kwargs), name=function.__name__

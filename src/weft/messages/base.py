@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, field_validator
 from weft.exceptions import LimitExceededError, UsageError
 from weft.load.serializable import Serializable
 from weft.messages._growth import grow_id, merge_content, merge_kwargs, merge_metadata
-from weft.messages._hooks import hook
+from weft.messages._hooks import hook, runnable_verb
 from weft.protocol.blocks import ContentBlock, Json
 from weft.utils.json import has_surrogates, mend_surrogates
 
@@ -204,6 +204,7 @@ def message_to_dict(message: BaseMessage) -> dict[str, Any]:
     return {"type": message.type, "data": message.model_dump()}
 
 
+@runnable_verb
 def messages_to_dict(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """Write messages as dicts; `messages_from_dict` reads them."""
     return [message_to_dict(message) for message in messages]

@@ -8,6 +8,7 @@ from typing import Literal
 from xml.sax.saxutils import escape, quoteattr
 
 from weft.exceptions import UsageError
+from weft.messages._hooks import runnable_verb
 from weft.messages.ai import AIMessage
 from weft.messages.base import BaseMessage
 from weft.messages.chat import ChatMessage
@@ -20,6 +21,7 @@ LONGEST_BLOCK = 500
 CALL_KEYS = ("name", "args", "id", "type")
 
 
+@runnable_verb
 def get_buffer_string(
     messages: Sequence[BaseMessage],
     human_prefix: str = "Human",

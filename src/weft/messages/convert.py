@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from weft.exceptions import UsageError
+from weft.messages._hooks import runnable_verb
 from weft.messages.ai import AIMessage
 from weft.messages.base import BaseMessage
 from weft.messages.chat import ChatMessage
@@ -72,6 +73,7 @@ else:
     Messages = Iterable
 
 
+@runnable_verb
 def convert_to_messages(messages: Messages) -> list[BaseMessage]:
     """Turn whatever stands for messages into messages; a lone string is one human message."""
     if isinstance(messages, str | BaseMessage | Mapping):

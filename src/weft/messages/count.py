@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from weft.messages._hooks import runnable_verb
 from weft.messages.ai import AIMessage
 from weft.messages.base import BaseMessage
 from weft.messages.convert import MessageLikeRepresentation, convert_to_messages
@@ -23,6 +24,7 @@ Tool: TypeAlias = Json
 """A dict, or a tool object, which lives a layer above."""
 
 
+@runnable_verb
 def count_tokens_approximately(
     messages: Iterable[MessageLikeRepresentation],
     *,

@@ -7,6 +7,7 @@ from typing import cast
 
 from weft.exceptions import UsageError
 from weft.messages._calls import final_call, parse_calls
+from weft.messages._hooks import runnable_verb
 from weft.messages.ai import AIMessage, AIMessageChunk
 from weft.messages.base import BaseMessage, BaseMessageChunk
 from weft.messages.content import KNOWN_BLOCK_TYPES
@@ -39,6 +40,7 @@ def message_from_dict(message: Json) -> BaseMessage:
     return cls(**{str(name): value for name, value in data.items()})
 
 
+@runnable_verb
 def messages_from_dict(messages: Sequence[Mapping[str, Json]]) -> list[BaseMessage]:
     """Read messages from dicts; `messages_to_dict` writes them."""
     return [message_from_dict(message) for message in messages]

@@ -97,7 +97,8 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
         if given is None and self.optional:
             return []
         if isinstance(given, tuple) or hasattr(given, "to_messages"):
-            return convert_to_messages(given)
+            messages: list[BaseMessage] = convert_to_messages(given)
+            return messages
         raise UsageError(
             f"the placeholder {self.variable_name!r} takes a list of messages, not {type(given).__name__}"
         )
