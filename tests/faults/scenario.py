@@ -16,7 +16,7 @@ from weft.transports import Limits, Timeouts
 
 Said = Callable[[Wire], Answer | Sequence[Answer] | None]
 SMALL = Limits(sse_line=8192, sse_event=16384)
-HASTY = {"timeout": Timeouts(connect=5, first_byte=5, idle=0.05), "max_retries": 0}
+HASTY = {"timeout": Timeouts(connect=5, first_byte=5, idle=0.25), "max_retries": 0}
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ def told() -> Iterator[Scenario]:
 def clocks() -> Iterator[Scenario]:
     late, stall = (ModelTimeoutError,), ("stall", None)
     ping = ("repeat", [40, 0.01, b": ping\n\n"])
-    total = {**HASTY, "timeout": 0.06}
+    total = {**HASTY, "timeout": 0.3}
     yield Scenario(
         "F-T07",
         "stall after text",
@@ -225,7 +225,7 @@ def clocks() -> Iterator[Scenario]:
     )
     yield Scenario(
         "F-H05", "no headers", lambda w: Answer(before=[stall]), late,
-        hits=None, fields={"timeout": Timeouts(connect=5, first_byte=0.04), "max_retries": 0},
+        hits=None, fields={"timeout": Timeouts(connect=5, first_byte=0.25), "max_retries": 0},
     )  # fmt: skip
 
 
