@@ -11,15 +11,16 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Make a package's `__getattr__`: `homes` says which module each name lives in."""
+def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    """Make a module's `__getattr__`: `homes` says where each name lives, by a full path or as `.sibling`."""
 
     def load(name: str) -> object:
         home = homes.get(name)
         if home is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(home), name)
-        setattr(sys.modules[package], name, value)  # the next look-up finds it at once
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        here = sys.modules[module]
+        value = getattr(import_module(home, here.__package__), name)
+        setattr(here, name, value)  # the next look-up finds it at once
         return value
 
     return load

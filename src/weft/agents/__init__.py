@@ -6,9 +6,9 @@ that runs is imported when it is first asked for.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from weft._lazy import lazily
 from weft.outputs.agent import AgentAction, AgentActionMessageLog, AgentFinish, AgentStep
 
 if TYPE_CHECKING:
@@ -70,42 +70,39 @@ __all__ = [
 ]
 
 ELSEWHERE = {
-    "Agent": "agent",
-    "AgentExecutor": "executor",
-    "AgentExecutorIterator": "executor",
-    "AgentOutputParser": "output_parsers",
-    "AgentState": "state",
-    "AutoStrategy": "structured_output",
-    "BaseMultiActionAgent": "plans",
-    "BaseSingleActionAgent": "plans",
-    "Command": "interrupts",
-    "InjectedState": "runtime",
-    "InjectedStore": "runtime",
-    "Interrupt": "interrupts",
-    "MultiActionAgentOutputParser": "output_parsers",
-    "ProviderStrategy": "structured_output",
-    "RunnableAgent": "plans",
-    "RunnableMultiActionAgent": "plans",
-    "Runtime": "runtime",
-    "StateSnapshot": "agent",
-    "ToolRuntime": "runtime",
-    "ToolStrategy": "structured_output",
-    "add_messages": "state",
-    "create_agent": "factory",
-    "create_json_chat_agent": "recipes",
-    "create_openai_tools_agent": "recipes",
-    "create_react_agent": "recipes",
-    "create_structured_chat_agent": "recipes",
-    "create_tool_calling_agent": "recipes",
-    "interrupt": "interrupts",
+    "Agent": ".agent",
+    "AgentExecutor": ".executor",
+    "AgentExecutorIterator": ".executor",
+    "AgentOutputParser": ".output_parsers",
+    "AgentState": ".state",
+    "AutoStrategy": ".structured_output",
+    "BaseMultiActionAgent": ".plans",
+    "BaseSingleActionAgent": ".plans",
+    "Command": ".interrupts",
+    "InjectedState": ".runtime",
+    "InjectedStore": ".runtime",
+    "Interrupt": ".interrupts",
+    "MultiActionAgentOutputParser": ".output_parsers",
+    "ProviderStrategy": ".structured_output",
+    "RunnableAgent": ".plans",
+    "RunnableMultiActionAgent": ".plans",
+    "Runtime": ".runtime",
+    "StateSnapshot": ".agent",
+    "ToolRuntime": ".runtime",
+    "ToolStrategy": ".structured_output",
+    "add_messages": ".state",
+    "create_agent": ".factory",
+    "create_json_chat_agent": ".recipes",
+    "create_openai_tools_agent": ".recipes",
+    "create_react_agent": ".recipes",
+    "create_structured_chat_agent": ".recipes",
+    "create_tool_calling_agent": ".recipes",
+    "interrupt": ".interrupts",
 }
 """Names of a higher layer -> the module that has them."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in ELSEWHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"weft.agents.{ELSEWHERE[name]}"), name)
+__getattr__ = lazily(__name__, ELSEWHERE)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft._lazy import lazily
 from weft.caches.base import RETURN_VAL_TYPE, BaseCache
 from weft.caches.memory import InMemoryCache
 
@@ -13,15 +14,5 @@ if TYPE_CHECKING:
 
 __all__ = ["RETURN_VAL_TYPE", "BaseCache", "InMemoryCache", "RedisCache", "SQLiteCache"]
 
-
-def __getattr__(name: str) -> type:
-    # sqlite3 and redis are loaded by those who use them.
-    if name == "SQLiteCache":
-        from weft.caches.sqlite import SQLiteCache  # noqa: PLC0415
-
-        return SQLiteCache
-    if name == "RedisCache":
-        from weft.caches.redis import RedisCache  # noqa: PLC0415
-
-        return RedisCache
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# sqlite3 and redis are loaded by those who use them.
+__getattr__ = lazily(__name__, {"SQLiteCache": ".sqlite", "RedisCache": ".redis"})

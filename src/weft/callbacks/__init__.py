@@ -5,9 +5,9 @@ loaded when asked for.
 """
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from weft._lazy import lazily
 from weft.callbacks.base import (
     AsyncCallbackHandler,
     BaseCallbackHandler,
@@ -95,7 +95,4 @@ if TYPE_CHECKING:  # their shapes, for checkers: an import, even here, would poi
         """Tell the handlers of the run under way of an event of your own."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HIGHER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("weft.tracers._custom_events"), name)
+__getattr__ = lazily(__name__, dict.fromkeys(_HIGHER, "weft.tracers._custom_events"))

@@ -7,12 +7,12 @@ gives a run manager with the run's id; its `get_child` is the manager for nested
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
+from weft._lazy import lazily
 from weft.callbacks.base import (
     BaseCallbackHandler,
     BaseCallbackManager,
@@ -440,8 +440,4 @@ ELSEWHERE = {
 }
 """Names that LangChain keeps in this module -> the module that has them here."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in ELSEWHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(ELSEWHERE[name]), name)
+__getattr__ = lazily(__name__, ELSEWHERE)

@@ -115,4 +115,4 @@ LATER = {
 """Names that a program with a chat model rarely needs -> the module that has them, imported when asked for."""
 
 
-__getattr__ = lazily(__name__, {name: f"{__name__}.{module}" for name, module in LATER.items()})
+__getattr__ = lazily(__name__, {name: f".{module}" for name, module in LATER.items()})

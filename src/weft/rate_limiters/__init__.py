@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft._lazy import lazily
 from weft.rate_limiters.base import BaseRateLimiter
 from weft.rate_limiters.memory import InMemoryRateLimiter
 
@@ -12,10 +13,5 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseRateLimiter", "InMemoryRateLimiter", "RedisRateLimiter"]
 
-
-def __getattr__(name: str) -> type:
-    if name == "RedisRateLimiter":
-        from weft.rate_limiters.redis import RedisRateLimiter  # noqa: PLC0415  an extra
-
-        return RedisRateLimiter
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# The driver is loaded by those who use it.
+__getattr__ = lazily(__name__, {"RedisRateLimiter": ".redis"})

@@ -95,5 +95,5 @@ _MODULES = {
 }
 
 __getattr__ = lazily(
-    __name__, {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
+    __name__, {name: f".{module}" for module, names in _MODULES.items() for name in names}
 )

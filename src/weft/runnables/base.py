@@ -18,12 +18,12 @@ import inspect
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from importlib import import_module
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
 
 from weft._config import Configs, RunnableConfig
 from weft._drive import drive, drive_each
 from weft._io import ASYNC, BLOCKING, IO
+from weft._lazy import lazily
 from weft._run import Kind, Run
 from weft.exceptions import UsageError
 from weft.runnables import _trace
@@ -282,24 +282,20 @@ def is_async_callable(function: Any) -> bool:
 
 
 ELSEWHERE = {
-    "RunnableBinding": "binding",
-    "RunnableBindingBase": "binding",
-    "RunnableEach": "each",
-    "RunnableEachBase": "each",
-    "RunnableGenerator": "generator",
-    "RunnableLambda": "lambda_",
-    "RunnableLike": "coerce",
-    "RunnableMap": "parallel",
-    "RunnableParallel": "parallel",
-    "RunnableSequence": "sequence",
-    "RunnableSerializable": "serializable",
-    "chain": "_chain",
-    "coerce_to_runnable": "coerce",
+    "RunnableBinding": ".binding",
+    "RunnableBindingBase": ".binding",
+    "RunnableEach": ".each",
+    "RunnableEachBase": ".each",
+    "RunnableGenerator": ".generator",
+    "RunnableLambda": ".lambda_",
+    "RunnableLike": ".coerce",
+    "RunnableMap": ".parallel",
+    "RunnableParallel": ".parallel",
+    "RunnableSequence": ".sequence",
+    "RunnableSerializable": ".serializable",
+    "chain": "._chain",
+    "coerce_to_runnable": ".coerce",
 }
 """Names that LangChain keeps in this module -> the module that has them here."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in ELSEWHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"weft.runnables.{ELSEWHERE[name]}"), name)
+__getattr__ = lazily(__name__, ELSEWHERE)

@@ -3,8 +3,9 @@
 Every model imports the markers of `_streaming`; the recorders themselves are loaded when asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
 
 if TYPE_CHECKING:
     from weft.tracers.base import AsyncBaseTracer, BaseTracer
@@ -30,22 +31,19 @@ __all__ = [
     "TraceStore",
 ]
 
-_MODULES = {
-    "AsyncBaseTracer": "base",
-    "BaseTracer": "base",
-    "ConsoleCallbackHandler": "stdout",
-    "LogStreamCallbackHandler": "log_stream",
-    "OpenTelemetryTracer": "otel",
-    "Run": "schemas",
-    "RunCollectorCallbackHandler": "run_collector",
-    "RunLog": "log_stream",
-    "RunLogPatch": "log_stream",
-    "SQLiteTracer": "sqlite",
-    "TraceStore": "store",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"weft.tracers.{_MODULES[name]}"), name)
+__getattr__ = lazily(
+    __name__,
+    {
+        "AsyncBaseTracer": ".base",
+        "BaseTracer": ".base",
+        "ConsoleCallbackHandler": ".stdout",
+        "LogStreamCallbackHandler": ".log_stream",
+        "OpenTelemetryTracer": ".otel",
+        "Run": ".schemas",
+        "RunCollectorCallbackHandler": ".run_collector",
+        "RunLog": ".log_stream",
+        "RunLogPatch": ".log_stream",
+        "SQLiteTracer": ".sqlite",
+        "TraceStore": ".store",
+    },
+)

@@ -14,8 +14,8 @@ __all__ = ["AzureChatOpenAI", "AzureOpenAIEmbeddings", "ChatOpenAI", "OpenAIEmbe
 __getattr__ = lazily(
     __name__,
     {
-        "AzureChatOpenAI": f"{__name__}.azure",
-        "AzureOpenAIEmbeddings": f"{__name__}.azure",
-        "OpenAIEmbeddings": f"{__name__}.embeddings",
+        "AzureChatOpenAI": ".azure",
+        "AzureOpenAIEmbeddings": ".azure",
+        "OpenAIEmbeddings": ".embeddings",
     },
 )
