@@ -124,3 +124,10 @@ def test_bench_times_a_model(weft):
 
     assert len(found["runs"]) == 2
     assert found["median"]["tokens"] == 4
+
+
+def test_what_was_spoken_is_shown_by_its_words(weft):
+    ran = weft("replay", "tests/recordings/openai/chat-audio.sse", "--speed", "0")
+
+    assert (ran.code, ran.out) == (0, "Hi there.\n")
+    assert ran.err == "[audio, 13 bytes; --json gives it]\n"

@@ -1,17 +1,22 @@
 """The small helpers: text, colours, batches, links, pydantic, checks, ids. Results observed from langchain-core."""
 
 import asyncio
+import base64
 import io
 import sys
 import uuid
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field, SecretStr
 
 import weft.utils
 from weft.exceptions import MissingExtraError, UsageError
 from weft.utils import html, input, interactive_env, iter, pydantic, strings, utils
+from weft.utils._base64 import Base64Joiner
 from weft.utils.aiter import abatch_iterate
 from weft.utils.uuid import new_id, uuid7
 
@@ -213,3 +218,15 @@ def test_ids_are_version_7_unique_and_in_order():
     texts = [new_id() for _ in range(1000)]
     assert texts == sorted(texts)
     assert str(uuid.UUID(texts[0])) == texts[0]
+
+
+@given(st.lists(st.binary(max_size=10), max_size=6), st.data())
+def test_slices_of_base64_are_joined_whether_cut_or_encoded_one_by_one(pieces, data):
+    whole = base64.b64encode(b"".join(pieces)).decode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
+    cut = [whole[start:end] for start, end in pairwise([0, *cuts, len(whole)])]
+    one_by_one = [base64.b64encode(piece).decode() for piece in pieces]
+    for slices in (cut, one_by_one):
+        joiner = Base64Joiner()
+
+        assert "".join([*(joiner.feed(one) for one in slices), joiner.end()]) == whole

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.cli.terminal import is_terminal, note, say
 from weft.messages import AIMessage, ToolMessage
+from weft.protocol.blocks import MEDIA_TYPES
 from weft.protocol.events import Event
 
 __all__ = ["EventShow", "NoShow", "TextShow", "answer_to_json"]
@@ -74,6 +75,17 @@ class TextShow(NoShow):
             args = block.get("args")
             shown = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
             self._line(f"-> {block.get('name')}({shown})", "cyan")
+        elif kind in MEDIA_TYPES:
+            self._show_media(block)
+
+    def _show_media(self, block: Any) -> None:
+        """Show the words of what was spoken; of a picture, film or file only that it came."""
+        if spoken := (block.get("extras") or {}).get("transcript"):
+            self._write("text", spoken)
+        data = block.get("base64") or ""
+        size = f"{len(data) * 3 // 4 - data.count('='):,} bytes" if data else ""
+        told = [one for one in (block.get("mime_type"), size, block.get("url")) if one]
+        self._line(f"[{', '.join([block['type'], *told])}; --json gives it]", "magenta")
 
     def result(self, message: ToolMessage) -> None:
         """Show what a tool said, in short."""
@@ -89,8 +101,11 @@ class TextShow(NoShow):
             return
         if message.finish_reason == "length":
             note("(cut: the answer reached its longest; -o max_tokens=... allows more)")
-        elif not str(message.text).strip():
+        elif not str(message.text).strip() and not self._has_media(message):
             note(f"(the model said nothing; it stopped because: {message.finish_reason})")
+
+    def _has_media(self, message: AIMessage) -> bool:
+        return any(block["type"] in MEDIA_TYPES for block in message.content_blocks)
 
     def _write(self, kind: str, text: str) -> None:
         if not text:

@@ -18,6 +18,7 @@ from weft.protocol.identity import CALL_KINDS, BlockRegistry, GrowingBlock, Key,
 from weft.protocol.merge import copy_json, grow_name, leaf_rule
 from weft.protocol.promote import promote
 from weft.protocol.shapes import mistyped
+from weft.utils._base64 import Base64Joiner
 from weft.utils.json import SurrogateJoiner, has_surrogates
 
 Fields: TypeAlias = dict[str, Json]
@@ -125,7 +126,11 @@ class BlockWriter:
     def stream_data(self, block: GrowingBlock, data: str) -> list[Event]:
         """Send base64, and what of it was held back until now."""
         block.streams = True
-        data, block.held = block.held + data, ""
+        block.joiner = block.joiner or Base64Joiner()
+        try:
+            data, block.held = block.joiner.feed(block.held + data), ""
+        except ValueError as error:
+            raise MalformedStreamError(f"the data of a block is no base64: {error}") from error
         return [self._delta(block, data)] if data else []
 
     def whole(self, block: Mapping[str, Json]) -> list[Event]:

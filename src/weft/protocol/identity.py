@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from weft.exceptions import MalformedStreamError
 from weft.protocol.blocks import Json
 from weft.protocol.promote import parse_tool_args
+from weft.utils._base64 import Base64Joiner
 from weft.utils.json import SurrogateJoiner
 
 Key: TypeAlias = int | str | tuple[Hashable, ...]
@@ -67,7 +68,7 @@ class GrowingBlock:
         self.parts: list[str] = []
         self.held = ""
         """Text that may yet turn out not to belong: an opening `null` of a call, the first slice of a picture."""
-        self.joiner: SurrogateJoiner | None = None
+        self.joiner: SurrogateJoiner | Base64Joiner | None = None
         self.is_finished = False
         self.streams = False
         self.looks = 0

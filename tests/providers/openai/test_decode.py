@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import typing
 from typing import Any
 
@@ -206,6 +207,8 @@ def test_audio_grows_and_keeps_its_transcript() -> None:
     (block,) = message.content_blocks
     assert (block["type"], block["id"], block["mime_type"]) == ("audio", "audio_67890", "audio/wav")
     assert block["extras"] == {"transcript": "Hi there.", "expires_at": 1741573552}
+    # Each slice was encoded by itself: joined as they are, decoders would stop at the first one's padding.
+    assert base64.b64decode(block["base64"], validate=True) == b"RIFFabcdefghi"
 
 
 def test_the_audio_of_a_response_is_a_block() -> None:
