@@ -10,7 +10,7 @@ import hmac
 import ipaddress
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 from pydantic import ValidationError
 
@@ -32,55 +32,48 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MAX_BODY = 4 * 1024 * 1024
 
 
+class ServeOptions(TypedDict, total=False):
+    """How tools are served."""
+
+    host: str
+    """Where to listen ("127.0.0.1"); other machines need a token."""
+    port: int
+    """8000, if nothing is said."""
+    name: str
+    """What the server is called ("weft")."""
+    token: str | None
+    """What clients must send as `Authorization: Bearer …`."""
+    allowed_hosts: Sequence[str]
+    """The names by which clients know it."""
+    injected: Mapping[str, Any] | None
+    """The injected arguments of the tools."""
+
+
 def serve_mcp(
-    tools: Sequence[BaseTool],
-    transport: Transport = "stdio",
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    name: str = "weft",
-    token: str | None = None,
-    allowed_hosts: Sequence[str] = (),
-    injected: Mapping[str, Any] | None = None,
+    tools: Sequence[BaseTool], transport: Transport = "stdio", **options: Unpack[ServeOptions]
 ) -> None:
     """Serve tools until the client leaves (stdio) or the process is told to stop (http)."""
-    run_loop(
-        aserve_mcp(
-            tools,
-            transport,
-            host=host,
-            port=port,
-            name=name,
-            token=token,
-            allowed_hosts=allowed_hosts,
-            injected=injected,
-        )
-    )
+    run_loop(aserve_mcp(tools, transport, **options))
 
 
 async def aserve_mcp(
-    tools: Sequence[BaseTool],
-    transport: Transport = "stdio",
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    name: str = "weft",
-    token: str | None = None,
-    allowed_hosts: Sequence[str] = (),
-    injected: Mapping[str, Any] | None = None,
+    tools: Sequence[BaseTool], transport: Transport = "stdio", **options: Unpack[ServeOptions]
 ) -> None:
     """Serve tools until the client leaves (stdio) or the process is told to stop (http)."""
+    unknown = options.keys() - ServeOptions.__annotations__.keys()
+    if unknown:
+        raise UsageError(f"serve_mcp does not know {sorted(unknown)}")
     if transport == "http":
-        app = mcp_app(
-            tools, host=host, name=name, token=token, allowed_hosts=allowed_hosts, injected=injected
-        )
+        rest: dict[str, Any] = dict(options)
+        port, host = rest.pop("port", 8000), rest.get("host", "127.0.0.1")
+        app = mcp_app(tools, **rest)
         uvicorn = part("uvicorn")
         config = uvicorn.Config(app, host=host, port=port, log_level="warning", lifespan="on")
         await uvicorn.Server(config).serve()
         return
     if transport != "stdio":
         raise UsageError(f'transport={transport!r}: "stdio" or "http"')
-    server = mcp_server(tools, name=name, injected=injected)
+    server = mcp_server(tools, name=options.get("name", "weft"), injected=options.get("injected"))
     async with part("mcp.server.stdio").stdio_server() as (reader, writer):
         await server.run(reader, writer, server.create_initialization_options())
 
