@@ -23,6 +23,8 @@ from tests.faults.cancelling import cancel_everywhere
 from tests.faults.matrix import SCENARIOS, Injector
 from tests.faults.peers import compare
 from tests.servers import FaultServer
+from weft.transports import PyreqwestTransport
+from weft.transports.httpx import HttpxTransport
 
 KEPT = Path(__file__).parents[2] / "docs" / "reliability.json"
 Figures = dict[str, Any]
@@ -44,12 +46,20 @@ def truncated_calls(*, long: bool) -> Figures:
 
 
 def matrix(*, long: bool) -> Figures:
-    """Scenarios × wires × entry points."""
+    """Scenarios × wires × entry points; the long run asks the other transports too."""
     with FaultServer.start() as server:
         report = Injector(server).run(SCENARIOS)
+        others = {}
+        for make in (HttpxTransport, PyreqwestTransport) if long else ():
+            other = Injector(server, make()).run(SCENARIOS)
+            # That a fault is told is the same for all; by which class, a client's own parser decides here and there.
+            others[make.__name__] = {"injected": other.injected, "silent": len(other.silent),
+                                     "untyped": len(other.untyped), "other_class": len(other.wrong)}  # fmt: skip
+    silent = len(report.silent) + sum(one["silent"] for one in others.values())
+    untyped = len(report.untyped) + sum(one["untyped"] for one in others.values())
     return {"scenarios": len(SCENARIOS), "injected": report.injected, "signalled": report.signalled,
-            "silent": len(report.silent), "untyped": len(report.untyped),
-            "wrong": len(report.faults), "examples": report.faults[:5]}  # fmt: skip
+            "silent": silent, "untyped": untyped, "other_transports": others,
+            "wrong": len(report.wrong) + silent + untyped, "examples": report.faults[:5]}  # fmt: skip
 
 
 def cancels(*, long: bool) -> Figures:

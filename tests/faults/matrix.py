@@ -118,9 +118,9 @@ def _heard(outcome: Outcome, chunk: Any) -> None:
 class Injector:
     """Teaches the server one scenario after another and asks."""
 
-    def __init__(self, server: FaultServer) -> None:
+    def __init__(self, server: FaultServer, transport: Transport | None = None) -> None:
         self.server = server
-        self.transport: Transport = NativeTransport()
+        self.transport = transport or NativeTransport()
 
     def run(self, scenarios: Iterable[Scenario]) -> Report:
         """Inject on every wire and by every entry point, all of one scenario at once."""
