@@ -131,7 +131,7 @@ class Asked:
         (seen,) = self._ask({"task": "forks", "base": f"{self.server.url}/say"})
         return {"forked_wrong_of_100": seen["wrong"]}
 
-    def _calls(self) -> dict[str, Any]:
+    def _calls(self) -> dict[str, str]:
         """Tool calls cut short, by the end of the stream and by length, heard by the client's own agent."""
         whole = '{"path": "/home/user/project/build", "force": true}'
         bases = []
@@ -143,9 +143,8 @@ class Asked:
                 self.server.script_all([f"{base}{path}" for path in self.wire.paths], answer)
                 bases.append(self.server.url + base)
         (seen,) = self._ask({"task": "calls", "bases": bases})
-        if seen["ran"] is None:
-            return {"truncated_calls_executed": None, "truncated_calls": None}
-        return {"truncated_calls_executed": seen["ran"], "truncated_calls": len(bases)}
+        ran = "no agent of its own" if seen["ran"] is None else f"{seen['ran']} of {len(bases)}"
+        return {"truncated_calls_executed": ran}
 
     def _ask(self, order: dict[str, Any]) -> list[dict[str, Any]]:
         program = subprocess.run(
