@@ -297,9 +297,12 @@ def _prompt_model_parser(side: str, letters: int = 5) -> Any:
 
 
 def chain(side: str, way: str = "invoke", *, handler: bool = False) -> Run:
-    """`prompt | model | parser`: one call; or a batch of 1,000, blocking or async; or its events."""
-    made = _prompt_model_parser(side, 200 if way == "astream_events" else 5)
+    """`prompt | model | parser`: one call; or a batch of 1,000, blocking or async; or its stream, or its events."""
+    letters = {"astream_events": 200, "stream": 1000}.get(way, 5)
+    made = _prompt_model_parser(side, letters)
     topic = {"topic": "bears"}
+    if way == "stream":
+        return lambda: _drained(made.stream(topic))
     if way == "invoke":
         config = {"callbacks": [_listener(side)]} if handler else None
         return times(50, lambda: made.invoke(topic, config))
