@@ -15,12 +15,12 @@ from pydantic import BaseModel, TypeAdapter
 from tests.providers.anthropic.recordings import (
     LLAMA,
     PAIRS,
-    ROOT,
     decode_stream,
     message_of,
     stream_of,
     whole_of,
 )
+from tests.providers.recordings import FOLDER
 from tests.servers.script import Answer
 from weft.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from weft.providers.anthropic import ChatAnthropic
@@ -35,10 +35,12 @@ def heard_by_them(server, raw: bytes) -> BetaMessage:
     url = server.script(
         PATH, Answer(raw, headers={"content-type": "text/event-stream"}, framing="chunked")
     )
-    client = Anthropic(base_url=url.removesuffix(PATH), api_key="key", max_retries=0)
-    with client.beta.messages.stream(
-        model="m", max_tokens=9, messages=[{"role": "user", "content": "Hi"}]
-    ) as stream:
+    with (
+        Anthropic(base_url=url.removesuffix(PATH), api_key="key", max_retries=0) as client,
+        client.beta.messages.stream(
+            model="m", max_tokens=9, messages=[{"role": "user", "content": "Hi"}]
+        ) as stream,
+    ):
         return stream.get_final_message()
 
 
@@ -143,7 +145,7 @@ def test_they_take_back_what_was_recorded(name):
 
 
 def test_they_take_what_the_real_server_took():
-    body = json.loads((ROOT / "llama" / "messages-tool.request.json").read_text())
+    body = json.loads((FOLDER / "llama" / "messages-tool.request.json").read_text())
     options = {name: body[name] for name in ("tools", "tool_choice", "max_tokens", "temperature")}
     ours = ChatAnthropic(api_key="k", model=body["model"]).explain(
         [("system", body["system"]), ("human", body["messages"][0]["content"])], **options
