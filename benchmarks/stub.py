@@ -19,6 +19,8 @@ MODEL = re.compile(rb'"model":\s*"(?:[a-z]+/)?(text|tool|hold)-(\d+)"')
 LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
 STREAMED = re.compile(rb'"stream":\s*true')
 WORD = "word "
+WORDS = ("word ", "loom ", "warp ", "yarn ", "silk ")
+"""A stream says them in turn: litellm breaks off an answer that repeats itself."""
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\n"
 Pieces = list[bytes]
 
@@ -66,7 +68,8 @@ def completions(kind: str, count: int, *, is_streamed: bool) -> Pieces:
             chunk({"tool_calls": [{"index": 0, "function": {"arguments": one}}]}) for one in pieces
         ]
     else:
-        events += [chunk({"content": WORD})] * count
+        rendered = [chunk({"content": word}) for word in WORDS]
+        events += [rendered[place % len(WORDS)] for place in range(count)]
     if kind == "hold":
         return _framed(events, is_open=True)
     events.append(chunk({}, "tool_calls" if kind == "tool" else "stop"))
