@@ -41,6 +41,14 @@ def text_of(answer: Any) -> str | None:
     return str(said)
 
 
+def piece_of(chunk: Any) -> str:
+    """The text of a chunk; a chunk that is none was given to us without a word."""
+    try:
+        return str(chunk.choices[0].delta.content or "")
+    except (AttributeError, IndexError, TypeError):
+        return ""
+
+
 def openai_client(base: str, **fields: Any) -> Ways:
     import openai
 
@@ -52,7 +60,7 @@ def openai_client(base: str, **fields: Any) -> Ways:
 
     def stream(text: str) -> str:
         chunks = client.chat.completions.create(**ask(text, stream=True))
-        return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+        return "".join(piece_of(chunk) for chunk in chunks)
 
     async def ainvoke(text: str) -> str:
         return text_of(await aclient.chat.completions.create(**ask(text)))
@@ -60,7 +68,7 @@ def openai_client(base: str, **fields: Any) -> Ways:
     async def astream(text: str) -> str:
         said = ""
         async for chunk in await aclient.chat.completions.create(**ask(text, stream=True)):
-            said += chunk.choices[0].delta.content or "" if chunk.choices else ""
+            said += piece_of(chunk)
         return said
 
     def invoke(text: str) -> Any:
@@ -128,7 +136,7 @@ def litellm_client(base: str, **fields: Any) -> Ways:
 
     def stream(text: str) -> str:
         chunks = litellm.completion(**ask(text), stream=True)
-        return "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+        return "".join(piece_of(chunk) for chunk in chunks)
 
     async def ainvoke(text: str) -> str:
         return text_of(await litellm.acompletion(**ask(text)))
@@ -136,7 +144,7 @@ def litellm_client(base: str, **fields: Any) -> Ways:
     async def astream(text: str) -> str:
         said = ""
         async for chunk in await litellm.acompletion(**ask(text), stream=True):
-            said += chunk.choices[0].delta.content or ""
+            said += piece_of(chunk)
         return said
 
     def invoke(text: str) -> Any:
