@@ -12,7 +12,9 @@ from uuid import uuid4
 import pytest
 
 from weft import _run
+from weft._io import ASYNC
 from weft.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from weft.callbacks.dispatch import tell
 from weft.callbacks.manager import ahandle_event, handle_event
 from weft.runnables import RunnableLambda
 
@@ -258,3 +260,30 @@ def counting(function: Any, seen: set[int]) -> Any:
         function(self, *args, **kwargs)
 
     return counted
+
+
+@pytest.mark.parametrize("event", ["on_chain_start", "on_chain_end", "on_chain_error"])
+def test_every_handler_hears_of_a_start_and_an_end_although_the_caller_is_cancelled(event):
+    class Slow(AsyncCallbackHandler):
+        told = finished = 0
+
+        async def _hear(self, *args, **kwargs):
+            self.told += 1
+            await asyncio.sleep(0.01)
+            self.finished += 1
+
+        on_chain_start = on_chain_end = on_chain_error = _hear
+
+    handlers = [Slow(), Slow()]
+
+    async def main():
+        task = asyncio.ensure_future(tell(ASYNC, handlers, event, {}, run_id=None))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(main())
+    assert [one.told for one in handlers] == [1, 1]
+    assert handlers[1].finished == 1
+    assert handlers[0].finished == (0 if event == "on_chain_start" else 1)
