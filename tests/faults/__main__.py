@@ -22,6 +22,7 @@ from tests.faults import crowds, cutting
 from tests.faults.cancelling import cancel_everywhere
 from tests.faults.matrix import SCENARIOS, Injector
 from tests.faults.peers import compare
+from tests.security.page import main as draw_page
 from tests.servers import FaultServer
 from weft.transports import PyreqwestTransport
 from weft.transports.httpx import HttpxTransport
@@ -100,6 +101,14 @@ RUNS: dict[str, Callable[..., Figures]] = {
 }
 
 
+BESIDE = (
+    ("tests.fuzz.long", "--minutes", "15"),
+    ("tests.security.kill_loop", "--kills", "1000"),
+    ("tests.fuzz.speed",),
+)
+"""The other long runs, each in a process of its own: `kill_loop` forks, and may have no threads."""
+
+
 def about(command: str) -> Figures:
     """Say what was measured, where and how."""
     commit = subprocess.run(
@@ -115,6 +124,7 @@ def keep(section: str, figures: Figures) -> None:
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     kept[section] = figures
     KEPT.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n")
+    draw_page()
 
 
 def main() -> int:
@@ -143,6 +153,10 @@ def main() -> int:
         if asked.save:
             command = f"scripts/faults{' --long' if asked.long else ''} --only {name}"
             keep(name.removesuffix("_in_turn"), {**about(command), **figures})
+    if asked.long and not asked.only:
+        for run in BESIDE:
+            command = [sys.executable, "-m", *run, *(["--save"] if asked.save else [])]
+            wrong += subprocess.run(command, check=False).returncode
     return 1 if wrong else 0
 
 
