@@ -18,7 +18,14 @@ PACKAGE = ROOT / "src" / "weft"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 WAITING = {"asyncio", "threading", "concurrent", "anyio", "trio"}
-MAY_WAIT = ("_io.py", "_waiting.py", "transports/", "providers/local/_bridge.py")
+MAY_WAIT = (
+    "_io.py",
+    "_locks.py",
+    "_private_loop.py",
+    "_waiting.py",
+    "transports/",
+    "providers/local/_bridge.py",
+)
 """What of src/weft may import what waits: the transports, one of which leads to a server in this process."""
 
 LONGEST_FILE = 600

@@ -3,7 +3,7 @@
 A behaviour is one `async def` body that waits through an `IO` and nothing else. `BLOCKING` waits in the calling
 thread and never suspends, so `drive()` can run the body without a loop; `ASYNC` suspends on the running loop.
 
-What the two wait with (threads, locks, channels) is in `_waiting`.
+What the two wait with is in `_waiting` (threads, tasks), `_locks` and `_private_loop`.
 """
 
 from __future__ import annotations
@@ -36,29 +36,30 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from weft._drive import drive, drive_each
+from weft._locks import (
+    Interruptible,
+    LoopChannel,
+    OneAtATime,
+    Signal,
+    ThreadChannel,
+    ThreadLock,
+    mutex,
+)
+from weft._private_loop import PrivateLoop, run_loop
 from weft._waiting import (
     END,
     THREADS,
     Around,
     Gathering,
-    Interruptible,
     Job,
-    LoopChannel,
     LoopIterator,
-    OneAtATime,
     OutOfTime,
-    PrivateLoop,
-    Signal,
     Task,
-    ThreadChannel,
     ThreadIterator,
-    ThreadLock,
     cancel_all,
     in_main_thread,
     in_thread,
-    mutex,
     next_or_end,
-    run_loop,
     shield,
 )
 from weft.exceptions import BlockingCallError

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
-from weft._waiting import mutex
+from weft._locks import mutex
 from weft.exceptions import MissingExtraError, StoreError
 
 __all__ = ["PostgresConnection", "PostgresServer"]

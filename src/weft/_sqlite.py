@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from weft._waiting import mutex
+from weft._locks import mutex
 from weft.exceptions import StoreError
 
 __all__ = ["Database"]

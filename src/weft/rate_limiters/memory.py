@@ -6,7 +6,7 @@ import time
 
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
-from weft._waiting import mutex
+from weft._locks import mutex
 from weft.exceptions import UsageError
 from weft.rate_limiters.base import BaseRateLimiter
 

@@ -19,7 +19,8 @@ from typing import Any, Self
 
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING
-from weft._waiting import THREADS, mutex
+from weft._locks import mutex
+from weft._waiting import THREADS
 from weft.exceptions import StoreError
 from weft.tracers._redact import Redactor
 from weft.tracers._rows import UPSERT, connect, row_of
