@@ -22,15 +22,10 @@ NOWHERE = {
     scan.starts_a_program: {
         "providers/local/_download.py": "pip or uv with pinned hashes, as a list of arguments, when a user asks",
         "cli/bench.py": "`weft bench` runs the script of this repository",
+        "cli/install.py": "pip or uv, for an extra of ours, after the user at the terminal said yes",
     },
     scan.imports_by_name: {
         "_lazy.py::lazily.load": "names of our own table",
-        "agents/__init__.py::__getattr__": "names of our own table",
-        "callbacks/manager.py::__getattr__": "names of our own table",
-        "documents/__init__.py::__getattr__": "names of our own table",
-        "language_models/__init__.py::__getattr__": "names of our own table",
-        "runnables/base.py::__getattr__": "names of our own table",
-        "tracers/__init__.py::__getattr__": "names of our own table",
         "messages/_hooks.py::hook": "names of our own table",
         "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
         "providers/__init__.py::find_provider": "a row of our registry, or an installed entry point",
