@@ -315,7 +315,9 @@ class Turn:
 
     @property
     def _version(self) -> OutputVersion:
-        return self.version or self.model._output_version
+        if self.version is None:  # the environment may say: it is asked once
+            self.version = self.model._output_version
+        return self.version
 
     @property
     def partial(self) -> AIMessage:

@@ -25,7 +25,7 @@ class Wire(Protocol):
 
 W = TypeVar("W", bound=Wire)
 
-MOST_IDLE = 100
+MOST_IDLE = 1000
 """Idle connections kept for one place; a burst of calls closes the others when it is over."""
 
 
