@@ -16,6 +16,7 @@ from weft.messages import (
     message_chunk_to_message,
 )
 from weft.messages.ai import add_ai_message_chunks, add_usage, subtract_usage
+from weft.protocol import fold, message_to_events
 
 
 def slice_of(args=None, *, index=0, name=None, id=None, **more):
@@ -477,3 +478,16 @@ def test_calls_with_values_json_does_not_know_become_slices_all_the_same():
     )
 
     assert chunk.tool_call_chunks[0]["name"] == "f"
+
+
+def test_a_call_reads_the_same_in_a_message_in_a_sum_and_after_events():
+    slices = ({"name": "f", "args": '{"a":', "id": "1", "index": 0}, {"args": "1}", "index": 0})
+    whole = AIMessage("", tool_calls=[{"id": "1", "name": "f", "args": {"a": 1}}])
+    first, last = (
+        AIMessageChunk("", tool_call_chunks=[{"name": None, "id": None, **one}]) for one in slices
+    )
+    replayed = AIMessage.from_fold(fold(message_to_events(whole)))
+
+    for message in (whole, first + last, replayed):
+        assert [list(call) for call in message.tool_calls] == [["name", "args", "id", "type"]]
+        assert list(message.content_blocks[0]) == ["type", "id", "name", "args"]

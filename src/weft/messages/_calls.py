@@ -29,6 +29,8 @@ __all__ = [
 ParsedCalls = tuple[list[ToolCall], list[InvalidToolCall]]
 
 OWN_KEYS = frozenset({"type", "id", "name", "args", "index"})
+FIELD_ORDER = ("name", "args", "id", "error", "type")
+"""How a call reads in a message's fields, whoever made it; as a block of content its type comes first."""
 
 
 class GrowingCall:
@@ -174,7 +176,8 @@ def split_calls(blocks: Sequence[Mapping[str, Json]]) -> ParsedCalls:
     calls: list[ToolCall] = []
     invalid: list[InvalidToolCall] = []
     for block in blocks:
-        call = {key: value for key, value in block.items() if key != "index"}
+        call = {key: block[key] for key in FIELD_ORDER if key in block}
+        call.update((key, value) for key, value in block.items() if key != "index")
         if block.get("type") == "tool_call":
             calls.append(cast("ToolCall", call))
         else:

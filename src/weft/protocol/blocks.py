@@ -64,10 +64,10 @@ class ReasoningContentBlock(TypedDict):
 class ToolCall(TypedDict):
     """A complete call of one of the client's tools; args are a JSON object."""
 
-    type: NotRequired[Literal["tool_call"]]
-    id: str | None
     name: str
     args: dict[str, Json]
+    id: str | None
+    type: NotRequired[Literal["tool_call"]]
     index: NotRequired[BlockIndex]
     extras: NotRequired[dict[str, Json]]
 
@@ -75,22 +75,22 @@ class ToolCall(TypedDict):
 class ToolCallChunk(TypedDict):
     """A growing tool call; args are a slice of JSON text."""
 
-    type: NotRequired[Literal["tool_call_chunk"]]
-    id: str | None
     name: str | None
     args: str | None
+    id: str | None
     index: NotRequired[BlockIndex | None]
+    type: NotRequired[Literal["tool_call_chunk"]]
     extras: NotRequired[dict[str, Json]]
 
 
 class InvalidToolCall(TypedDict):
     """A call that did not parse; the raw text and the reason are kept."""
 
-    type: NotRequired[Literal["invalid_tool_call"]]
-    id: str | None
     name: str | None
     args: str | None
+    id: str | None
     error: str | None
+    type: NotRequired[Literal["invalid_tool_call"]]
     index: NotRequired[BlockIndex]
     extras: NotRequired[dict[str, Json]]
 

@@ -113,13 +113,19 @@ def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Json]]) -> lis
             # The parsed call knows its arguments best; the block knows what else the provider said.
             extras = {**(block.get("extras") or {}), **(call.get("extras") or {})}
             kept = {key: block[key] for key in ("index",) if key in block}
-            block = {**copy_json(dict(call)), **kept, **({"extras": extras} if extras else {})}
+            block = {**_as_block(call), **kept, **({"extras": extras} if extras else {})}
             placed.add(block["id"])
         whole.append(block)
     has_anonymous = any(b.get("type") in common.CLIENT_CALLS and not b.get("id") for b in blocks)
     whole += [
-        copy_json(dict(call))
+        _as_block(call)
         for call in calls
         if call.get("id") not in placed and not (has_anonymous and not call.get("id"))
     ]
     return whole
+
+
+def _as_block(call: Mapping[str, Json]) -> Block:
+    """Give a call of a message's fields as a block, whose type comes first."""
+    order = [key for key in ("type", "id", "name", "args") if key in call]
+    return {key: copy_json(call[key]) for key in dict.fromkeys((*order, *call))}
