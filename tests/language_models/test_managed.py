@@ -94,12 +94,13 @@ def test_json_deltas_are_folded(call):
     class Json(ChatModel):
         def process(self, input, options):
             yield {"json": {"a": 1}}
-            yield {"json": {"b": [2]}}
+            yield {"json": {"b": [2], "c": {"d": 3}}}
+            yield {"json": {"c": {"e": 4}}}
 
     output = call.run(Json(), "run", {"messages": "x"})
 
-    assert output.json == {"a": 1, "b": [2]}
-    assert json.loads(output.message.text) == {"a": 1, "b": [2]}
+    assert output.json == {"a": 1, "b": [2], "c": {"d": 3, "e": 4}}
+    assert json.loads(output.message.text) == output.json
 
 
 def test_process_gets_the_record_of_the_call(call):
@@ -232,6 +233,104 @@ def test_blocking_preprocess_and_postprocess_work_in_both_colours(call):
             return ChatModelOutput(text=output.text + "!")
 
     assert call.invoke(Both(), "x").text == "1!"
+
+
+IMAGE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+RICH = {
+    "thoughts": "hm",
+    "text": "hello",
+    "tool_calls": [{"id": "c", "name": "f", "args": {"a": 1}}],
+    "files": [IMAGE],
+    "usage": {"input_tokens": 3, "output_tokens": 2},
+    "model": "tiny",
+}
+
+
+def rewritten(call, change):
+    class Rewriting(ChatModel):
+        def process(self, input, options):
+            return dict(RICH)
+
+        def postprocess(self, input, output, options):
+            return change(output)
+
+    return call.run(Rewriting(), "run", {"messages": "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("text", "bye"),
+        ("thoughts", "well"),
+        ("thoughts", None),
+        ("files", []),
+        ("model", "other"),
+        ("tool_calls", []),
+    ],
+)
+def test_postprocess_changes_one_field_of_a_record_and_keeps_the_others(call, name, value):
+    before = rewritten(call, lambda output: None)
+
+    after = rewritten(call, lambda output: output.model_copy(update={name: value}))
+
+    assert after.model_dump() == {**before.model_dump(), name: value}
+
+
+def test_a_record_of_postprocess_stands_for_the_whole_answer_but_tokens_stay_spent(call):
+    output = rewritten(call, lambda output: {"text": "no"})
+
+    assert output.message.content == "no"
+    assert output.message.tool_calls == []
+    assert (output.usage.input_tokens, output.model) == (3, "tiny")
+
+
+def test_postprocess_gives_usage_json_and_plain_calls(call):
+    used = {"inputTokens": 9, "outputTokens": 1, "cacheReadInputTokens": 4}
+    call_ = {"name": "g", "args": {"b": 2}}
+
+    output = rewritten(call, lambda _: {"json": {"a": 2}, "usage": used, "tool_calls": [call_]})
+
+    assert output.json == json.loads(output.text) == {"a": 2}
+    assert output.usage.cache_read_input_tokens == 4
+    assert output.message.usage_metadata["total_tokens"] == 10
+    assert output.tool_calls[0]["function"] == {"name": "g", "arguments": {"b": 2}}
+
+
+def test_a_message_that_process_gives_is_replayed_whole(call):
+    message = AIMessage(
+        "cut",
+        id="mine",
+        response_metadata={"finish_reason": "length", "x": 1},
+        additional_kwargs={"k": 1},
+        usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
+    )
+
+    class Messages(ChatModel):
+        def process(self, input, options):
+            return message
+
+    given = call.invoke(Messages(), "x")
+
+    assert given.finish_reason == "length"
+    assert given == message.model_copy(update={"finish_reason": "length"})
+
+
+def test_process_and_preprocess_see_how_files_are_wanted(call):
+    seen = []
+
+    class Look(ChatModel):
+        def preprocess(self, input, options):
+            seen.append(input.output_file_type)
+            return {"messages": input.messages}
+
+        def process(self, input, options):
+            seen.append(input.output_file_type)
+            return {"files": [IMAGE]}
+
+    output = call.run(Look(), "run", {"messages": "x", "outputFileType": "file"})
+
+    assert seen == ["file", "file"]
+    assert output.files[0]["base64"] == "aGk="
 
 
 def test_what_process_may_not_give_is_told(call):

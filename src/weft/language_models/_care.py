@@ -93,6 +93,7 @@ def care_of(turn: Turn, request: ChatRequest, *, is_plain: bool) -> Care | None:
         return None
     profile = model.profile
     plan = {key: value for key, value in {**settings, **taken}.items() if key in CARE_OPTIONS}
+    request.output_file_type = plan.get("output_file_type")
     return Care(turn, Plan(**plan), profile)
 
 
@@ -463,9 +464,9 @@ class Care:
         first = result.generations[0]
         message = cast("AIMessage", first.message)
         changed = self.replacement or message
-        if plan.output_file_type is not None:
+        if request.output_file_type is not None:
             changed = await deliver_files(
-                changed, plan.output_file_type, plan.output_dir, plan.file_resolver, io
+                changed, request.output_file_type, plan.output_dir, plan.file_resolver, io
             )
         if plan.hooks is not None:
             changed = await plan.hooks.run_after(request, changed, io)

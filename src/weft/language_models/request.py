@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from weft.exceptions import UsageError
 from weft.messages import (
@@ -36,6 +36,8 @@ class ChatRequest:
     stop: list[str] | None = None
     options: CallOptions = field(default_factory=dict)
     stream: bool = False
+    output_file_type: Literal["local", "file", "url"] | None = None
+    """How the caller wants the files of the answer; weft delivers them so, whatever the model gives."""
     notes: list[str] = field(default_factory=list, compare=False)
     """What was changed or left out on the way to the wire; ends up in `response_metadata["lost"]`."""
     others: list[AIMessage] = field(default_factory=list, compare=False)
