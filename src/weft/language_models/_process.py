@@ -72,8 +72,8 @@ class Teller:
         for block in message.content_blocks:
             events += writer.block(cast("Any", block), whole=True)
         said = message.response_metadata
-        self._reason = message.finish_reason or said.get("finish_reason") or said.get("stop_reason")
-        self._reason = self._reason or ("tool_use" if message.tool_calls else "stop")
+        raw = message.finish_reason or said.get("finish_reason") or said.get("stop_reason")
+        self._reason = str(raw or ("tool_use" if message.tool_calls else "stop"))
         writer.usage(cast("Any", message.usage_metadata))
         writer.additional_kwargs(message.additional_kwargs)
         return events
