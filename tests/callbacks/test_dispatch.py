@@ -287,3 +287,76 @@ def test_every_handler_hears_of_a_start_and_an_end_although_the_caller_is_cancel
     assert [one.told for one in handlers] == [1, 1]
     assert handlers[1].finished == 1
     assert handlers[0].finished == (0 if event == "on_chain_start" else 1)
+
+
+class Hanging(Recorder):
+    """Hangs at the start and at the end of a run until it is let go."""
+
+    def __init__(self, event: str, *, patience: float | None) -> None:
+        super().__init__()
+        self.patience = patience
+        self.let_go = threading.Event()
+        setattr(self, event, lambda *args, **kwargs: self.let_go.wait(30))
+
+
+class AsyncHanging(AsyncCallbackHandler):
+    def __init__(self, event: str, *, patience: float | None) -> None:
+        self.patience = patience
+        self.let_go = threading.Event()
+        setattr(self, event, self._hang)
+
+    async def _hang(self, *args: Any, **kwargs: Any) -> None:
+        while not self.let_go.is_set():
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("kind", [Hanging, AsyncHanging])
+@pytest.mark.parametrize("event", ["on_chain_start", "on_chain_end"])
+def test_a_handler_that_hangs_holds_a_run_no_longer_than_its_patience(
+    call: Any, event: str, kind: Any, caplog: pytest.LogCaptureFixture, no_leaks: Any
+):
+    hanging, good = kind(event, patience=0.05), Recorder()
+
+    try:
+        with caplog.at_level(logging.WARNING, "weft.callbacks"):
+            assert call.invoke(ADD, 1, {"callbacks": [hanging, good]}) == 2
+    finally:
+        hanging.let_go.set()
+
+    assert good.events == ["start", "end"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{kind.__name__}.{event} raised TimeoutError('the hook took longer than the 0.05 s of "
+        "`patience` its handler has: let it hand its work to a queue, or give it more'); the run "
+        "goes on, the same fault is not logged again"
+    ]
+
+
+def test_a_handler_that_hangs_and_has_raise_error_breaks_the_run(call: Any, no_leaks: Any):
+    hanging, good = Hanging("on_chain_start", patience=0.05), Recorder()
+    hanging.raise_error = True
+
+    try:
+        with pytest.raises(TimeoutError, match=r"longer than the 0\.05 s"):
+            call.invoke(ADD, 1, {"callbacks": [hanging, good]})
+    finally:
+        hanging.let_go.set()
+
+    assert [event.split("(")[0] for event in good.events] == ["start", "error TimeoutError"]
+
+
+@pytest.mark.parametrize("event", ["on_chain_start", "on_chain_end"])
+def test_a_run_whose_handler_hangs_can_be_cancelled_and_ends_once_for_the_others(
+    event: str, no_leaks: Any
+):
+    hanging, good = Hanging(event, patience=None), Recorder()
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await ADD.ainvoke(1, {"callbacks": [hanging, good]})
+        hanging.let_go.set()
+
+    asyncio.run(main())
+
+    ending = "end" if event == "on_chain_end" else "error CancelledError()"
+    assert good.events == ["start", ending]

@@ -261,6 +261,8 @@ class BaseCallbackHandler(
     """Whether an error of this handler breaks the run it observes."""
     run_inline: bool = False
     """Whether an async run calls this blocking handler in its own thread of execution, not in another one."""
+    patience: float | None = None
+    """Seconds a run waits for one hook before it goes on without it; None waits for ever."""
 
     @property
     def ignore_llm(self) -> bool:

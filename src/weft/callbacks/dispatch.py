@@ -1,8 +1,9 @@
 """The one dispatcher: tells handlers of an event, in either colour.
 
-A handler that raises is logged and the run goes on, unless the handler says `raise_error`. What is no `Exception`
-(KeyboardInterrupt, cancellation) always passes. A hook that a handler did not override is never called. The start and
-the end of a run reach every handler: what one of them raises, or a cancellation meanwhile, is raised afterwards.
+A handler that raises, or takes longer than its `patience`, is logged and the run goes on, unless the handler says
+`raise_error`. What is no `Exception` (KeyboardInterrupt, cancellation) always passes. A hook that a handler did not
+override is never called. The start and the end of a run reach every handler: what one of them raises, or a
+cancellation meanwhile, is raised afterwards.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar, cast
 
 from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, IO, shield
+from weft._io import ASYNC, BLOCKING, IO, OutOfTime, shield
 from weft.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -125,6 +126,8 @@ def _told(
         args = (_copy(args[0]), *args[1:])
     try:
         hook: Callable[..., Any] = getattr(handler, event)
+        if isinstance(patience := getattr(handler, "patience", None), int | float):
+            return _in_time(io, patience, hook, args, _own(kwargs))
         if not (io.blocking or handler.run_inline or _is_inline(hook)):
             return io.call(hook, *args, **_own(kwargs))
         result = hook(*args, **_own(kwargs))
@@ -136,6 +139,23 @@ def _told(
         if handler.raise_error:
             raise
         return None
+
+
+async def _in_time(
+    io: IO, patience: float, hook: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    async def hear() -> None:
+        result = hook(*args, **kwargs) if io.blocking else await io.call(hook, *args, **kwargs)
+        if hasattr(type(result), "__await__"):
+            await io.settle(result)
+
+    try:
+        await io.bounded(patience, hear())
+    except OutOfTime:
+        raise TimeoutError(
+            f"the hook took longer than the {patience:g} s of `patience` its handler has:"
+            " let it hand its work to a queue, or give it more"
+        ) from None
 
 
 async def _settled(
