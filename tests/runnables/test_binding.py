@@ -11,6 +11,7 @@ import pytest
 from tests.runnables.recording import Recorder
 from weft.runnables import Runnable, RunnableBinding, RunnableConfig, RunnableLambda
 from weft.runnables.binding import RunnableBindingBase
+from weft.testing import ScriptedChatModel
 
 
 def power(x: int, exponent: int = 1) -> int:
@@ -164,3 +165,11 @@ def test_repr():
     assert repr(POWER.bind(exponent=2)) == (
         "RunnableBinding(bound=RunnableLambda(power), kwargs={'exponent': 2}, config={}, config_factories=[])"
     )
+
+
+def test_what_was_bound_stays_bound_when_the_model_binds_tools():
+    model = ScriptedChatModel(script=["hi"])
+    bound = model.bind(temperature=1).with_config(tags=["mine"]).bind_tools([{"name": "look"}])
+    assert bound.kwargs["temperature"] == 1
+    assert bound.kwargs["tools"]
+    assert bound.config["tags"] == ["mine"]

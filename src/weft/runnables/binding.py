@@ -189,6 +189,16 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
                 return super().__getattr__(name)
             return self._passed_on(getattr(self.bound, name))
 
+    def _kept(self, made: Any) -> Any:
+        """Give what a method of what is bound made; where that is a binding too (`bind_tools`), with what was bound."""
+        if not isinstance(made, RunnableBindingBase) or made.bound is not self.bound:
+            return made
+        kept = {
+            "kwargs": {**self.kwargs, **made.kwargs},
+            "config": merge_configs(self.config, made.config),
+        }
+        return made.model_copy(update=kept)
+
     def _passed_on(self, attribute: Any) -> Any:
         """Give an attribute of what is bound; a method that takes a config gets the bound config and arguments."""
         if not inspect.ismethod(attribute):
@@ -198,7 +208,9 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
         except (TypeError, ValueError):
             return attribute
         if "config" not in signature.parameters:
-            return attribute
+            return functools.wraps(attribute)(
+                lambda *args, **kwargs: self._kept(attribute(*args, **kwargs))
+            )
 
         @functools.wraps(attribute)
         def call(*args: Any, **kwargs: Any) -> Any:
