@@ -383,11 +383,30 @@ def test_halves_of_a_character_in_two_deltas_are_one_character():
             "longer than 5",
         ),
         (FoldLimits(message=9), [begin(value={"a": ["1234567890"]})], "longer than 9"),
+        (
+            FoldLimits(message=9),
+            [begin(), delta(type="block-delta", fields={"a": "1234567890"})],
+            "longer than 9",
+        ),
     ],
 )
 def test_E8_limits_hold(limits, events, words):
     with pytest.raises(LimitExceededError, match=words):
         fed(START, *events, limits=limits)
+
+
+def test_E8_what_fits_a_limit_exactly_is_taken():
+    limits = FoldLimits(blocks=2, tool_args=5, message=9)
+    builder = fed(START, begin(0), text("1234"), text("56789"), begin(1), limits=limits)
+    assert builder.blocks(partial=True)[0]["text"] == "123456789"
+    called = fed(START, begin(**CALL), args("123"), args("45"), limits=FoldLimits(tool_args=5))
+    assert called.block(0, partial=True)["args"] == "12345"
+
+
+@pytest.mark.parametrize("before", [[START], [begin()]], ids=["a start", "a block"])
+def test_T05_a_start_after_something_was_said_is_an_error(before):
+    with pytest.raises(MalformedStreamError, match="message-start"):
+        fed(*before, START)
 
 
 def test_E8_the_bounds_are_those_of_the_contract():
