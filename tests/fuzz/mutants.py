@@ -150,6 +150,7 @@ def score(name: str, each: int, seed: int) -> dict[str, object]:
             if not is_killed(package, tests):
                 survivors.append(what)
                 print(f"{name}: survived: {what}", flush=True)
+    print(f"{name}: {len(chosen) - len(survivors)} of {len(chosen)} killed", flush=True)
     return {
         "file": file,
         "possible": every,
