@@ -164,6 +164,18 @@ def test_a_very_large_batch_takes_little_memory(call):
     assert peak < 1_000_000
 
 
+def test_the_list_a_very_large_batch_gives_is_all_it_holds(call):
+    tracemalloc.start()
+    try:
+        call.batch(
+            RunnableLambda(lambda x: None, afunc=_nothing), range(20_000), {"max_concurrency": 10}
+        )
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
+
+
 async def _nothing(x: Any) -> None:
     return None
 
