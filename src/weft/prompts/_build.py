@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from weft.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from weft.prompt_values import ChatPromptValue, StringPromptValue
+from weft.prompts._compile import Program
 from weft.protocol.blocks import Json
 from weft.utils.json import has_surrogates
 from weft.utils.trusted import set_dict, set_extra, set_fields_set, set_private
-
-if TYPE_CHECKING:
-    from weft.prompts._compile import Program
-    from weft.prompts.prompt import PromptTemplate
 
 __all__ = ["chat_value", "make_message", "string_value", "text_of"]
 
@@ -30,7 +27,14 @@ TRUSTED: Final = frozenset({AIMessage, HumanMessage, SystemMessage})
 """Classes whose fields are known here; any other class checks what it is given."""
 
 
-def text_of(prompt: PromptTemplate, values: Mapping[str, Any]) -> str:
+class Compiled(Protocol):
+    """A prompt of one template, as `text_of` needs it: `_compiled` is kept in its `__dict__`."""
+
+    def _program(self) -> Program: ...
+    def _merged(self, values: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
+def text_of(prompt: Compiled, values: Mapping[str, Any]) -> str:
     """Fill in a template, compiled anew if it was changed; names it does not have are ignored."""
     fields = prompt.__dict__
     held: Program | None = fields.get("_compiled")
