@@ -1,6 +1,6 @@
 """The code samples of the two seeds on messages: LangChain's architecture chapter and its guide to messages.
 
-Samples that call a model are shown by the tests of models; here is what they say about messages, in Python.
+Samples that call a model are in the file of this name among the tests of models.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from weft.messages import (
     ToolCall,
     ToolCallChunk,
     ToolMessage,
+    content,
     convert_to_messages,
 )
 
@@ -251,3 +252,48 @@ def test_extra_keys_may_stand_in_the_block_or_in_extras():
     }
 
     assert HumanMessage([block, nested]).content_blocks == [block, nested]
+
+
+BLOCKS = [
+    {"type": "text", "text": "Hello world", "annotations": []},
+    {"type": "reasoning", "reasoning": "The user is asking about..."},
+    {"type": "image", "url": "https://example.com/image.png", "mimeType": "image/png"},
+    {"type": "audio", "data": "AAAA", "mimeType": "audio/mpeg"},
+    {"type": "video", "fileId": "file-1", "mimeType": "video/mp4"},
+    {"type": "file", "data": "AAAA", "mimeType": "application/pdf"},
+    {"type": "text-plain", "text": "# Title", "title": "a", "mimeType": "text/markdown"},
+    {"type": "tool_call", "name": "search", "args": {"query": "weather"}, "id": "call_123"},
+    {"type": "tool_call_chunk", "name": "search", "args": '{"que', "id": "call_1", "index": 0},
+    {"type": "invalid_tool_call", "name": "f", "args": "{", "id": "1", "error": "Invalid JSON"},
+    {"type": "server_tool_call", "id": "s1", "name": "web_search", "args": {"query": "x"}},
+    {"type": "server_tool_call_chunk", "id": "s2", "name": "web_search", "args": "{", "index": 1},
+    {
+        "type": "server_tool_result",
+        "tool_call_id": "s1",
+        "id": "r",
+        "status": "success",
+        "output": [],
+    },
+    {"type": "non_standard", "value": {"odd": True}},
+]
+PYTHON_SPELLING = {"mimeType": "mime_type", "fileId": "file_id", "data": "base64"}
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block["type"])
+def test_every_block_of_the_reference_is_read_in_the_spelling_of_python(block):
+    message = AIMessage(content=[block])
+    read = {PYTHON_SPELLING.get(key, key): value for key, value in block.items()}
+
+    assert message.content_blocks == [read]
+    assert AIMessage(content=message.content_blocks).content_blocks == [read]
+
+
+def test_blocks_are_typed_dicts_of_their_own_names():
+    text: content.TextContentBlock = {"type": "text", "text": "Hello world"}
+    image: content.ImageContentBlock = {
+        "type": "image",
+        "url": "https://example.com/image.png",
+        "mime_type": "image/png",
+    }
+
+    assert HumanMessage(content_blocks=[text, image]).content == [text, image]
