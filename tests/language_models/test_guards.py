@@ -88,3 +88,19 @@ def test_an_answer_kept_without_guards_is_not_given_with_them(call):
 def test_a_guard_that_gives_nonsense_is_told(call):
     with pytest.raises(UsageError, match="the guard <lambda> gave 7"):
         call.invoke(Speaking(answers=["x"], guards=[lambda message: 7]), "x")
+
+
+def banning(word):
+    return lambda message: word not in message.text
+
+
+def test_an_answer_kept_for_others_must_pass_the_guards_of_this_call(call):
+    cache = InMemoryCache()
+    kept = Speaking(answers=["the secret word"], cache=cache, guards=[banning("dog")])
+    asked = Speaking(answers=["another word"], cache=cache, guards=[banning("secret")])
+
+    call.invoke(kept, "x")
+
+    assert call.invoke(asked, "x").text.strip() == "another word"
+    assert "".join(chunk.text for chunk in call.stream(asked, "x")).strip() == "another word"
+    assert len(asked.seen) == 1

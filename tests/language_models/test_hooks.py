@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.language_models.scripted import KINDS, Speaking
+from weft.caches import InMemoryCache
 from weft.exceptions import ContextOverflowError, ModelError, ModelRateLimitError, UsageError
 from weft.language_models import ModelHooks
 from weft.messages import AIMessage, HumanMessage
@@ -66,6 +67,28 @@ def test_an_error_may_be_turned_into_an_answer(call, kind):
 
     assert call.invoke(model, "x").text == "sorry"
     assert "".join(chunk.text for chunk in call.stream(model, "x")) == "sorry"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_instead_of_an_error_is_given_before_anything_was_sent_too(call, kind):
+    hooks = ModelHooks(on_error=lambda request, error: AIMessage("too long"))
+    model = kind(answers=["hi"], max_input_tokens=1, hooks=hooks)
+
+    assert call.invoke(model, "long " * 50).text == "too long"
+    assert "".join(chunk.text for chunk in call.stream(model, "long " * 50)) == "too long"
+    assert model.seen == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_instead_of_an_error_is_not_kept_and_not_seen_by_after(call, kind):
+    log = Log()
+    hooks = log.hooks(error=AIMessage("sorry"))
+    model = kind(answers=[ModelError("broken"), "hi"], hooks=hooks, cache=InMemoryCache())
+
+    assert call.invoke(model, "x").text == "sorry"
+    assert (log.after, len(log.errors)) == (0, 1)
+    assert call.invoke(model, "x").text.strip() == "hi"
+    assert (log.after, len(log.errors)) == (1, 1)
 
 
 def test_an_error_before_anything_was_sent_is_seen_too(call):

@@ -92,6 +92,17 @@ def test_late_values_come_from_the_config(call):
     assert model.seen[2].options["seed"] == 3
 
 
+def test_late_values_of_a_call_or_a_binding_come_from_the_config_too(call):
+    model = Speaking(answers=["hi"])
+    bound = model.bind(user=from_config("user_id", "nobody"), extra={"seat": from_config("seat")})
+
+    call.invoke(bound, "x", {"configurable": {"user_id": "u1", "seat": 3}})
+    call.invoke(bound, "x")
+
+    assert [one.options["user"] for one in model.seen] == ["u1", "nobody"]
+    assert [one.options["extra"] for one in model.seen] == [{"seat": 3}, {"seat": None}]
+
+
 def test_an_option_the_model_refuses_is_left_out_with_a_warning(call):
     model = Speaking(answers=["hi"], profile={"unsupported_options": ["top_k"]})
 
@@ -108,3 +119,31 @@ def test_an_option_the_model_refuses_raises_where_asked_for(call):
         call.invoke(model, "x", temperature=0.5)
 
     assert model.seen == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "name", "option"),
+    [
+        ({"unsupported_options": ["stop"]}, "stop", ["!"]),
+        ({"tool_choice": False}, "tool_choice", "required"),
+        ({"tool_calling": False}, "tools", [{"type": "function", "function": {"name": "f"}}]),
+    ],
+)
+def test_what_the_profile_says_the_model_lacks_is_left_out_with_a_warning(
+    call, profile, name, option
+):
+    model = Speaking(answers=["hi"], profile=profile)
+
+    with pytest.warns(UserWarning, match=f"does not take {name}"):
+        call.invoke(model, "x", **{name: option})
+
+    assert model.seen[0].options == {}
+    assert model.seen[0].stop is None
+
+
+def test_leaving_the_choice_to_a_model_that_cannot_be_told_is_no_warning(call):
+    model = Speaking(answers=["hi"], profile={"tool_choice": False})
+
+    call.invoke(model, "x", tool_choice="auto")
+
+    assert model.seen[0].options == {"tool_choice": "auto"}

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from contextvars import ContextVar
 
 import pytest
 
@@ -222,6 +224,31 @@ def test_a_timeout_stops_a_stream_between_events(call):
         call.stream(Dripping(), "x")
 
     assert time.monotonic() - begin < 2
+
+
+def test_a_timeout_ends_a_stream_that_hangs_and_its_generator_is_closed_afterwards(call):
+    mark = ContextVar("mark", default="")
+    release, closed = threading.Event(), threading.Event()
+
+    class Hanging(ChatModel):
+        def process(self, input, options):
+            token = mark.set("inside")
+            try:
+                yield {"text": "x"}
+                yield {"text": mark.get()}
+                release.wait(30)
+                yield {"text": "late"}
+            finally:
+                mark.reset(token)
+                closed.set()
+
+    with usage_scope(Limits(timeout=0.2)), pytest.raises(BudgetExceeded) as caught:
+        call.stream(Hanging(), "x")
+
+    assert not closed.is_set()
+    release.set()
+    assert caught.value.partial.text == "xinside"
+    assert closed.wait(5)
 
 
 def test_after_the_deadline_nothing_is_sent(call):

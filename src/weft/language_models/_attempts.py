@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from weft.exceptions import ModelError, StreamTruncatedError
 from weft.language_models._again import reset_event, summed_finish
-from weft.language_models._cache import TurnCache
 from weft.language_models._closing import close_message, error_of, open_message
 from weft.language_models._whole import run_message_id
 from weft.language_models.request import ChatRequest
@@ -37,8 +36,7 @@ async def spoken(turn: Turn, view: ChunkView | None) -> AsyncGenerator[Any, None
     if view is None and turn._tells_tokens:
         view = ChunkView(turn.model._output_version)
     try:
-        cache = TurnCache.of(turn.model, request, turn.run.io, turn.care)
-        kept = await cache.lookup() if cache is not None else None
+        cache, kept = await turn._found(request)
         said = attempts(turn, request) if kept is None else _replayed(turn, kept)
         async with aclosing(said):
             async for event in said:
@@ -50,7 +48,7 @@ async def spoken(turn: Turn, view: ChunkView | None) -> AsyncGenerator[Any, None
                 elif chunk is not None:
                     yield chunk
         result = await turn._conclude(request, kept)
-        if cache is not None and kept is None:
+        if cache is not None and kept is None and not turn._is_rescued:
             await cache.update(result.generations)
         if turn.care is not None:
             result = await turn.care.conclude(request, result)

@@ -77,7 +77,7 @@ class TurnCache:
         cache = cache_in_force(model.cache)
         if cache is None:
             return None
-        key = cache_key(model, request, None if care is None else care.key())
+        key = cache_key(model, request, None if care is None else care.plan.key())
         return cls(Kept(cache, key, io))
 
     async def lookup(self) -> list[ChatGeneration] | None:

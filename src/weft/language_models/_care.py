@@ -8,73 +8,41 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from weft._waiting import OutOfTime
-from weft.exceptions import (
-    BudgetExceeded,
-    ModelError,
-    ModelTimeoutError,
-    StructuredOutputError,
-)
+from weft.exceptions import BudgetExceeded, ModelError, OutputRejectedError, StructuredOutputError
 from weft.language_models._closing import close_message
-from weft.language_models._message_files import (
-    OutputFileType,
-    deliver_files,
-    resolve_messages,
+from weft.language_models._deadline import END, BoundedSource, within
+from weft.language_models._message_files import deliver_files, resolve_messages
+from weft.language_models._plan import (
+    CARE_OPTIONS,
+    Plan,
+    accepted,
+    instructed,
+    marked_for_cache,
+    overlay,
+    screened,
+    screened_call,
 )
 from weft.language_models._whole import generate
 from weft.language_models.checks import OutputCheck, Verdict, asked_again
-from weft.language_models.count import Overflow, fit_window
-from weft.language_models.guards import Guard, GuardMode, run_guards
-from weft.language_models.hooks import ModelHooks
-from weft.language_models.options import merge_options, read_tool_choice, supported_options
+from weft.language_models.count import fit_window
+from weft.language_models.guards import run_guards
 from weft.language_models.profile import ModelProfile
-from weft.language_models.prompt_caching import CacheConfig, with_cache_control
-from weft.language_models.reasoning import apply_effort
 from weft.language_models.request import ChatRequest
 from weft.language_models.retry import RetryPolicy
-from weft.language_models.tool_binding import invalid_block
 from weft.language_models.tool_names import CLASS, LENGTH, NameCodec, names_of_call
-from weft.language_models.usage import Spending, current_usage, time_left
-from weft.messages import AIMessage, BaseMessage, SystemMessage
-from weft.outputs import ChatResult
+from weft.language_models.usage import Spending, current_usage
+from weft.messages import AIMessage, BaseMessage
+from weft.outputs import ChatGeneration, ChatResult
 from weft.protocol.events import Event
 from weft.protocol.fold import MessageBuilder
 from weft.protocol.replay import message_to_events
 
 if TYPE_CHECKING:
     from weft.language_models._turn import Turn
-    from weft.language_models.files import FileResolver
 
-__all__ = ["CARE_OPTIONS", "Care", "care_of"]
-
-END = object()
-
-
-@dataclass(slots=True)
-class Plan:
-    """What a call is to be given besides an answer: the model's settings, overlaid by those of the call."""
-
-    checks: list[OutputCheck] = field(default_factory=list)
-    guards: list[Guard] = field(default_factory=list)
-    guard_mode: GuardMode = "buffer"
-    hooks: ModelHooks | None = None
-    file_resolver: FileResolver | None = None
-    output_file_type: OutputFileType | None = None
-    output_dir: str | Path | None = None
-    max_input_tokens: int | None = None
-    on_overflow: Overflow = "raise"
-    on_unsupported: Literal["warn", "raise"] = "warn"
-    prompt_cache: Any = None
-    retry_on_error: Any = None
-    instructions: str | None = None
-
-
-CARE_OPTIONS = frozenset(Plan.__slots__)
-"""Call options that are weft's own: they never reach a provider."""
+__all__ = ["Care", "care_of"]
 
 
 def care_of(turn: Turn, request: ChatRequest, *, is_plain: bool) -> Care | None:
@@ -82,12 +50,11 @@ def care_of(turn: Turn, request: ChatRequest, *, is_plain: bool) -> Care | None:
 
     `is_plain` says that neither the model, its messages nor a usage scope ask for any.
     """
-    model, options, given = turn.model, request.options, turn.run.given
+    model = turn.model
     settings = model._settings
-    late = given.get("configurable") or {}
-    if settings.get("model_options") or "model_options" in late or "model_options" in options:
-        _overlay(request, settings.get("model_options") or {}, late)
-        options = request.options
+    late = turn.run.given.get("configurable") or {}
+    overlay(request, settings.get("model_options") or {}, late)
+    options = request.options
     taken = {key: options.pop(key) for key in CARE_OPTIONS & options.keys()}
     if is_plain and not taken and "reasoning_effort" not in options:
         return None
@@ -97,21 +64,12 @@ def care_of(turn: Turn, request: ChatRequest, *, is_plain: bool) -> Care | None:
     return Care(turn, Plan(**plan), profile)
 
 
-def _overlay(request: ChatRequest, under: Mapping[str, Any], late: Mapping[str, Any]) -> None:
-    called = dict(request.options)
-    over = called.pop("model_options", None) or {}
-    request.options = merge_options(
-        under, late.get("model_options") or {}, over, called, configurable=late
-    )
-    if (stop := request.options.pop("stop", None)) is not None and request.stop is None:
-        request.stop = [stop] if isinstance(stop, str) else list(stop)
-
-
 class Care:
     """The managed side of one call."""
 
     __slots__ = (
         "_codec", "_failures", "_judged", "_told", "_turn", "is_watching", "plan", "policy", "profile", "replacement",
+        "rescue",
     )  # fmt: skip
 
     def __init__(self, turn: Turn, plan: Plan, profile: ModelProfile | None) -> None:
@@ -122,22 +80,14 @@ class Care:
         self.policy = turn.model._retry_policy if given is None else RetryPolicy.of(given)
         self.replacement: AIMessage | None = None
         """What a guard gave instead of an answer whose pieces were out."""
+        self.rescue: AIMessage | None = None
+        """What the hook gave instead of an error: nobody's answer, so neither kept nor seen by `after`."""
         self.is_watching = False
         self._codec: NameCodec | None = None
         self._told: dict[str, Any] = {}
         """What the answer's response_metadata says of this call."""
         self._judged: AIMessage | None = None
         self._failures = 0
-
-    def key(self) -> Any:
-        """Give what must tell kept answers apart, as JSON."""
-        if not self.plan.checks and not self.plan.guards:
-            return None
-        guards = [
-            f"{guard.__module__}.{getattr(guard, '__qualname__', type(guard).__name__)}"
-            for guard in self.plan.guards
-        ]
-        return [[check.key() for check in self.plan.checks], guards]
 
     @property
     def renames(self) -> Mapping[str, str]:
@@ -152,9 +102,10 @@ class Care:
         if plan.hooks is not None:
             request = await plan.hooks.run_before(request, io)
         if plan.instructions:
-            request = request.replace(messages=_instructed(request.messages, plan.instructions))
-        if request.options:
-            request = request.replace(options=self._options(request.options))
+            request = request.replace(messages=instructed(request.messages, plan.instructions))
+        if request.options or request.stop:
+            request, told = accepted(request, self.profile, self._where(), plan.on_unsupported)
+            self._told |= told
         if any(isinstance(message.content, list) for message in request.messages):
             takes_urls = self.profile.get("image_url_inputs") is not False
             messages = await resolve_messages(
@@ -164,37 +115,10 @@ class Care:
         limit = plan.max_input_tokens or self.profile.get("max_input_tokens")
         if limit is not None:
             request = fit_window(model, request, limit, plan.on_overflow)
-        request = self._cached(self._encoded(request))
+        request = marked_for_cache(self._encoded(request), plan.prompt_cache)
         watched = plan.checks or plan.guards or self._codec is not None or self._told
         self.is_watching = bool(watched) or current_usage() is not None
         return request
-
-    def _options(self, options: dict[str, Any]) -> dict[str, Any]:
-        options = dict(options)
-        if (choice := options.get("tool_choice")) is not None:
-            known = read_tool_choice(choice, parallel=options.get("parallel_tool_calls"))
-            if known.parallel is not None:
-                options["parallel_tool_calls"] = known.parallel
-            if not isinstance(choice, str | Mapping):
-                options["tool_choice"] = known.as_option()
-        refused = set(self.profile.get("unsupported_options") or ())
-        if (
-            effort := options.get("reasoning_effort")
-        ) is not None and "reasoning_effort" not in refused:
-            applied = apply_effort(effort, self.profile or None)
-            if applied is None:
-                refused.add("reasoning_effort")
-            else:
-                options["reasoning_effort"] = applied.value
-                self._told["reasoning_effort"] = applied.value
-        for option, key in (("tools", "tool_calling"), ("temperature", "temperature")):
-            if options.get(option) not in (None, []) and self.profile.get(key) is False:
-                refused.add(option)
-        if refused.isdisjoint(options):
-            return options
-        return supported_options(
-            options, frozenset(refused), self._where(), self.plan.on_unsupported
-        )
 
     def _encoded(self, request: ChatRequest) -> ChatRequest:
         pattern = self.profile.get("tool_name_pattern") or self._turn.model._tool_name_pattern
@@ -210,14 +134,6 @@ class Care:
         messages = codec.encode_messages(request.messages)
         return request.replace(messages=messages, options=codec.encode_options(request.options))
 
-    def _cached(self, request: ChatRequest) -> ChatRequest:
-        config = CacheConfig.of(self.plan.prompt_cache)
-        if config is None:
-            return request
-        messages, tools = with_cache_control(request.messages, request.tools, config)
-        options = {**request.options, "tools": tools} if tools else request.options
-        return request.replace(messages=messages, options=options)
-
     def _where(self) -> str:
         model = self._turn.model
         return (
@@ -231,7 +147,7 @@ class Care:
         """Give one attempt's events: under the deadline, names decoded, checked and guarded before the end."""
         spending = await self._reserved(request)
         builder = MessageBuilder(self._turn.model._fold_limits)
-        held: list[Event] | None = [] if self._holds_back() else None
+        held: list[Event] | None = [] if self.plan.holds_back else None
         usage: Any = None
         try:
             async with aclosing(self._said(request, builder, spending)) as events:
@@ -256,10 +172,13 @@ class Care:
         self, request: ChatRequest, builder: MessageBuilder, spending: Spending | None
     ) -> AsyncGenerator[Event, None]:
         """Give what the model says, folded, with an end where its author left it out."""
-        source = self._turn.source(request)
-        async with aclosing(source):
-            while (event := await self._next(source, spending)) is not END:
-                event = self._received(event)
+        async with aclosing(BoundedSource(self._turn.source(request), self._turn.run.io)) as source:
+            while True:
+                with _held(spending):
+                    said = await source.next()
+                if said is END:
+                    break
+                event = self._received(said)
                 builder.feed(event)
                 yield event
         if builder.is_started and not builder.is_finished and builder.error is None:
@@ -267,22 +186,14 @@ class Care:
                 builder.feed(event)
                 yield event
 
-    def _holds_back(self) -> bool:
-        plan = self.plan
-        return bool(plan.guards and plan.guard_mode == "buffer")
-
-    def _received(self, event: Event) -> Event:
+    def _received(self, event: Any) -> Event:
         if self._codec is not None:
             event = self._codec.decode_event(event)
-        return self._screened(event) if event["event"] == "content-block-finish" else event
-
-    def _screened(self, event: Any) -> Event:
-        content = event["content"]
-        if content.get("type") != "tool_call":
-            return cast("Event", event)
-        for check in self.plan.checks:
-            if (issue := check.screen(content)) is not None:
-                return cast("Event", {**event, "content": invalid_block(content, issue)})
+        if event["event"] == "content-block-finish" and self.plan.checks:
+            content = event["content"]
+            is_call = isinstance(content, Mapping) and content.get("type") == "tool_call"
+            broken = screened_call(self.plan.checks, content) if is_call else None
+            event = event if broken is None else {**event, "content": broken}
         return cast("Event", event)
 
     async def _finished(
@@ -317,7 +228,7 @@ class Care:
         result: ChatResult
         try:
             with _held(spending):
-                result = await self._within(generate(self._turn.model, request, run))
+                result = await within(generate(self._turn.model, request, run), run.io)
             for generation in result.generations:
                 generation.message = self._decoded(generation.message)
             first = result.generations[0]
@@ -340,13 +251,7 @@ class Care:
     def _decoded(self, message: BaseMessage) -> BaseMessage:
         if self._codec is not None:
             message = self._codec.decode_message(message)
-        if not isinstance(message, AIMessage):
-            return message
-        for check in self.plan.checks:
-            for call in list(message.tool_calls):
-                if (issue := check.screen(call)) is not None:
-                    message = _marked_invalid(message, call, issue)
-        return message
+        return screened(message, self.plan.checks) if isinstance(message, AIMessage) else message
 
     # -- time and money
 
@@ -361,28 +266,6 @@ class Care:
         spending = Spending(scope, counted.n, most, self.profile.get("prices"), self._where())
         await spending.reserve(self._turn.run.io)
         return spending
-
-    async def _next(self, source: AsyncGenerator[Event, None], spending: Spending | None) -> Any:
-        with _held(spending):
-            return await self._within(anext(source, END), is_step=True)
-
-    async def _within(self, body: Any, *, is_step: bool = False) -> Any:
-        """Wait until the scope's deadline; a blocking step of a stream is left to its transport's clock."""
-        left, io = time_left(), self._turn.run.io
-        if left is None:
-            return await body
-        try:
-            result = await (body if io.blocking and is_step else io.bounded(max(left, 0.001), body))
-        except (OutOfTime, ModelTimeoutError):
-            self._check_time()
-            raise
-        self._check_time()
-        return result
-
-    def _check_time(self) -> None:
-        scope = current_usage()
-        for one in scope.chain() if scope is not None else ():
-            one.check_time()
 
     def _settle(self, spending: Spending, message: AIMessage) -> None:
         spending.settle(message.usage_metadata)
@@ -458,8 +341,19 @@ class Care:
 
     # -- the end
 
+    async def approved(self, kept: list[ChatGeneration]) -> list[ChatGeneration] | None:
+        """Let the guards see an answer that was kept, maybe for others; one they refuse counts as not kept."""
+        message = cast("AIMessage", kept[0].message)
+        try:
+            passed = await run_guards(self.plan.guards, message, self._turn.run.io)
+        except OutputRejectedError:
+            return None
+        return kept if passed is message else [ChatGeneration._trusted(passed), *kept[1:]]
+
     async def conclude(self, request: ChatRequest, result: ChatResult) -> ChatResult:
         """Deliver files and let the hook see the answer."""
+        if self.rescue is not None:
+            return result
         plan, io = self.plan, self._turn.run.io
         first = result.generations[0]
         message = cast("AIMessage", first.message)
@@ -480,7 +374,10 @@ class Care:
         """Let the hook see the error, and give what is to be raised or returned."""
         if self.plan.hooks is None:
             return error
-        return await self.plan.hooks.run_on_error(request, error, self._turn.run.io)
+        outcome = await self.plan.hooks.run_on_error(request, error, self._turn.run.io)
+        if isinstance(outcome, AIMessage):
+            self.rescue = outcome
+        return outcome
 
 
 def _held(spending: Spending | None) -> AbstractContextManager[None]:
@@ -489,32 +386,3 @@ def _held(spending: Spending | None) -> AbstractContextManager[None]:
 
 def _usage_of(error: ModelError) -> Any:
     return getattr(error.partial, "usage_metadata", None)
-
-
-def _instructed(messages: list[BaseMessage], instructions: str) -> list[BaseMessage]:
-    first = messages[0] if messages else None
-    if isinstance(first, SystemMessage) and isinstance(first.content, str):
-        said = f"{first.content}\n\n{instructions}"
-        return [first.model_copy(update={"content": said}), *messages[1:]]
-    return [SystemMessage(content=instructions), *messages]
-
-
-def _marked_invalid(message: AIMessage, call: Any, issue: str) -> AIMessage:
-    broken = invalid_block(call, issue)
-    content = message.content
-    if isinstance(content, list):
-        content = [
-            broken
-            if isinstance(block, dict)
-            and block.get("id") == call.get("id")
-            and block.get("type") == "tool_call"
-            else block
-            for block in content
-        ]
-    return message.model_copy(
-        update={
-            "content": content,
-            "tool_calls": [one for one in message.tool_calls if one is not call],
-            "invalid_tool_calls": [*message.invalid_tool_calls, broken],
-        }
-    )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from weft._run import Run
 from weft.callbacks.dispatch import listening
 from weft.exceptions import (
+    BudgetExceeded,
     ModelError,
     StreamClosedError,
     StructuredOutputError,
@@ -184,9 +185,28 @@ class Turn:
             return await care.prepare(request)
         except Exception as error:
             outcome = await care.recover(request, error)
-            if isinstance(outcome, Exception) and outcome is not error:
+            if isinstance(outcome, AIMessage):
+                return request
+            if outcome is not error:
                 raise outcome from error
             raise
+
+    async def _found(
+        self, request: ChatRequest
+    ) -> tuple[TurnCache | None, list[ChatGeneration] | None]:
+        """Give the cache of this turn, and the answer that needs no asking, if there is one."""
+        care = self.care
+        if care is not None and care.rescue is not None:
+            return None, [ChatGeneration._trusted(care.rescue)]
+        cache = TurnCache.of(self.model, request, self.run.io, care)
+        kept = await cache.lookup() if cache is not None else None
+        if kept is not None and care is not None:
+            kept = await care.approved(kept)
+        return cache, kept
+
+    @property
+    def _is_rescued(self) -> bool:
+        return self.care is not None and self.care.rescue is not None
 
     def _wants_events(self, written: Written) -> bool:
         if self.model._streaming_disabled(self.run.kwargs):
@@ -239,15 +259,16 @@ class Turn:
         return request
 
     async def _whole(self, request: ChatRequest, written: Written) -> ChatResult:
-        if self.model.cache is None and SETTINGS.llm_cache is None:
+        if self.model.cache is None and SETTINGS.llm_cache is None and self.care is None:
             cache = kept = None
         else:
-            cache = TurnCache.of(self.model, request, self.run.io, self.care)
-            kept = await cache.lookup() if cache is not None else None
+            cache, kept = await self._found(request)
         if kept is not None:
             result = ChatResult(generations=[self._in_own_form(one) for one in kept])
             return result if self.care is None else await self.care.conclude(request, result)
         result = await self._asked(request)
+        if self._is_rescued:
+            return result
         if written.postprocesses:
             result = await self.model._postprocess(request, result, self.run)
         if cache is not None:
@@ -305,7 +326,7 @@ class Turn:
         result = result_of(message)
         if kept is not None:  # it was processed before it was kept
             result.generations += [self._in_own_form(one) for one in kept[1:]]
-        elif written_by(type(self.model)).postprocesses:
+        elif written_by(type(self.model)).postprocesses and not self._is_rescued:
             result = await self.model._postprocess(request, result, self.run)
         self.message = cast("AIMessage", result.generations[0].message)
         self.result = result
@@ -334,6 +355,8 @@ class Turn:
             error = StreamClosedError("the stream was closed before its end", **self._where())
         self.error = error
         self.message = self.partial
+        if isinstance(error, BudgetExceeded) and self.message.content:
+            error.partial = error.partial or self.message
         if isinstance(error, ModelError):
             error.attempts = max(self.attempts, 1)
             error.partial = error.partial or self.message

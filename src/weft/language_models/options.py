@@ -15,6 +15,7 @@ __all__ = [
     "FromConfig",
     "ToolChoice",
     "from_config",
+    "is_late",
     "merge_options",
     "read_tool_choice",
     "supported_options",
@@ -172,6 +173,13 @@ def _looked_up(value: Any, configurable: Mapping[str, Any]) -> Any:
     if isinstance(value, dict):
         return {key: _looked_up(inner, configurable) for key, inner in value.items()}
     return value
+
+
+def is_late(value: Any) -> bool:
+    """Whether an option, or one inside it, is still to be looked up."""
+    if isinstance(value, dict):
+        return any(is_late(inner) for inner in value.values())
+    return isinstance(value, FromConfig)
 
 
 def supported_options(
