@@ -15,6 +15,10 @@ from weft.messages import (
     RemoveMessage,
     ToolMessage,
     convert_to_messages,
+    convert_to_openai_messages,
+    count_tokens_approximately,
+    get_buffer_string,
+    merge_message_runs,
     messages_from_dict,
 )
 
@@ -146,3 +150,42 @@ def test_values_that_are_no_json_stay_what_they_are():
 
     assert ToolMessage("x", tool_call_id="1", artifact=marker).artifact is marker
     assert AIMessage("x", additional_kwargs={"m": marker}).additional_kwargs["m"] is marker
+
+
+def calling(args):
+    return AIMessage("", tool_calls=[{"name": "f", "args": args, "id": "1"}])
+
+
+@pytest.mark.parametrize(
+    "message", [calling(nested(10_000)), AIMessage([{"type": "odd", "value": nested(10_000)}])]
+)
+def test_a_value_nested_too_deep_is_shown_as_that(message):
+    assert "nested too deep to be shown" in message.pretty_repr()
+    assert "nested too deep to be shown" in message._repr_html_()
+    assert "nested too deep to be shown" in repr(message)
+
+
+@pytest.mark.parametrize("verb", [get_buffer_string, count_tokens_approximately])
+def test_a_value_nested_too_deep_is_neither_written_nor_counted(verb):
+    with pytest.raises(LimitExceededError, match="nested too deep"):
+        verb([calling(nested(10_000))])
+
+
+def test_a_conversation_in_xml_cuts_what_is_nested_too_deep_or_contains_itself():
+    itself = {}
+    itself["a"] = itself
+
+    assert "<tool_call" in get_buffer_string([calling(nested(10_000))], format="xml")
+    assert "<tool_call" in get_buffer_string([calling(itself)], format="xml")
+
+
+@pytest.mark.parametrize("odd", [nested(10_000), {"a": object()}, {"a": b"x"}, {"a": float("nan")}])
+def test_arguments_that_are_no_json_are_not_said_to_openai(odd):
+    with pytest.raises(UsageError, match="the arguments of f cannot be written as JSON"):
+        convert_to_openai_messages([calling(odd)])
+
+
+def test_metadata_with_keys_that_are_no_text_can_be_joined():
+    message = AIMessage("a", additional_kwargs={1: "x"})
+
+    assert merge_message_runs([message, message])[0].additional_kwargs == {1: "xx"}

@@ -16,7 +16,7 @@ from weft.messages._calls import add_calls_of_blocks, slices_of_calls
 from weft.messages._fold import fields_of_fold
 from weft.messages._lazy import LazyFields, default_of, real_extra, real_fields, set_real_fields
 from weft.messages._sum import ChunkLog, Held, Part, slice_part, snapshot
-from weft.messages.base import BaseMessage, BaseMessageChunk, Content
+from weft.messages.base import BaseMessage, BaseMessageChunk, Content, shown
 from weft.messages.tool import default_tool_chunk_parser, default_tool_parser
 from weft.messages.usage import (
     InputTokenDetails,
@@ -163,7 +163,10 @@ class AIMessage(BaseMessage):
             lines.append("Tool Calls:")
             for call in self.tool_calls:
                 lines += [f"  {call['name']} ({call['id']})", f" Call ID: {call['id']}", "  Args:"]
-                lines += [f"    {name}: {value}" for name, value in call["args"].items()]
+                lines += [
+                    f"    {name}: {value if isinstance(value, str) else shown(value)}"
+                    for name, value in call["args"].items()
+                ]
         if self.invalid_tool_calls:
             lines.append("Invalid Tool Calls:")
             for wrong in self.invalid_tool_calls:

@@ -126,7 +126,7 @@ class BaseMessage(Serializable):
         try:
             return cast("str", cast("Any", super()).__repr_str__(join_str))
         except RecursionError:  # JSON nested thousands deep, which a message may carry
-            return join_str.join(f"{name}={_shown(value)}" for name, value in self.__repr_args__())
+            return join_str.join(f"{name}={shown(value)}" for name, value in self.__repr_args__())
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         try:
@@ -145,7 +145,8 @@ class BaseMessage(Serializable):
         """Show the message under a title line; `html=True` makes the title bold on a terminal."""
         title = get_msg_title_repr(f"{self.type.title()} Message", bold=html)
         name = f"\nName: {self.name}" if self.name is not None else ""
-        return f"{title}{name}\n\n{self.content}"
+        content = self.content if isinstance(self.content, str) else shown(self.content)
+        return f"{title}{name}\n\n{content}"
 
     def pretty_print(self) -> None:
         """Print `pretty_repr`."""
@@ -224,7 +225,8 @@ def _text_of(item: str | dict[Any, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _shown(value: Json) -> str:
+def shown(value: Json) -> str:
+    """Give what `repr` gives, or say that it cannot: JSON may be nested thousands deep."""
     try:
         return repr(value)
     except RecursionError:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Literal
 from xml.sax.saxutils import escape, quoteattr
 
-from weft.exceptions import UsageError
+from weft.exceptions import LimitExceededError, UsageError
 from weft.messages._hooks import runnable_verb
 from weft.messages.ai import AIMessage
 from weft.messages.base import BaseMessage
 from weft.messages.chat import ChatMessage
 from weft.messages.kinds import is_message_type
 from weft.protocol.blocks import Json
+from weft.utils.json import to_jsonable
 
 __all__ = ["get_buffer_string"]
 
@@ -44,9 +45,12 @@ def get_buffer_string(
     if format not in ("prefix", "xml"):
         raise UsageError(f"format is 'prefix' or 'xml', not {format!r}")
     write = _as_xml if format == "xml" else _as_line
-    return message_separator.join(
-        write(message, _speaker(message, prefixes)) for message in messages
-    )
+    try:
+        return message_separator.join(
+            write(message, _speaker(message, prefixes)) for message in messages
+        )
+    except RecursionError:
+        raise LimitExceededError("a value is nested too deep to be written as text") from None
 
 
 def _speaker(message: BaseMessage, prefixes: dict[str, str]) -> str:
@@ -83,7 +87,7 @@ def _as_xml(message: BaseMessage, speaker: str) -> str:
 def _xml_calls(message: AIMessage) -> list[str]:
     calls = [
         f"<tool_call id={quoteattr(call['id'] or '')} name={quoteattr(call['name'])}>"
-        f"{escape(json.dumps(call['args'], ensure_ascii=False, default=str))}</tool_call>"
+        f"{escape(_json(call['args']))}</tool_call>"
         for call in message.tool_calls
     ]
     function_call = message.additional_kwargs.get("function_call")
@@ -114,7 +118,7 @@ def _xml_block(block: dict[str, Json]) -> str:
     if kind == "text-plain":
         return escape(_short(str(block.get("text") or "")))
     if kind in ("server_tool_call", "server_tool_result"):
-        shown = json.dumps(block.get("args", block.get("output")), ensure_ascii=False, default=str)
+        shown = _json(block.get("args", block.get("output")))
         return f"<{kind}>{escape(_short(shown))}</{kind}>"
     return ""
 
@@ -131,3 +135,7 @@ def _xml_media(block: dict[str, Json], kind: str) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST_BLOCK else f"{text[:LONGEST_BLOCK]}..."
+
+
+def _json(value: Json) -> str:
+    return json.dumps(to_jsonable(value), ensure_ascii=False)

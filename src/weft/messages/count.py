@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from weft.exceptions import LimitExceededError
 from weft.messages._hooks import runnable_verb
 from weft.messages.ai import AIMessage
 from weft.messages.base import BaseMessage
@@ -45,7 +46,12 @@ def count_tokens_approximately(
         total += math.ceil(characters / chars_per_token)
     sums = []
     for message in converted:
-        characters, images = _size(message, count_name=count_name)
+        try:
+            characters, images = _size(message, count_name=count_name)
+        except RecursionError:
+            raise LimitExceededError(
+                f"message {len(sums)} holds values nested too deep (or that contain themselves) to be counted"
+            ) from None
         total += math.ceil(characters / chars_per_token) + images * tokens_per_image
         total += extra_tokens_per_message
         sums.append(total)

@@ -116,8 +116,17 @@ def _calls(message: BaseMessage) -> Sequence[Dict]:
 
 
 def _call(name: str, args: Json, id: Json) -> Dict:
-    function = {"name": name, "arguments": json.dumps(args, ensure_ascii=False)}
+    function = {"name": name, "arguments": _json(args, f"the arguments of {name}")}
     return {"type": "function", "id": id, "function": function}
+
+
+def _json(value: Json, what: str) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{what} cannot be written as JSON: {error}; give plain values, not too deep"
+        ) from error
 
 
 def _blocks(
@@ -189,7 +198,7 @@ def _foreign(item: Dict) -> Dict | None:
             "text": text.get("text") if isinstance(text, dict) else str(text or ""),
         }
     if "json" in item:
-        return {"type": "text", "text": json.dumps(item["json"])}
+        return {"type": "text", "text": _json(item["json"], "a block of JSON")}
     return None
 
 

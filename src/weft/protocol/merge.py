@@ -136,7 +136,7 @@ def leaf_rule(key: str) -> Rule:
     rule = RULES.get(key)
     if rule is not None:
         return rule
-    if key in WHOLE_LEAVES or key.endswith(_WHOLE_ENDINGS):
+    if key in WHOLE_LEAVES or str(key).endswith(_WHOLE_ENDINGS):
         return whole
     return deep
 
