@@ -112,7 +112,9 @@ class Cutter:
             at += len(piece)
             try:
                 if self.wire.is_last(payload_of(piece)):
-                    return at
+                    return at - piece.endswith(
+                        b"\r\n"
+                    )  # a CR alone ends a line: the LF may be missing
             except ValueError:
                 continue
         return len(self.data) + 1
