@@ -44,7 +44,7 @@ def count_tokens_approximately(
     if tools:
         characters = sum(len(json.dumps(_schema(tool), default=str)) for tool in tools)
         total += math.ceil(characters / chars_per_token)
-    sums = []
+    sums: list[float] = []
     for message in converted:
         try:
             characters, images = _size(message, count_name=count_name)
