@@ -359,3 +359,21 @@ def test_marks_are_left_out_where_the_caller_says_so():
 
 def test_dumps_of_the_registry_are_text():
     assert loads(dumps(Document("x", id="1")).encode()) == Document("x", id="1")
+
+
+def test_an_error_names_its_own_place_and_not_those_before_it():
+    good, bad = dumpd(Document("x")), constructor("os", "system")
+    with pytest.raises(SchemaError, match=r"cannot load c\[1\]: "):
+        load({"a": {"b": good}, "c": [good, bad]})
+
+
+@pytest.mark.parametrize(
+    ("depth", "shown"), [(12, "a" + ".a" * 11 + ": "), (13, "a" + ".a" * 11 + "...: ")]
+)
+def test_a_long_way_to_an_error_is_cut(depth, shown):
+    data = constructor("os", "system")
+    for _ in range(depth):
+        data = {"a": data}
+    with pytest.raises(SchemaError) as caught:
+        load(data)
+    assert str(caught.value).startswith(f"cannot load {shown}")
