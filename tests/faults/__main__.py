@@ -37,7 +37,7 @@ def cuts(*, long: bool, in_turn: bool = False) -> Figures:
     outcomes = dict(tally.kinds)
     invalid = outcomes.pop("invalid_tool_call", 0)
     return {"cuts": tally.cuts, "outcomes": outcomes, "with_invalid_tool_call": invalid,
-            "ways": f"{'one of ' if in_turn else ''}clean end, FIN and RST at each byte{', in turn' if in_turn else ''}",
+            "ways": "one of the three at each byte, in turn" if in_turn else "all three at each byte",
             "wrong": len(tally.wrong), "examples": tally.wrong[:5]}  # fmt: skip
 
 
