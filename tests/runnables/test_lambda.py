@@ -246,6 +246,8 @@ def test_equality_and_repr():
     assert RunnableLambda(f) != RunnableLambda(lambda x: x)
     assert repr(RunnableLambda(f)) == "RunnableLambda(f)"
     assert repr(RunnableLambda(itemgetter("a"))) == "RunnableLambda(itemgetter('a'))"
+    assert repr(RunnableLambda(lambda x: x + 1)) == "RunnableLambda(lambda x: x + 1)"
+    assert repr(RunnableLambda(eval("lambda x: x"))) == "RunnableLambda(...)"
     assert RunnableLambda(f).get_name("input") == "f_input"
     assert RunnableLambda(lambda x: x).get_name("input") == "RunnableLambdaInput"
 

@@ -20,6 +20,7 @@ from weft.runnables.base import Runnable, is_async_callable
 from weft.runnables.utils import (
     get_function_first_arg_dict_keys,
     get_function_nonlocals,
+    get_lambda_source,
 )
 
 Input = TypeVar("Input", contravariant=True)
@@ -192,5 +193,5 @@ class RunnableLambda(Runnable[Input, Output]):
             return f"RunnableLambda({str(self.func).removeprefix('operator.')})"
         if self.func is None:
             return f"RunnableLambda(afunc={self.name or '...'})"
-        given = getattr(self.func, "__name__", "<lambda>")
-        return f"RunnableLambda({'...' if given == '<lambda>' else given})"
+        given = get_lambda_source(self.func)
+        return f"RunnableLambda({'...' if given in (None, '<lambda>') else given})"
