@@ -21,6 +21,7 @@ from tests.language_models.reading import (
     text_events,
 )
 from weft._run import Run
+from weft.caches import InMemoryCache
 from weft.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from weft.exceptions import ModelRateLimitError, UsageError
 from weft.language_models import RetryPolicy
@@ -454,6 +455,22 @@ def test_the_environment_says_the_output_version(monkeypatch, call):
     assert isinstance(call.invoke(scripted(), "x").content, list)
     monkeypatch.setenv("WEFT_OUTPUT_VERSION", "v0")
     assert isinstance(call.invoke(scripted(), "x").content, str)
+
+
+@pytest.mark.parametrize(
+    "model", [scripted, lambda **fields: Whole(items=["Hello there"], **fields)]
+)
+@pytest.mark.parametrize("keeps", [False, True])
+def test_the_output_version_holds_for_every_generation_of_every_kind_of_model(call, model, keeps):
+    made = model(output_version="v1", cache=InMemoryCache() if keeps else False)
+    blocks = [{"type": "text", "text": "Hello there"}]
+
+    for _ in range(2):
+        message = call.invoke(made, "x")
+        (generation,) = call.generate(made, [[HumanMessage("x")]]).generations[0]
+
+        assert message.content == generation.message.content == blocks
+        assert message.response_metadata["output_version"] == "v1"
 
 
 def test_chunks_can_be_added_up_by_hand():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import sys
 from pathlib import Path
@@ -41,6 +42,39 @@ def uploads(tmp_path):
     (folder / "deep" / "dog.jpg").write_bytes(b"\xff\xd8\xff...")
     (tmp_path / "secret.txt").write_text("secret")
     return folder
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image_url", "image_url": {"url": "file:///{}", "detail": "low"}},
+        {"type": "image_url", "image_url": "file:///{}"},
+        {"type": "image", "source_type": "url", "url": "file:///{}"},
+    ],
+    ids=["openai", "openai short", "langchain v0"],
+)
+def test_other_forms_of_a_file_are_held_to_the_same_rules(call, uploads, block):
+    text = json.dumps(block).replace("/{}", f"{uploads}/cat.png")
+    given = [HumanMessage([{"type": "text", "text": "what is it?"}, json.loads(text)])]
+
+    with pytest.raises(SecurityError, match="names the file"):
+        call.invoke(Speaking(answers=["x"]), given)
+    model = Speaking(answers=["a cat"], file_resolver=FileResolver(allow_dirs=[uploads]))
+    call.invoke(model, given)
+
+    sent = sent_block(model)
+    assert (sent["type"], sent["mime_type"]) == ("image", "image/png")
+    assert sent["base64"] == base64.b64encode(PNG).decode()
+    assert not {"url", "image_url", "source_type"} & sent.keys()
+
+
+def test_a_url_that_the_provider_fetches_stays_as_it_was_given(call):
+    block = {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}
+    model = Speaking(answers=["a cat"])
+
+    call.invoke(model, [HumanMessage([{"type": "text", "text": "?"}, block])])
+
+    assert sent_block(model) == block
 
 
 def test_a_file_under_an_allowed_folder_is_sent_as_bytes_with_its_media_type(call, uploads):

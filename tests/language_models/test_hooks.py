@@ -138,3 +138,13 @@ def test_closing_a_stream_is_no_error_for_hooks():
 
     assert log.errors == []
     assert model.closed == 1
+
+
+def test_hooks_may_be_a_dict_and_what_is_no_hook_is_told(call):
+    model = Speaking(answers=["hi"], hooks={"after": lambda request, message: AIMessage("other")})
+
+    assert call.invoke(model, "x").text == "other"
+    with pytest.raises(ValueError, match="before, after, on_error"):
+        Speaking(answers=["hi"], hooks={"later": print})
+    with pytest.raises(UsageError, match="before, after, on_error"):
+        call.invoke(model, "x", hooks=print)

@@ -9,6 +9,7 @@ from weft.exceptions import UsageError
 from weft.language_models import CacheConfig
 from weft.language_models.prompt_caching import cache_control_of, with_cache_control
 from weft.messages import AIMessage, HumanMessage, SystemMessage
+from weft.testing import ScriptedChatModel
 
 TOOL = {"type": "function", "function": {"name": "a", "parameters": {}}}
 MARK = {"type": "ephemeral"}
@@ -92,3 +93,9 @@ def test_true_is_the_default_config_and_false_is_none():
     assert CacheConfig.of(False) is None
     with pytest.raises(UsageError):
         CacheConfig(messages=-1)
+
+
+@pytest.mark.parametrize("given", [{"size": 2}, 3])
+def test_what_is_no_config_is_told_when_the_model_is_made(given):
+    with pytest.raises(ValueError, match="prompt_cache"):
+        ScriptedChatModel(script=["x"], prompt_cache=given)

@@ -11,6 +11,7 @@ from weft.exceptions import (
     UsageError,
 )
 from weft.language_models.retry import DEFAULT_POLICY, NO_RETRY, RetryPolicy, owning_retries
+from weft.testing import ScriptedChatModel
 
 STEADY = RetryPolicy(max_retries=3, jitter=False)
 
@@ -73,3 +74,9 @@ def test_a_policy_is_read_from_what_people_write():
     assert RetryPolicy.of({"max_retries": 1}) == RetryPolicy(max_retries=1)
     with pytest.raises(UsageError, match="a number or a dict, not 'often'"):
         RetryPolicy.of("often")
+
+
+@pytest.mark.parametrize("given", [{"tries": 2}, "often", {"retries": 2, "minTimeout": 5}])
+def test_what_is_no_policy_is_told_when_the_model_is_made(given):
+    with pytest.raises(ValueError, match="retry_on_error"):
+        ScriptedChatModel(script=["x"], retry_on_error=given)

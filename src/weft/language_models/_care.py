@@ -28,6 +28,7 @@ from weft.language_models._whole import generate
 from weft.language_models.checks import OutputCheck, Verdict, asked_again
 from weft.language_models.count import fit_window
 from weft.language_models.guards import run_guards
+from weft.language_models.hooks import ModelHooks
 from weft.language_models.profile import ModelProfile
 from weft.language_models.request import ChatRequest
 from weft.language_models.retry import RetryPolicy
@@ -60,6 +61,7 @@ def care_of(turn: Turn, request: ChatRequest, *, is_plain: bool) -> Care | None:
         return None
     profile = model.profile
     plan = {key: value for key, value in {**settings, **taken}.items() if key in CARE_OPTIONS}
+    plan["hooks"] = ModelHooks.of(plan.get("hooks"))
     request.output_file_type = plan.get("output_file_type")
     return Care(turn, Plan(**plan), profile)
 

@@ -39,6 +39,8 @@ SIGNATURES: Final = {
     b"ID3": "audio/mpeg",
     b"OggS": "audio/ogg",
 }
+SOURCE: Final = frozenset({"path", "url", "mime_type", "source_type"})
+"""Keys of a block that say where its file is."""
 OFF: Final = "pass file_resolver=FileResolver({}) to the model to allow it"
 
 
@@ -53,7 +55,7 @@ async def resolve_messages(
     resolved = []
     for message in messages:
         content = message.content
-        if isinstance(content, list) and any(_names_a_file(block) for block in content):
+        if isinstance(content, list) and any(_file_of(block) for block in content):
             blocks = [
                 await _resolved(block, resolver, io, takes_urls=takes_urls) for block in content
             ]
@@ -62,17 +64,22 @@ async def resolve_messages(
     return resolved
 
 
-def _names_a_file(block: Any) -> bool:
-    return (
-        isinstance(block, Mapping)
-        and block.get("type") in MEDIA
-        and ("path" in block or "url" in block)
-    )
+def _file_of(block: Any) -> Mapping[str, Any] | None:
+    """Give a block that names a file by path or URL, OpenAI's form of an image read as ours; None for another."""
+    if not isinstance(block, Mapping):
+        return None
+    if block.get("type") == "image_url":
+        image = block.get("image_url")
+        named = image if isinstance(image, Mapping) else {"url": image}
+        return {"type": "image", **named} if isinstance(named.get("url"), str) else None
+    is_named = block.get("type") in MEDIA and ("path" in block or "url" in block)
+    return block if is_named else None
 
 
-async def _resolved(block: Any, resolver: FileResolver | None, io: IO, *, takes_urls: bool) -> Any:
-    if not _names_a_file(block):
-        return block
+async def _resolved(given: Any, resolver: FileResolver | None, io: IO, *, takes_urls: bool) -> Any:
+    block = _file_of(given)
+    if block is None:
+        return given
     path, url = _place_of(block)
     if path is not None:
         if resolver is None:
@@ -85,14 +92,14 @@ async def _resolved(block: Any, resolver: FileResolver | None, io: IO, *, takes_
         or url.startswith("data:")
         or (takes_urls and not (resolver and resolver.inline_urls))
     ):
-        return block
+        return given
     else:
         if resolver is None:
             raise SecurityError(
                 f"the model takes no URLs, and fetching {origin(url)} is off: {OFF.format('allow_hosts=[…]')}"
             )
         data, kind = await resolver.fetch(url, io)
-    rest = {key: value for key, value in block.items() if key not in ("path", "url", "mime_type")}
+    rest = {key: value for key, value in block.items() if key not in SOURCE}
     encoded = base64.b64encode(data).decode("ascii")
     mime = block.get("mime_type") or kind
     return {**rest, "base64": encoded, **({"mime_type": mime} if mime else {})}

@@ -267,6 +267,9 @@ class Turn:
             result = ChatResult(generations=[self._in_own_form(one) for one in kept])
             return result if self.care is None else await self.care.conclude(request, result)
         result = await self._asked(request)
+        if self._version == "v1":
+            said = [self._in_own_form(one) for one in result.generations]
+            result = ChatResult(generations=said, llm_output=result.llm_output)
         if self._is_rescued:
             return result
         if written.postprocesses:
@@ -336,9 +339,7 @@ class Turn:
 
     @property
     def _version(self) -> OutputVersion:
-        if self.version is None:  # the environment may say: it is asked once
-            self.version = self.model._output_version
-        return self.version
+        return self.version or self.model._output_version
 
     @property
     def partial(self) -> AIMessage:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 from uuid import UUID
 
-from pydantic import Field, SkipValidation
+from pydantic import Field, SkipValidation, field_validator, model_validator
 
 from weft._config import RunnableConfig
 from weft._drive import drive, drive_each
@@ -65,12 +65,27 @@ class BaseChatModel(ManagedModel, ABC):
     disable_streaming: bool | Literal["tool_calling"] = False
     """True: stream methods give the whole answer at once. "tool_calling": only when tools are given."""
     output_version: str | None = Field(default=None)
-    """Shape of `content`: "v0" (text as a string where nothing is lost) or "v1" (always content blocks)."""
+    """Shape of `content`: "v0" (text as a string where nothing is lost) or "v1" (always content blocks).
+
+    Where it is not said, the environment may say it when the model is made."""
     # As it was given: validation would make a policy of any dict, and drop the keys it does not know.
     retry_on_error: SkipValidation[RetryPolicy | bool | int | Params] = Field(
         default=True, exclude=True
     )
     """Whether and how a failed request is tried again before anything was delivered."""
+
+    @field_validator("retry_on_error")
+    @classmethod
+    def _check_retry(cls, value: Any) -> Any:
+        RetryPolicy.of(value)
+        return value
+
+    @model_validator(mode="after")
+    def _set_output_version(self) -> Self:
+        """Let the environment say it where the caller did not: asked here, because asking it in every call is slow."""
+        if self.output_version is None and output_version() == "v1":
+            self.__dict__["output_version"] = "v1"
+        return self
 
     _kind: ClassVar[Any] = "llm"
     _usage_mode: ClassVar[Literal["sum", "last"]] = "sum"
@@ -199,7 +214,8 @@ class BaseChatModel(ManagedModel, ABC):
 
     @property
     def _output_version(self) -> Literal["v0", "v1"]:
-        return output_version(self.output_version)
+        asked = self.output_version
+        return "v0" if asked is None else output_version(asked)
 
     def _ls_type(self) -> str:
         return "chat"

@@ -6,8 +6,8 @@ between. They may be blocking or async; an async one needs an async call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
 from weft._io import IO
@@ -28,6 +28,16 @@ class ModelHooks:
     """request, answer -> another answer. Of a stream that is read, the pieces are out already: see `guards`."""
     on_error: Callable[[ChatRequest, Exception], Any] | None = None
     """request, error -> another error to raise, or an answer to give instead"""
+
+    @classmethod
+    def of(cls, value: Any) -> ModelHooks | None:
+        """Read what `hooks` accepts: hooks, or a dict of them."""
+        if value is None or isinstance(value, ModelHooks):
+            return value
+        names = [one.name for one in fields(cls)]
+        if not isinstance(value, Mapping) or value.keys() - set(names):
+            raise UsageError(f"hooks={value!r}: ModelHooks(...), or a dict of {', '.join(names)}")
+        return cls(**value)
 
     async def run_before(self, request: ChatRequest, io: IO) -> ChatRequest:
         """Let the hook see the request, and give what is to be sent."""

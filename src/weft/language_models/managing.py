@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from weft._config import RunnableConfig
 from weft._drive import drive
@@ -16,7 +16,9 @@ from weft._run import Run
 from weft.language_models._structured_parser import StructuredParser
 from weft.language_models.base import BaseLanguageModel, Params
 from weft.language_models.count import TokenCount, count_tokens
+from weft.language_models.hooks import ModelHooks
 from weft.language_models.profile import ModelProfile, find_profile
+from weft.language_models.prompt_caching import CacheConfig
 from weft.language_models.records import ChatModelInput, ChatModelOutput, input_of, output_of
 from weft.language_models.structured import structured_options
 from weft.language_models.tool_binding import Validate, bound_tools
@@ -62,6 +64,17 @@ class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # a
 
     _tool_name_pattern: ClassVar[str | None] = None
     """The characters that the provider takes in a tool's name, as a class; None for any."""
+
+    @field_validator("prompt_cache")
+    @classmethod
+    def _check_prompt_cache(cls, value: Any) -> Any:
+        CacheConfig.of(value)
+        return value
+
+    @field_validator("hooks")
+    @classmethod
+    def _check_hooks(cls, value: Any) -> Any:
+        return ModelHooks.of(value)
 
     @model_validator(mode="after")
     def _set_model_profile(self) -> Self:

@@ -7,7 +7,7 @@ fill what is left, from the most stable part (tools, system) to the newest messa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from weft.exceptions import UsageError
@@ -47,13 +47,20 @@ class CacheConfig:
             raise UsageError("CacheConfig: messages and most count from 0")
 
     @classmethod
-    def of(cls, value: CacheConfig | bool | Mapping[str, Any] | None) -> CacheConfig | None:  # noqa: FBT001
+    def of(cls, value: Any) -> CacheConfig | None:
         """Read what `prompt_cache` accepts: a config, True, False or a dict."""
         if value is None or value is False:
             return None
         if value is True:
             return cls()
-        return value if isinstance(value, CacheConfig) else cls(**value)
+        if isinstance(value, CacheConfig):
+            return value
+        names = [one.name for one in fields(cls)]
+        if not isinstance(value, Mapping) or value.keys() - set(names):
+            raise UsageError(
+                f"prompt_cache={value!r}: a CacheConfig, True, or a dict of {', '.join(names)}"
+            )
+        return cls(**value)
 
     def control(self) -> dict[str, Any]:
         """Give the mark itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from weft._retry import RETRY_AFTER_CAP, is_owned, owning_retries
@@ -50,6 +50,11 @@ class RetryPolicy:
             known["max_retries"] = known.pop(
                 "retries", known.get("max_retries", DEFAULT_POLICY.max_retries)
             )
+            names = [one.name for one in fields(cls)]
+            if unknown := sorted(known.keys() - set(names)):
+                raise UsageError(
+                    f"retry_on_error has no {unknown[0]!r}: known are retries, {', '.join(names)}"
+                )
             return cls(**known)
         raise UsageError(
             f"retry_on_error is a RetryPolicy, a bool, a number or a dict, not {value!r}"
