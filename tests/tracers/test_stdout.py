@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from weft.prompts import ChatPromptTemplate
 from weft.runnables import RunnableLambda
 from weft.tracers import ConsoleCallbackHandler, Run
 from weft.tracers.stdout import FunctionCallbackHandler, elapsed, try_json_stringify
@@ -28,6 +29,16 @@ def test_every_run_is_printed_with_its_way_from_the_root(
     )
     assert "[chain:RunnableSequence > chain:inc]" in printed
     assert printed.rstrip().endswith("Exiting Chain run with output:\x1b[0m\n[outputs]")
+
+
+def test_a_prompt_is_marked_as_a_chain_and_called_a_prompt(call: Any):
+    said: list[str] = []
+    prompt = ChatPromptTemplate.from_template("hi {x}")
+
+    call.invoke(prompt, {"x": 1}, {"callbacks": [FunctionCallbackHandler(said.append)]})
+
+    assert ["[chain/start]" in said[0], "[chain/end]" in said[1]] == [True, True]
+    assert "[prompt:ChatPromptTemplate] Entering Prompt run with input:" in said[0]
 
 
 def test_an_error_is_printed(call: Any):

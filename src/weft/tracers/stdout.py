@@ -15,7 +15,7 @@ __all__ = ["ConsoleCallbackHandler", "FunctionCallbackHandler", "elapsed", "try_
 
 MILLISECONDS_PER_SECOND = 1000
 WORDS = {"llm": "LLM", "chain": "Chain", "tool": "Tool", "retriever": "Retriever"}
-"""Kind of run -> how it is printed; others are called chains, as they are told as chains."""
+"""Kind of run -> how it is printed; others (prompts, parsers) are marked as chains, as they are told as chains."""
 
 
 def try_json_stringify(obj: Any, fallback: str) -> str:
@@ -65,20 +65,20 @@ class FunctionCallbackHandler(BaseTracer):
         )
 
     def _start(self, run: Run) -> None:
-        kind = WORDS.get(run.run_type, "Chain")
+        kind = WORDS.get(run.run_type, run.run_type.capitalize())
         self._say(
             run, "start", "green", "", f"Entering {kind} run with input:", run.inputs, "[inputs]"
         )
 
     def _end(self, run: Run) -> None:
-        kind = WORDS.get(run.run_type, "Chain")
+        kind = WORDS.get(run.run_type, run.run_type.capitalize())
         spent = f"[{elapsed(run)}] "
         self._say(
             run, "end", "blue", spent, f"Exiting {kind} run with output:", run.outputs, "[outputs]"
         )
 
     def _error(self, run: Run) -> None:
-        kind = WORDS.get(run.run_type, "Chain")
+        kind = WORDS.get(run.run_type, run.run_type.capitalize())
         spent = f"[{elapsed(run)}] "
         self._say(
             run, "error", "red", spent, f"{kind} run errored with error:", run.error, "[error]"
@@ -87,7 +87,8 @@ class FunctionCallbackHandler(BaseTracer):
     def _say(
         self, run: Run, what: str, color: str, spent: str, sentence: str, value: Any, fallback: str
     ) -> None:
-        mark = get_colored_text(f"[{run.run_type}/{what}]", color)
+        told_as = run.run_type if run.run_type in WORDS else "chain"
+        mark = get_colored_text(f"[{told_as}/{what}]", color)
         where = _bold(f"[{self.get_breadcrumbs(run)}] {spent}{sentence}")
         self.function_callback(f"{mark} {where}\n{try_json_stringify(value, fallback)}")
 
