@@ -23,17 +23,19 @@ from tests.language_models.reading import (
 from weft._run import Run
 from weft.caches import InMemoryCache
 from weft.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from weft.exceptions import ModelRateLimitError, UsageError
+from weft.exceptions import ModelError, ModelRateLimitError, UsageError
 from weft.language_models import RetryPolicy
 from weft.language_models._turn import Turn
 from weft.language_models.chat_models import agenerate_from_stream, generate_from_stream
 from weft.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
 from weft.outputs import ChatGenerationChunk
 from weft.prompt_values import ChatPromptValue, StringPromptValue
+from weft.prompts import ChatPromptTemplate
 from weft.rate_limiters import BaseRateLimiter
-from weft.runnables import RunnableLambda
+from weft.runnables import ConfigurableField, RunnableLambda
 from weft.testing import Call, Fail, Finish, ScriptedChatModel
 from weft.tracers._streaming import StreamingHandler, V2StreamingHandler
+from weft.tracers.run_collector import RunCollectorCallbackHandler
 
 USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
 AT_ONCE = RetryPolicy(max_retries=2, initial=0.0, jitter=False)
@@ -76,6 +78,20 @@ def test_what_is_no_input_is_refused_before_anything_starts(call):
         call.invoke(scripted(), 7, {"callbacks": [listener]})
     assert isinstance(read(call, scripted(), "output", input=7).error, UsageError)
     assert listener.told == []
+
+
+APIS = {
+    "invoke": lambda call, model: call.invoke(model, "q"),
+    "stream": lambda call, model: _sum(call.stream(model, "q")),
+    "v2": lambda call, model: answer(call, model, input="q"),
+}
+
+
+def _sum(chunks: list[Any]) -> Any:
+    whole = chunks[0]
+    for chunk in chunks[1:]:
+        whole = whole + chunk
+    return whole
 
 
 # -- callbacks
@@ -121,6 +137,65 @@ def test_T93_v1_tokens_are_told_under_stream_and_events_under_every_streaming_ap
     assert under_invoke.named("on_llm_new_token") == []
     assert under_stream.named("on_stream_event")[0]["event"] == "message-start"
     assert under_v2.named("on_stream_event")
+
+
+@pytest.mark.parametrize("api", list(APIS))
+def test_T93_the_error_is_told_with_the_partial_message(call, api):
+    listener = Listener()
+    broken = ["Hello", " th", Fail(ModelError("cut"))]
+
+    with pytest.raises(ModelError, match="cut") as raised:
+        APIS[api](call, scripted(broken, callbacks=[listener], retry_on_error=False))
+
+    assert listener.ends == ["on_llm_error"]
+    ((error, partial),) = listener.named("on_llm_error")
+    assert error is raised.value
+    assert partial.generations[0][0].text == error.partial.text == "Hello th"
+
+
+@pytest.mark.parametrize(
+    "model", [scripted, lambda **fields: Chunked(items=["Hello", " there"], **fields)]
+)
+@pytest.mark.parametrize("api", ["stream", "v2"])
+def test_T93_tracers_time_the_first_token_of_either_streaming_api(call, model, api):
+    tracer = RunCollectorCallbackHandler()
+
+    APIS[api](call, model(callbacks=[tracer]))
+
+    (run,) = tracer.traced_runs
+    assert run.time_to_first_token is not None
+    assert 0 <= run.time_to_first_token <= run.latency
+
+
+WRAPPERS = {
+    "sequence": lambda model: ChatPromptTemplate.from_messages([("human", "{input}")]) | model,
+    "binding": lambda model: model.bind(temperature=1),
+    "config": lambda model: model.with_config(tags=["a"]),
+    "retry": lambda model: model.with_retry(),
+    "fallbacks": lambda model: scripted(ModelError("x")).with_fallbacks([model]),
+    "fields": lambda model: model.configurable_fields(model=ConfigurableField(id="name")),
+    "alternatives": lambda model: model.configurable_alternatives(
+        ConfigurableField(id="which"), other=scripted("no")
+    ),
+}
+
+
+@pytest.mark.parametrize("wrapper", list(WRAPPERS))
+def test_T91_wrappers_pass_v2_through_with_the_options_of_the_call(call, wrapper):
+    model, listener = scripted(), Listener()
+    config = {"callbacks": [listener]}
+    options = (
+        {} if wrapper == "sequence" else {"top_k": 2}
+    )  # those of a sequence are its first step's
+
+    wrapped = WRAPPERS[wrapper](model)
+    found = read(call, wrapped, "events", "texts", "output", config=config, input="x", **options)
+
+    assert found.error is None
+    assert found.values[1] == ["Hello", " there"]
+    assert (found.value.text, found.value.id) == ("Hello there", "msg_1")
+    assert listener.named("on_stream_event") == found.values[0]
+    assert options.items() <= model.requests[0].options.items()
 
 
 @pytest.mark.parametrize("model", [scripted, lambda: Chunked(items=["Hello", " there"])])
@@ -252,20 +327,6 @@ def test_verbose_adds_the_handler_that_prints():
 
     assert handlers(verbose=True) == ["StdOutCallbackHandler"]
     assert handlers() == []
-
-
-APIS = {
-    "invoke": lambda call, model: call.invoke(model, "q"),
-    "stream": lambda call, model: _sum(call.stream(model, "q")),
-    "v2": lambda call, model: answer(call, model, input="q"),
-}
-
-
-def _sum(chunks: list[Any]) -> Any:
-    whole = chunks[0]
-    for chunk in chunks[1:]:
-        whole = whole + chunk
-    return whole
 
 
 # -- limits and retries
