@@ -33,7 +33,7 @@ class State(InjectedToolArg):
         (list[int], False),
         (Any, False),
     ],
-    ids=str,
+    ids=lambda value: str(value).partition(" object at ")[0],
 )
 def test_marks_are_seen_wherever_they_stand(annotation, injected):
     assert is_injected(annotation) is injected
