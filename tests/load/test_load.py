@@ -98,6 +98,7 @@ def test_F_D02_hostile_data_gives_a_value_or_a_schema_error(data):
             "unknown format version 2",
         ),
         ({"lc": 1, "type": "secret", "id": ["HOME"]}, "the secret 'HOME' is not given"),
+        ({"lc": 1, "type": "secret", "id": ["HOME"], "more": 1}, "no key 'more'"),
         ({"lc": 1, "type": "not_implemented", "id": ["x"]}, "was not serialisable"),
     ],
 )

@@ -51,6 +51,11 @@ def test_T01_two_slices_of_text_are_a_message():
     assert message == FoldedMessage(id="msg_1", blocks=[{"type": "text", "text": "Hello"}])
 
 
+def test_the_role_is_the_one_that_was_said_or_ai():
+    assert fold([{**START, "role": "human"}, END]).role == "human"
+    assert fold([{**START, "role": None}, END]).role == "ai"
+
+
 def test_zero_blocks_are_legal():
     assert fold([START, END]).blocks == []
 
