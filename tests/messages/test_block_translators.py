@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import block_lists, json_objects
-from weft.messages import AIMessage, AIMessageChunk, HumanMessage
+from weft.exceptions import UsageError
+from weft.messages import AIMessage, AIMessageChunk, HumanMessage, convert_to_openai_messages
 from weft.messages.block_translators import REGISTERED, get_translator, register_translator
 
 NATIVE = {
@@ -153,6 +156,47 @@ def test_T56_standard_blocks_come_back_as_they_are(blocks):
 
     assert [block for block in once if block.get("value", {}).get("type") != "hologram"] == known
     assert AIMessage(once).content_blocks == once
+
+
+ODD = st.sampled_from(
+    [
+        None,
+        0,
+        True,
+        "x",
+        "",
+        [],
+        {},
+        ["a"],
+        {"url": 3},
+        {"data": None},
+        [{"text": 1}],
+        "data:x",
+        1.5,
+    ]
+)
+KNOWN = sorted(
+    {block["type"] for blocks in NATIVE.values() for block in blocks if "type" in block}
+    | {"image", "audio", "video", "file", "text-plain", "tool_call", "tool_call_chunk", "reasoning"}
+    | {"executable_code", "code_execution_result", "image_url", "input_audio", "document", "media"}
+)
+KEYS = sorted(
+    {key for blocks in NATIVE.values() for block in blocks for key in block if key != "type"}
+    | {"source_type", "extras", "file", "image_url", "input_audio", "mime_type", "args", "id"}
+)
+
+
+@given(
+    st.sampled_from(KNOWN),
+    st.dictionaries(st.sampled_from(KEYS), ODD, max_size=5),
+    st.sampled_from([*NATIVE, None]),
+)
+def test_a_known_block_whose_fields_are_odd_is_read_or_kept(kind, fields, provider):
+    message = AIMessage([{"type": kind, **fields}], response_metadata={"model_provider": provider})
+
+    assert all(isinstance(block.get("type"), str) for block in message.content_blocks)
+    with suppress(UsageError):  # what OpenAI has no place for; anything else fails this test
+        convert_to_openai_messages([message])
 
 
 @given(json_objects.filter(lambda value: "type" not in value), st.sampled_from([*NATIVE, None]))

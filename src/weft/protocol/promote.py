@@ -59,7 +59,9 @@ def promote(block: dict[str, Json], *, unfinished: str | None = None) -> dict[st
         final = "server_tool_call" if kind in SERVER_CALLS else "tool_call"
         return {"type": final, "id": block.get("id") or None, "name": name, "args": args, **rest}
     if kind in SERVER_CALLS:
-        rest["extras"] = {**(rest.get("extras") or {}), SERVER_MARK: True}
+        extras = rest.get("extras")
+        own = extras if isinstance(extras, dict) else {"extras": extras} if extras else {}
+        rest["extras"] = {**own, SERVER_MARK: True}
     return {
         "type": "invalid_tool_call",
         "id": block.get("id") or None,

@@ -62,7 +62,7 @@ def _is_standard_text(block: Block) -> bool:
 
 def _media(block: Block) -> list[Block] | None:
     if "source_type" in block:
-        return [_old_media(block)]
+        return [_old_media(block)] if isinstance(block["source_type"], str) else None
     if FOREIGN_KEYS & block.keys():
         return None
     return [{JS_SPELLINGS.get(key, key): value for key, value in block.items()}]
@@ -87,7 +87,12 @@ def _old_media(block: Block) -> Block:
 def with_extras(block: Block, extras: dict[str, Json]) -> Block:
     """Put what a vendor said besides in `extras`."""
     said = {key: value for key, value in extras.items() if value is not None}
-    return {**block, "extras": {**(block.get("extras") or {}), **said}} if said else block
+    if not said:
+        return block
+    own = block.get("extras")
+    if own and not isinstance(own, dict):
+        own = {"extras": own}  # no block has such extras, but nothing is lost
+    return {**block, "extras": {**(own or {}), **said}}
 
 
 def rest_of(block: Block, known: Iterable[str]) -> dict[str, Json]:

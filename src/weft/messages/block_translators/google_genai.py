@@ -124,7 +124,9 @@ def _function_call(part: Block) -> list[Block] | None:
     return [with_extras(new, extras)]
 
 
-def _code(part: Block) -> list[Block]:
+def _code(part: Block) -> list[Block] | None:
+    if "executable_code" not in part:
+        return None
     code = part["executable_code"]
     inner = code if isinstance(code, dict) else {"code": code}
     language = inner.get("language", part.get("language"))
@@ -138,7 +140,9 @@ def _code(part: Block) -> list[Block]:
     return [with_extras(call, rest_of(part, ("executable_code", "language", "id")))]
 
 
-def _code_result(part: Block) -> list[Block]:
+def _code_result(part: Block) -> list[Block] | None:
+    if "code_execution_result" not in part:
+        return None
     said = part["code_execution_result"]
     inner = said if isinstance(said, dict) else {"output": said}
     outcome = inner.get("outcome", part.get("outcome"))

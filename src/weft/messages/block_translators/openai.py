@@ -235,7 +235,7 @@ def convert_to_openai_image_block(block: Block) -> Block:
         url = f"data:{image['mime_type']};base64,{image['base64']}"
     else:
         raise UsageError("chat completions take images by url or base64; this block has neither")
-    detail = (image.get("extras") or {}).get("detail") or image.get("detail")
+    detail = _extras(image).get("detail") or image.get("detail")
     return {
         "type": "image_url",
         "image_url": {"url": url, **({"detail": detail} if detail else {})},
@@ -252,13 +252,18 @@ def convert_to_openai_data_block(
     if data["type"] == "file":
         return _openai_file(data, api)
     if data["type"] == "audio":
-        if not data.get("base64") or not data.get("mime_type"):
+        if not data.get("base64") or not isinstance(data.get("mime_type"), str):
             raise UsageError(
                 "OpenAI takes audio as base64 with mime_type; this block has neither or one"
             )
         form = data["mime_type"].partition("/")[2]
         return {"type": "input_audio", "input_audio": {"data": data["base64"], "format": form}}
     raise UsageError(f"OpenAI has no place for a block of the type {data['type']!r}")
+
+
+def _extras(block: Block) -> Block:
+    extras = block.get("extras")
+    return extras if isinstance(extras, dict) else {}
 
 
 def _responses_image(data: Block) -> Block:
@@ -269,7 +274,7 @@ def _responses_image(data: Block) -> Block:
 
 
 def _openai_file(data: Block, api: str) -> Block:
-    extras = data.get("extras") or {}
+    extras = _extras(data)
     name = data.get("filename") or data.get("title") or extras.get("filename") or extras.get("name")
     file: Block = {}
     if data.get("base64"):

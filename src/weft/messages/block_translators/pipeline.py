@@ -108,10 +108,11 @@ def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Json]]) -> lis
     placed: set[str] = set()
     whole: list[Block] = []
     for block in blocks:
-        call = by_id.get(block.get("id")) if block.get("type") in common.CLIENT_CALLS else None
+        id = block.get("id") if block.get("type") in common.CLIENT_CALLS else None
+        call = by_id.get(id) if isinstance(id, str) else None
         if call is not None:
             # The parsed call knows its arguments best; the block knows what else the provider said.
-            extras = {**(block.get("extras") or {}), **(call.get("extras") or {})}
+            extras = common.with_extras(block, call.get("extras") or {}).get("extras")
             kept = {key: block[key] for key in ("index",) if key in block}
             block = {**_as_block(call), **kept, **({"extras": extras} if extras else {})}
             placed.add(block["id"])
