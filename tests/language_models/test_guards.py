@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.language_models.scripted import KINDS, Speaking, read
+from tests.language_models.scripted import KINDS, Narrow, Speaking, Whole, calls, read
 from weft.caches import InMemoryCache
 from weft.exceptions import OutputRejectedError, UsageError
-from weft.messages import AIMessage
+from weft.messages import AIMessage, HumanMessage
+from weft.outputs import ChatGeneration, ChatResult
 
 
 def no_secrets(message):
@@ -104,3 +105,41 @@ def test_an_answer_kept_for_others_must_pass_the_guards_of_this_call(call):
     assert call.invoke(asked, "x").text.strip() == "another word"
     assert "".join(chunk.text for chunk in call.stream(asked, "x")).strip() == "another word"
     assert len(asked.seen) == 1
+
+
+def test_every_generation_must_pass(call):
+    class Several(Whole):
+        def _generate(self, *args, **kwargs):
+            first = super()._generate(*args, **kwargs).generations[0]
+            second = ChatGeneration(message=AIMessage("the secret word"))
+            return ChatResult(generations=[first, second])
+
+    strict, mild = (Several(answers=["fine"], guards=[one]) for one in (no_secrets, censored))
+
+    with pytest.raises(OutputRejectedError):
+        call.generate(strict, [[HumanMessage("x")]])
+    assert [one.text for one in call.generate(mild, [[HumanMessage("x")]]).generations[0]] == [
+        "fine",
+        "the *** word",
+    ]
+
+
+def test_further_answers_of_a_model_that_speaks_in_events_must_pass_too(call):
+    class Several(Narrow):
+        async def _events(self, request, run):
+            async for event in super()._events(request, run):
+                yield event
+            name = request.options["tools"][0]["function"]["name"]
+            request.others.append(calls((name, {}), text="the secret word"))
+
+        async def _postprocess(self, request, result, run):
+            others = [ChatGeneration(message=one) for one in request.others]
+            return ChatResult(generations=[*result.generations, *others])
+
+    tools = [{"type": "function", "function": {"name": "a.b", "parameters": {}}}]
+    strict, free = (Several(answers=["fine"], guards=one) for one in ([no_secrets], []))
+
+    with pytest.raises(OutputRejectedError):
+        call.generate(strict, [[HumanMessage("x")]], tools=tools)
+    second = call.generate(free, [[HumanMessage("x")]], tools=tools).generations[0][1]
+    assert second.message.tool_calls[0]["name"] == "a.b"

@@ -147,3 +147,11 @@ def test_leaving_the_choice_to_a_model_that_cannot_be_told_is_no_warning(call):
     call.invoke(model, "x", tool_choice="auto")
 
     assert model.seen[0].options == {"tool_choice": "auto"}
+
+
+def test_one_stop_word_is_a_list_of_one(call):
+    model = Speaking(answers=["hi"])
+
+    call.invoke(model, "x", stop="END")
+
+    assert model.seen[0].stop == ["END"]

@@ -12,6 +12,7 @@ from weft.exceptions import BudgetExceeded, ModelRateLimitError, UsageError
 from weft.language_models import ChatModel, Limits, current_usage, usage_scope
 from weft.language_models.usage import cost_of, time_left
 from weft.messages import AIMessage
+from weft.rate_limiters import InMemoryRateLimiter
 from weft.runnables import RunnableLambda
 
 TEN = AIMessage("hi", usage_metadata=usage(8, 2))
@@ -249,6 +250,28 @@ def test_a_timeout_ends_a_stream_that_hangs_and_its_generator_is_closed_afterwar
     release.set()
     assert caught.value.partial.text == "xinside"
     assert closed.wait(5)
+
+
+def test_nothing_is_tried_again_where_no_time_is_left_to_wait(call):
+    slow = ModelRateLimitError("slow", is_retryable=True, retry_after=30)
+    model = Speaking(answers=[slow])
+
+    begin = time.monotonic()
+    with usage_scope(Limits(timeout=5)), pytest.raises(ModelRateLimitError):
+        call.invoke(model, "x")
+
+    assert len(model.seen) == 1
+    assert time.monotonic() - begin < 5
+
+
+def test_a_rate_limiter_is_not_waited_for_beyond_the_deadline(call):
+    limiter = InMemoryRateLimiter(requests_per_second=0.001)
+    model = Speaking(answers=["hi"], rate_limiter=limiter)
+
+    with usage_scope(Limits(timeout=0.1)), pytest.raises(BudgetExceeded, match=r"0\.1 s"):
+        call.invoke(model, "x")
+
+    assert model.seen == []
 
 
 def test_after_the_deadline_nothing_is_sent(call):

@@ -33,7 +33,7 @@ from weft.language_models.profile import ModelProfile
 from weft.language_models.request import ChatRequest
 from weft.language_models.retry import RetryPolicy
 from weft.language_models.tool_names import CLASS, LENGTH, NameCodec, names_of_call
-from weft.language_models.usage import Spending, current_usage
+from weft.language_models.usage import Spending, current_usage, time_left
 from weft.messages import AIMessage, BaseMessage
 from weft.outputs import ChatGeneration, ChatResult
 from weft.protocol.events import Event
@@ -161,6 +161,9 @@ class Care:
                         yield event
                     else:
                         held.append(event)
+            for place, other in enumerate(request.others):
+                said = cast("AIMessage", self._decoded(other))
+                request.others[place] = await run_guards(self.plan.guards, said, self._turn.run.io)
         except ModelError as error:
             usage = _usage_of(error)
             if held and error.partial is None:
@@ -231,17 +234,15 @@ class Care:
         try:
             with _held(spending):
                 result = await within(generate(self._turn.model, request, run), run.io)
-            for generation in result.generations:
-                generation.message = self._decoded(generation.message)
-            first = result.generations[0]
-            message = cast("AIMessage", first.message)
+            said = [cast("AIMessage", self._decoded(one.message)) for one in result.generations]
+            message = said[0]
             usage = message.usage_metadata
             if spending is not None:
                 self._settle(spending, message)
             told = self._judge(message)
-            passed = await run_guards(self.plan.guards, message, run.io)
-            passed.response_metadata = {**passed.response_metadata, **told}
-            first.message = passed
+            passed = [await run_guards(self.plan.guards, one, run.io) for one in said]
+            passed[0].response_metadata = {**passed[0].response_metadata, **told}
+            result.generations = list(map(_saying, result.generations, passed))
         except ModelError as error:
             usage = usage or _usage_of(error)
             raise
@@ -316,6 +317,9 @@ class Care:
             and self._judged is not None
         ):
             return error.is_retryable
+        left = time_left()
+        if left is not None and self.policy.delay(attempts, error) >= left:
+            return False  # there is no time left to wait
         return self.policy.allows(error, attempts)
 
     def delay(self, error: Exception, attempts: int) -> float:
@@ -345,12 +349,16 @@ class Care:
 
     async def approved(self, kept: list[ChatGeneration]) -> list[ChatGeneration] | None:
         """Let the guards see an answer that was kept, maybe for others; one they refuse counts as not kept."""
-        message = cast("AIMessage", kept[0].message)
+        if not self.plan.guards:
+            return kept
+        io, passed = self._turn.run.io, []
         try:
-            passed = await run_guards(self.plan.guards, message, self._turn.run.io)
+            for one in kept:
+                message = cast("AIMessage", one.message)
+                passed.append(await run_guards(self.plan.guards, message, io))
         except OutputRejectedError:
             return None
-        return kept if passed is message else [ChatGeneration._trusted(passed), *kept[1:]]
+        return [ChatGeneration._trusted(message) for message in passed]
 
     async def conclude(self, request: ChatRequest, result: ChatResult) -> ChatResult:
         """Deliver files and let the hook see the answer."""
@@ -369,7 +377,7 @@ class Care:
         if changed is not message:
             if changed.id is None:
                 changed = changed.model_copy(update={"id": message.id})
-            first.message = changed
+            result.generations[0] = _saying(first, changed)
         return result
 
     async def recover(self, request: ChatRequest, error: Exception) -> Exception | AIMessage:
@@ -380,6 +388,13 @@ class Care:
         if isinstance(outcome, AIMessage):
             self.rescue = outcome
         return outcome
+
+
+def _saying(generation: ChatGeneration, message: AIMessage) -> ChatGeneration:
+    """Give a generation with another message, and so with another text."""
+    if message is generation.message:
+        return generation
+    return ChatGeneration._trusted(message, generation.generation_info)
 
 
 def _held(spending: Spending | None) -> AbstractContextManager[None]:

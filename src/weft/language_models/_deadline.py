@@ -41,6 +41,13 @@ async def within(body: Coroutine[Any, Any, Any], io: IO) -> Any:
     return result
 
 
+async def pause(seconds: float, io: IO) -> None:
+    """Sleep, but not beyond the deadline: that raises."""
+    left = time_left()
+    await io.sleep(seconds if left is None else max(0.0, min(seconds, left)))
+    check_time()
+
+
 class BoundedSource:
     """The events of a model, each waited for no longer than there is time."""
 

@@ -31,6 +31,7 @@ from weft.language_models._again import (
 from weft.language_models._attempts import spoken
 from weft.language_models._cache import TurnCache
 from weft.language_models._care import Care, care_of
+from weft.language_models._deadline import pause
 from weft.language_models._whole import generate, result_of
 from weft.language_models._written import Written, written_by
 from weft.language_models.request import ChatRequest
@@ -255,7 +256,7 @@ class Turn:
             request = self.care.next_request(request, error)
         await self.run.tell("on_retry", {"attempt": self.attempts, "error": error, "delay": delay})
         if delay:
-            await self.run.io.sleep(delay)
+            await pause(delay, self.run.io)
         return request
 
     async def _whole(self, request: ChatRequest, written: Written) -> ChatResult:

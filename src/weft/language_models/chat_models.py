@@ -21,12 +21,14 @@ from weft._run import Run
 from weft.callbacks.base import Callbacks
 from weft.exceptions import UsageError
 from weft.language_models import _sources
+from weft.language_models._deadline import pause
 from weft.language_models._turn import Turn
 from weft.language_models.base import Params
 from weft.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
 from weft.language_models.managing import ManagedModel
 from weft.language_models.request import ChatRequest, messages_of
 from weft.language_models.retry import RetryPolicy
+from weft.language_models.usage import time_left
 from weft.load import dumpd
 from weft.messages import AIMessage, AnyMessage, BaseMessage, message_chunk_to_message
 from weft.messages._view import ChunkView
@@ -47,6 +49,9 @@ from weft.runnables._opening import Opening
 from weft.runnables._trace import NOTHING, add_up
 
 __all__ = ["BaseChatModel", "SimpleChatModel", "agenerate_from_stream", "generate_from_stream"]
+
+LIMITER_LOOK = 0.02
+"""Seconds between two looks at a rate limiter where a usage scope has a deadline."""
 
 
 class BaseChatModel(ManagedModel, ABC):
@@ -155,6 +160,8 @@ class BaseChatModel(ManagedModel, ABC):
         messages = list(value.messages) if type(value) is ChatPromptValue else messages_of(value)
         options = dict(run.kwargs)
         stop = options.pop("stop", None)
+        if type(stop) is str:
+            stop = [stop]
         streams = stream and not self._streaming_disabled(options)
         return ChatRequest(messages, stop, options, streams)
 
@@ -174,12 +181,18 @@ class BaseChatModel(ManagedModel, ABC):
         return result
 
     async def _wait_for_turn(self, run: Run) -> None:
-        if self.rate_limiter is None:
+        limiter = self.rate_limiter
+        if limiter is None:
             return
-        if run.io.blocking:
-            self.rate_limiter.acquire(blocking=True)
-        else:
-            await self.rate_limiter.aacquire(blocking=True)
+        has_deadline = time_left() is not None
+        while True:
+            if run.io.blocking:
+                is_taken = limiter.acquire(blocking=not has_deadline)
+            else:
+                is_taken = await limiter.aacquire(blocking=not has_deadline)
+            if is_taken or not has_deadline:
+                return
+            await pause(LIMITER_LOOK, run.io)
 
     async def _tell_start(self, request: ChatRequest, run: Run) -> None:
         if run.manager is not None:  # a trace shows which model it was, as LangChain's do
