@@ -189,3 +189,32 @@ def test_metadata_with_keys_that_are_no_text_can_be_joined():
     message = AIMessage("a", additional_kwargs={1: "x"})
 
     assert merge_message_runs([message, message])[0].additional_kwargs == {1: "xx"}
+
+
+@pytest.mark.parametrize("cls", [AIMessage, AIMessageChunk, HumanMessage])
+@pytest.mark.parametrize("wrong", [3, "text", ["text"], [None], {"type": "text", "text": "x"}])
+def test_content_blocks_are_a_list_of_dicts(cls, wrong):
+    with pytest.raises(UsageError, match="content_blocks is a list of dicts"):
+        cls(content_blocks=wrong)
+
+
+@pytest.mark.parametrize("cls", [AIMessage, AIMessageChunk])
+def test_additional_kwargs_of_a_wrong_type_are_refused(cls):
+    with pytest.raises(ValidationError, match="additional_kwargs"):
+        cls("x", additional_kwargs=["x"], tool_calls=[])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"role": "developer", "content": "x", "additional_kwargs": "x"},
+        {"type": ["human"], "data": {}},
+        {"type": "human", "data": ["x"]},
+        {"type": "remove", "data": {}},
+    ],
+)
+def test_dicts_that_are_nearly_messages_are_usage_errors(wrong):
+    with pytest.raises(UsageError):
+        convert_to_messages([wrong])
+    with pytest.raises(UsageError):
+        messages_from_dict([wrong])

@@ -6,7 +6,7 @@ text, and adding two chunks only notes both (see `_sum`), because a stream makes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
@@ -16,7 +16,7 @@ from weft.messages._calls import add_calls_of_blocks, slices_of_calls
 from weft.messages._fold import fields_of_fold
 from weft.messages._lazy import LazyFields, default_of, real_extra, real_fields, set_real_fields
 from weft.messages._sum import ChunkLog, Held, Part, slice_part, snapshot
-from weft.messages.base import BaseMessage, BaseMessageChunk, Content, shown
+from weft.messages.base import BaseMessage, BaseMessageChunk, Content, given_blocks, shown
 from weft.messages.tool import default_tool_chunk_parser, default_tool_parser
 from weft.messages.usage import (
     InputTokenDetails,
@@ -94,7 +94,7 @@ class AIMessage(BaseMessage):
     ) -> None:
         """Make a message; tool calls among `content_blocks` are also `tool_calls`."""
         if content_blocks is not None:
-            add_calls_of_blocks(cast("Sequence[Mapping[str, Json]]", content_blocks), kwargs)
+            add_calls_of_blocks(given_blocks(content_blocks), kwargs)
         super().__init__(content, content_blocks, **kwargs)
 
     @model_validator(mode="before")
@@ -103,7 +103,8 @@ class AIMessage(BaseMessage):
         if not isinstance(values, dict) or not SAYING_CALLS & values.keys():
             return values
         values = dict(values)
-        raw = (values.get("additional_kwargs") or {}).get("tool_calls")
+        beside = values.get("additional_kwargs")
+        raw = beside.get("tool_calls") if isinstance(beside, dict) else None
         has_calls = any(values.get(name) for name in CALL_FIELDS)
         if isinstance(raw, list) and not has_calls:
             _calls_of_kwargs(cls, raw, values)

@@ -82,7 +82,7 @@ class BaseMessage(Serializable):
         if content_blocks is not None:
             if content is not None:
                 raise UsageError("give content or content_blocks, not both")
-            content = cast("Content", list(content_blocks))
+            content = cast("Content", given_blocks(content_blocks))
         super().__init__(content=content, **kwargs)
 
     @field_validator("additional_kwargs", "response_metadata", mode="before")
@@ -223,6 +223,16 @@ def _text_of(item: str | dict[Any, Any]) -> str:
         return item
     text = item.get("text") if item.get("type") == "text" else None
     return text if isinstance(text, str) else ""
+
+
+def given_blocks(blocks: Json) -> list[dict[str, Any]]:
+    """Check what was given as `content_blocks`: a list of dicts."""
+    if isinstance(blocks, list | tuple) and all(isinstance(block, dict) for block in blocks):
+        return list(blocks)
+    raise UsageError(
+        'content_blocks is a list of dicts such as {"type": "text", "text": "hi"}, '
+        f"not {shown(blocks):.80}"
+    )
 
 
 def shown(value: Json) -> str:

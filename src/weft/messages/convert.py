@@ -13,6 +13,7 @@ from weft.messages._hooks import runnable_verb
 from weft.messages.ai import AIMessage
 from weft.messages.base import BaseMessage
 from weft.messages.chat import ChatMessage
+from weft.messages.dicts import message_from_dict
 from weft.messages.function import FunctionMessage
 from weft.messages.human import HumanMessage
 from weft.messages.kinds import MESSAGE_CLASSES
@@ -114,8 +115,8 @@ def convert_to_message(message: Json) -> BaseMessage:
 def _from_dict(fields: dict[str, Json]) -> BaseMessage:
     if fields.get("type") == CONSTRUCTOR and isinstance(fields.get("kwargs"), dict):
         return _from_constructor(fields)
-    if "data" in fields and fields.get("type") in MESSAGE_CLASSES:
-        return MESSAGE_CLASSES[fields["type"]](**fields["data"])
+    if isinstance(fields.get("data"), dict) and str(fields.get("type")) in MESSAGE_CLASSES:
+        return message_from_dict(fields)
     role = fields.pop("role", None) or fields.pop("type", None)
     calls = fields.get("tool_calls")
     if role is None or ("content" not in fields and not calls and role != "remove"):
@@ -147,7 +148,10 @@ def _of_role(role: str, content: Json, fields: dict[str, Json]) -> BaseMessage:
     if role == "developer":
         extra["__openai_role__"] = "developer"
     if extra:
-        kwargs["additional_kwargs"] = {**(kwargs.get("additional_kwargs") or {}), **extra}
+        beside = kwargs.get("additional_kwargs") or {}
+        if not isinstance(beside, dict):
+            raise UsageError(f"additional_kwargs is a dict, not {beside!r:.80}")
+        kwargs["additional_kwargs"] = {**beside, **extra}
     if issubclass(cls, RemoveMessage):
         return _removal(kwargs)
     if issubclass(cls, ToolMessage) and not kwargs.get("tool_call_id"):

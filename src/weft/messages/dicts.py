@@ -12,6 +12,7 @@ from weft.messages.ai import AIMessage, AIMessageChunk
 from weft.messages.base import BaseMessage, BaseMessageChunk
 from weft.messages.content import KNOWN_BLOCK_TYPES
 from weft.messages.kinds import CHUNK_TO_MESSAGE, MESSAGE_CLASSES, MESSAGE_TO_CHUNK
+from weft.messages.modifier import RemoveMessage
 from weft.protocol.blocks import Json
 from weft.protocol.promote import is_growing_call
 from weft.utils.json import mend_value
@@ -30,13 +31,15 @@ def message_from_dict(message: Json) -> BaseMessage:
     """Read one message from `{"type": ..., "data": ...}`."""
     if not isinstance(message, Mapping) or "type" not in message:
         raise UsageError(f"a message dict needs 'type' and 'data': {message!r:.200}")
-    cls = MESSAGE_CLASSES.get(message["type"])
+    cls = MESSAGE_CLASSES.get(message["type"]) if isinstance(message["type"], str) else None
     if cls is None:
         known = ", ".join(sorted(MESSAGE_CLASSES))
         raise UsageError(f"no message of the type {message['type']!r}; there are: {known}")
     data = message.get("data")
     if not isinstance(data, Mapping):
         raise UsageError(f"the 'data' of a message dict is a dict, not {type(data).__name__}")
+    if cls is RemoveMessage and "id" not in data:
+        raise UsageError("a remove message needs 'id': the id of the message to remove")
     return cls(**{str(name): value for name, value in data.items()})
 
 
