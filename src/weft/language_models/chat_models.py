@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from uuid import UUID
 
-from pydantic import Field, SkipValidation, field_validator, model_validator
+from pydantic import Field, SkipValidation, field_validator
 
 from weft._config import RunnableConfig
 from weft._drive import drive, drive_each
@@ -72,7 +72,7 @@ class BaseChatModel(ManagedModel, ABC):
     output_version: str | None = Field(default=None)
     """Shape of `content`: "v0" (text as a string where nothing is lost) or "v1" (always content blocks).
 
-    Where it is not said, the environment may say it when the model is made."""
+    Where it is not said, the environment may say it at the first call."""
     # As it was given: validation would make a policy of any dict, and drop the keys it does not know.
     retry_on_error: SkipValidation[RetryPolicy | bool | int | Params] = Field(
         default=True, exclude=True
@@ -84,13 +84,6 @@ class BaseChatModel(ManagedModel, ABC):
     def _check_retry(cls, value: Any) -> Any:
         RetryPolicy.of(value)
         return value
-
-    @model_validator(mode="after")
-    def _set_output_version(self) -> Self:
-        """Let the environment say it where the caller did not: asked here, because asking it in every call is slow."""
-        if self.output_version is None and output_version() == "v1":
-            self.__dict__["output_version"] = "v1"
-        return self
 
     _kind: ClassVar[Any] = "llm"
     _usage_mode: ClassVar[Literal["sum", "last"]] = "sum"
@@ -227,8 +220,14 @@ class BaseChatModel(ManagedModel, ABC):
 
     @property
     def _output_version(self) -> Literal["v0", "v1"]:
-        asked = self.output_version
-        return "v0" if asked is None else output_version(asked)
+        # Asked of the environment at the first call and kept: making a model reads nothing, every call would be slow.
+        own = self.__dict__
+        if own["output_version"] is not None:
+            return output_version(own["output_version"])
+        if "_heard_version" not in own:
+            own["_heard_version"] = output_version()
+        heard: Literal["v0", "v1"] = own["_heard_version"]
+        return heard
 
     def _ls_type(self) -> str:
         return "chat"
