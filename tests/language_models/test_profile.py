@@ -66,6 +66,7 @@ def test_the_oldest_messages_are_left_out_where_asked_for(call):
     assert [message.text for message in model.seen[0].messages] == ["be brief", "and?"]
     assert len(history) == 4
     assert answer.text.strip() == "hi"
+    assert answer.response_metadata["lost"] == ["left out the oldest 2 messages to fit 60 tokens"]
 
 
 def test_a_last_message_that_is_too_long_is_not_left_out(call):

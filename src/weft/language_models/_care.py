@@ -368,6 +368,8 @@ class Care:
         first = result.generations[0]
         message = cast("AIMessage", first.message)
         changed = self.replacement or message
+        if request.notes and "lost" not in changed.response_metadata:  # providers say it themselves
+            changed.response_metadata = {**changed.response_metadata, "lost": list(request.notes)}
         if request.output_file_type is not None:
             changed = await deliver_files(
                 changed, request.output_file_type, plan.output_dir, plan.file_resolver, io

@@ -260,24 +260,25 @@ class Turn:
         return request
 
     async def _whole(self, request: ChatRequest, written: Written) -> ChatResult:
-        if self.model.cache is None and SETTINGS.llm_cache is None and self.care is None:
+        care, model = self.care, self.model
+        if care is None and model.cache is None and SETTINGS.llm_cache is None:
             cache = kept = None
         else:
             cache, kept = await self._found(request)
         if kept is not None:
             result = ChatResult(generations=[self._in_own_form(one) for one in kept])
-            return result if self.care is None else await self.care.conclude(request, result)
+            return result if care is None else await care.conclude(request, result)
         result = await self._asked(request)
-        if self._version == "v1":
+        if model.output_version is not None and self._version == "v1":
             said = [self._in_own_form(one) for one in result.generations]
             result = ChatResult(generations=said, llm_output=result.llm_output)
-        if self._is_rescued:
+        if care is not None and care.rescue is not None:
             return result
         if written.postprocesses:
-            result = await self.model._postprocess(request, result, self.run)
+            result = await model._postprocess(request, result, self.run)
         if cache is not None:
             await cache.update(result.generations)
-        return result if self.care is None else await self.care.conclude(request, result)
+        return result if care is None else await care.conclude(request, result)
 
     async def _asked(self, request: ChatRequest) -> ChatResult:
         care = self.care
