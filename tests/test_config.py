@@ -135,6 +135,8 @@ def test_a_list_of_configs_has_one_for_each_input():
         ({"metadata": ["m"]}, r"metadata must be a dict, not \['m'\]"),
         ({"callbacks": BaseCallbackHandler()}, r"write \[BaseCallbackHandler\(...\)\]"),
         ({"callbacks": [BaseCallbackHandler]}, "callbacks must hold instances"),
+        ({"callbacks": 3}, "callbacks must be a list of handlers or a manager, not 3"),
+        ({"run_id": "mine"}, r"run_id must be a uuid\.UUID, not 'mine'"),
         (3, "a config is a dict such as .* not 3"),
         ({"tags": "mine"}, r"tags must be a list of strings, not 'mine': write \['mine'\]"),
     ],
@@ -144,6 +146,8 @@ def test_what_cannot_work_is_refused(call, wrong: Any, says: str):
         ensure_config(wrong)
     with pytest.raises(UsageError, match=says):
         call.invoke(RunnableLambda(lambda x: x), 1, wrong)
+    with pytest.raises(UsageError, match=says):
+        call.batch(RunnableLambda(lambda x: x), [1, 2], wrong)
 
 
 def test_wrong_lengths_are_refused():

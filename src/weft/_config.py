@@ -100,13 +100,27 @@ def check_config(config: dict[str, Any]) -> None:
     for key in ("metadata", "configurable"):
         if not isinstance(config.get(key, {}), Mapping):
             raise UsageError(f"{key} must be a dict, not {config[key]!r}")
-    _check_callbacks(config.get("callbacks"))
+    if config.get("run_id") is not None:
+        _check_run_id(config["run_id"])
+    if config.get("callbacks") is not None:
+        _check_callbacks(config["callbacks"])
+
+
+def _check_run_id(run_id: Any) -> None:
+    try:
+        UUID(str(run_id))
+    except ValueError:
+        raise UsageError(f"run_id must be a uuid.UUID, not {run_id!r:.80}") from None
 
 
 def _check_callbacks(callbacks: Any) -> None:
     if isinstance(callbacks, BaseCallbackHandler):
         name = type(callbacks).__name__
         raise UsageError(f"callbacks must be a list of handlers: write [{name}(...)]")
+    if not isinstance(callbacks, list | tuple) and not hasattr(callbacks, "handlers"):
+        raise UsageError(
+            f"callbacks must be a list of handlers or a manager, not {callbacks!r:.80}"
+        )
     for handler in callbacks if isinstance(callbacks, list) else ():
         # A proxy that answers like a handler is welcome; a class, or a plain value, is a mistake.
         if isinstance(handler, type) or not hasattr(handler, "on_chain_start"):

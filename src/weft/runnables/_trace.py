@@ -6,7 +6,7 @@ given so far, as in LangChain.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
@@ -60,6 +60,11 @@ def runs_of(
 ) -> tuple[Callable[[int], Run], int | None]:
     """Say how to make the run of each input of a batch, when it is its turn, and how many may run at once."""
     if config is not None and not isinstance(config, Mapping):
+        given: Any = config
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise UsageError(
+                f"a config is a dict such as {{'tags': [...]}}, or a list of them, not {config!r:.80}"
+            )
         configs = list(config)
         if len(configs) != len(inputs):
             raise UsageError(
