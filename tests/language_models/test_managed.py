@@ -346,6 +346,9 @@ def test_what_process_may_not_give_is_told(call):
         call.invoke(Odd(given={"txt": "x"}), "x")
     with pytest.raises(UsageError, match="no 'temperature'"):
         call.run(Odd(), "run", {"messages": "x", "temperature": 1})
+    for given in ("x", [HumanMessage("x")]):
+        with pytest.raises(UsageError, match="takes a ChatModelInput or a dict"):
+            call.run(Odd(), "run", given)
 
 
 def test_a_model_without_process_says_so(call):

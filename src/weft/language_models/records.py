@@ -118,10 +118,15 @@ class ChatModelOutput(_Record):
         return super().__getattribute__("json_" if name == "json" else name)
 
 
-def input_of(value: ChatModelInput | Mapping[str, Any]) -> ChatModelInput:
+def input_of(value: Any) -> ChatModelInput:
     """Read a record, or a dict in snake or camel case; a key nobody knows is an error."""
     if isinstance(value, ChatModelInput):
         return value
+    if not isinstance(value, Mapping):
+        raise UsageError(
+            f"`run` takes a ChatModelInput or a dict of its fields, not {type(value).__name__}: "
+            'write {"messages": …}, or use `invoke`'
+        )
     known = {
         name for field, info in ChatModelInput.model_fields.items() for name in (field, info.alias)
     }
