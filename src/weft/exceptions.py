@@ -42,6 +42,7 @@ __all__ = [
     "BlockingCallError",
     "BudgetExceeded",
     "ContextOverflowError",
+    "LangChainException",
     "LimitExceededError",
     "MalformedStreamError",
     "MissingExtraError",
@@ -79,6 +80,10 @@ TimeoutPhase = Literal["connect", "first_byte", "idle", "total", "pool"]
 
 class WeftError(Exception):
     """The root: everything weft raises on its own account."""
+
+
+LangChainException = WeftError
+"""The root under the name that programs written for LangChain catch."""
 
 
 class ModelError(WeftError):
