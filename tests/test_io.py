@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from weft import _waiting
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
 from weft._waiting import THREADS
@@ -446,3 +447,26 @@ def test_a_hanging_function_does_not_hang_the_interpreter():
         "asyncio.run(main())\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], timeout=20, check=True)
+
+
+def test_what_was_shielded_is_cancelled_when_its_grace_is_over(monkeypatch):
+    monkeypatch.setattr(_waiting, "GRACE", 0.05)
+    ended = []
+
+    async def hang():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+
+    async def main():
+        waiting = asyncio.ensure_future(_waiting.shield(hang()))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await asyncio.sleep(0)
+        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+    assert asyncio.run(main()) == []
+    assert ended == [True]

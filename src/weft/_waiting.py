@@ -257,7 +257,8 @@ class Task:
 async def shield(body: Coroutine[Any, Any, T]) -> T:
     """Wait for a body that runs to its end although the one who waits is cancelled.
 
-    Who was cancelled waits a little longer, since a loop that closes would cancel what is left behind on it.
+    Who was cancelled waits a little longer, since a loop that closes would cancel what is left behind on it; a body
+    that is not done by then is cancelled too, so that nothing is left behind.
     """
     task = asyncio.ensure_future(body)
     try:
@@ -265,6 +266,7 @@ async def shield(body: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         if not task.done():
             await asyncio.wait([task], timeout=GRACE)
+            task.cancel()
         raise
 
 
