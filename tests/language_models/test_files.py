@@ -68,6 +68,14 @@ def test_other_forms_of_a_file_are_held_to_the_same_rules(call, uploads, block):
     assert not {"url", "image_url", "source_type"} & sent.keys()
 
 
+def test_an_image_without_a_place_is_left_to_the_provider(call):
+    model, block = Speaking(answers=["x"]), {"type": "image_url", "image_url": {"detail": "low"}}
+
+    call.invoke(model, [HumanMessage([{"type": "text", "text": "?"}, block])])
+
+    assert sent_block(model) == block
+
+
 def test_a_url_that_the_provider_fetches_stays_as_it_was_given(call):
     block = {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}
     model = Speaking(answers=["a cat"])

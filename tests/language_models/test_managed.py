@@ -264,6 +264,7 @@ def rewritten(call, change):
         ("thoughts", "well"),
         ("thoughts", None),
         ("files", []),
+        ("files", [{"type": "audio", "base64": "aGk=", "mime_type": "audio/mpeg"}]),
         ("model", "other"),
         ("tool_calls", []),
     ],
@@ -294,6 +295,37 @@ def test_postprocess_gives_usage_json_and_plain_calls(call):
     assert output.usage.cache_read_input_tokens == 4
     assert output.message.usage_metadata["total_tokens"] == 10
     assert output.tool_calls[0]["function"] == {"name": "g", "arguments": {"b": 2}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda output: AIMessage("mine"),
+        lambda output: {"message": AIMessage("mine")},
+        lambda output: output.model_copy(update={"message": AIMessage("mine")}),
+    ],
+)
+def test_postprocess_may_give_a_message(call, change):
+    assert rewritten(call, change).message.content == "mine"
+
+
+def test_json_that_postprocess_leaves_out_is_gone(call):
+    class Json(ChatModel):
+        def process(self, input, options):
+            return {"json": {"a": 1}}
+
+        def postprocess(self, input, output, options):
+            return self.change(output)
+
+        def change(self, output):
+            return {"text": "no", "json": None}
+
+    class Same(Json):
+        def change(self, output):
+            return output
+
+    assert call.run(Json(), "run", {"messages": "x"}).json is None
+    assert call.run(Same(), "run", {"messages": "x"}).json == {"a": 1}
 
 
 def test_a_message_that_process_gives_is_replayed_whole(call):
