@@ -1,0 +1,39 @@
+"""A clock that nobody has to wait for: sleeping moves it, and it remembers how long each sleep was."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft._io import ASYNC, BLOCKING
+from weft.transports import _wait
+
+
+class FakeClock:
+    """Stands for the clock of retries (`io.sleep`) and of timeouts (`time.monotonic` of the transports)."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        """Give the time."""
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass, and remember it."""
+        self.slept.append(seconds)
+        self.advance(seconds)
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put this clock in the place of the real one."""
+
+        async def sleep(_: object, seconds: float) -> None:
+            await self.sleep(seconds)
+
+        for io in (BLOCKING, ASYNC):
+            monkeypatch.setattr(type(io), "sleep", sleep)
+        monkeypatch.setattr(_wait, "time", self)
