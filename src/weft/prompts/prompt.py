@@ -20,7 +20,6 @@ from weft.protocol.blocks import Json
 
 __all__ = ["PromptTemplate"]
 
-NOT_PLAIN = (None, str)
 MADE = ("_compiled", "_plain")
 """What an instance keeps besides its fields: the template, compiled."""
 
@@ -82,16 +81,19 @@ class PromptTemplate(StringPromptTemplate):
         """Fill in the variables; names the template does not have are ignored."""
         # `text_of`, written out for the commonest case, of which a further call would be a quarter.
         fields = self.__dict__
-        template, fill = fields.get("_plain") or NOT_PLAIN
-        if template is fields["template"] and not fields["partial_variables"]:
-            for value in kwargs.values():
-                if type(value) is not str:
-                    break
-            else:
-                try:
-                    return fill(kwargs)
-                except KeyError:
-                    pass
+        try:
+            template, fill = fields["_plain"]
+            if template is fields["template"]:
+                for value in kwargs.values():
+                    if type(value) is not str:
+                        break
+                else:
+                    text: str = fill(kwargs)
+                    return text
+        except (
+            KeyError
+        ):  # it is not compiled yet, or a variable is missing here: partial, or nowhere
+            pass
         return text_of(self, kwargs)
 
     def _program(self) -> Program:
