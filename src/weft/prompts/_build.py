@@ -48,13 +48,15 @@ def text_of(prompt: Compiled, values: Mapping[str, Any]) -> str:
         values = prompt._merged(values)
     if held.plain is None:
         return held.fill(values)
-    for value in values.values():
-        if type(value) not in PLAIN:
-            return held.fill(values)
+    written, pick = held.plain
     try:
-        return held.plain(values)
+        picked = pick(values)
     except KeyError:
         return held.fill(values)  # which says what is missing
+    for value in picked:
+        if type(value) not in PLAIN:
+            return held.fill(values)
+    return written % picked
 
 
 def make_message(cls: type[M], content: Json, additional_kwargs: Mapping[str, Json]) -> M:

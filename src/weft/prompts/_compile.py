@@ -8,6 +8,7 @@ HTML, so mustache does not escape here either.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.exceptions import UsageError
@@ -15,12 +16,14 @@ from weft.prompts._jinja import compile_jinja
 from weft.utils.formatting import PARSER, compile_template
 from weft.utils.mustache import compile_mustache
 
-__all__ = ["Program", "PromptTemplateFormat", "compile_prompt"]
+__all__ = ["Plain", "Program", "PromptTemplateFormat", "compile_prompt"]
 
 PromptTemplateFormat: TypeAlias = Literal["f-string", "mustache", "jinja2"]
 """How a template marks its variables: `{name}`, `{{name}}` with sections, or jinja2 (an extra, in a sandbox)."""
 
 Values: TypeAlias = Mapping[str, object]
+Plain: TypeAlias = tuple[str, Callable[[Values], tuple[object, ...]]]
+"""A text with `%s` for each variable, and what picks their values."""
 
 
 class Program(NamedTuple):
@@ -30,20 +33,23 @@ class Program(NamedTuple):
     kind: str
     variables: tuple[str, ...]
     fill: Callable[[Values], str]
-    plain: Callable[[Values], str] | None = None
+    plain: Plain | None = None
     """The same for values whose text is what `str` says, without a frame of ours; None where there is no such way."""
 
 
-def _plain(template: str) -> Callable[[Values], str] | None:
-    """Write a checked template of plain names as Python fills it in quickest: `%(name)s`."""
-    written = ""
+def _plain(template: str) -> Plain | None:
+    """Write a checked template as Python fills it in quickest: `%s` for each name, and how to pick their values."""
+    written, names = "", []
     for literal, name, _, _ in PARSER.parse(template):
         written += literal.replace("%", "%%")
         if name is not None:
-            if not name.isidentifier():
-                return None
-            written += f"%({name})s"
-    return written.__mod__
+            written += "%s"
+            names.append(name)
+    if not names:
+        return None
+    if len(names) == 1:  # of one name `itemgetter` gives no tuple: pick it twice, write it once
+        return written + "%.0s", itemgetter(names[0], names[0])
+    return written, itemgetter(*names)
 
 
 def compile_prompt(template: str, kind: str) -> Program:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, model_validator
 
@@ -13,7 +13,7 @@ from weft._run import Run
 from weft.exceptions import UsageError
 from weft.prompt_values import PromptValue
 from weft.prompts._build import string_value, text_of
-from weft.prompts._compile import Program, PromptTemplateFormat, compile_prompt
+from weft.prompts._compile import Plain, Program, PromptTemplateFormat, compile_prompt
 from weft.prompts._files import open_folder
 from weft.prompts.string import StringPromptTemplate, check_valid_template, mustache_schema
 from weft.protocol.blocks import Json
@@ -44,6 +44,9 @@ class PromptTemplate(StringPromptTemplate):
     """How the text marks its variables."""
     validate_template: bool = False
     """Whether `input_variables`, where given, must be those of the template."""
+
+    if TYPE_CHECKING:
+        _plain: Plain  # kept in `__dict__`; declared in earnest, Pydantic would make it a private attribute
 
     @model_validator(mode="before")
     @classmethod
@@ -80,19 +83,15 @@ class PromptTemplate(StringPromptTemplate):
     def format(self, **kwargs: Any) -> str:
         """Fill in the variables; names the template does not have are ignored."""
         # `text_of`, written out for the commonest case, of which a further call would be a quarter.
-        fields = self.__dict__
         try:
-            template, fill = fields["_plain"]
-            if template is fields["template"]:
-                for value in kwargs.values():
-                    if type(value) is not str:
-                        break
-                else:
-                    text: str = fill(kwargs)
-                    return text
-        except (
-            KeyError
-        ):  # it is not compiled yet, or a variable is missing here: partial, or nowhere
+            written, pick = self._plain
+            values = pick(kwargs)
+            for value in values:
+                if type(value) is not str:
+                    break
+            else:
+                return written % values
+        except (AttributeError, KeyError):  # not compiled yet; a variable is partial, or missing
             pass
         return text_of(self, kwargs)
 
@@ -103,7 +102,7 @@ class PromptTemplate(StringPromptTemplate):
         # No fields: they are neither dumped nor compared.
         self.__dict__["_compiled"] = held
         if held.plain is not None:
-            self.__dict__["_plain"] = (held.template, held.plain)
+            self.__dict__["_plain"] = held.plain
         return held
 
     async def _once(self, input: Json, run: Run) -> PromptValue:
