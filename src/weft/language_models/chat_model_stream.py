@@ -7,7 +7,9 @@ Somebody else may drive a stream too: `dispatch(event)`, `fail(error)`, `bind_pu
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from types import FrameType
 from typing import Any, Self
 
 from weft._drive import drive_each
@@ -58,7 +60,7 @@ class ChatModelStream(StreamState):
         self._events: Generator[Event, None, None] | None = None
         self._pump: RequestMore | None = None
         self._is_closing = False
-        self._guard = OneAtATime(INSIDE)
+        self._guard = OneAtATime()
 
     @property
     def text(self) -> SyncTextProjection:
@@ -83,20 +85,39 @@ class ChatModelStream(StreamState):
 
     def _more(self) -> bool:
         """Take one more event; False when there will be none."""
-        if self._is_done or (self._turn is None and self._pump is None):
+        if self._is_done:
             return False
-        count = self._log.count
-        with self._guard.alone():
-            # Another thread may have read on while this one waited: then there is more already.
-            if self.done or self._log.count != count:
-                return True
-            has_more = self._pump() if self._pump is not None else self._pull()
+        token, is_mine = self._guard.token, True
+        try:
+            try:
+                token.pop()
+            except IndexError:
+                is_mine = False
+                return self._after_another()
+            has_more = self._pull() if self._pump is None else self._pump()
             if self._is_closing:
                 self._shut()
             return has_more
+        finally:
+            if is_mine and not token:  # Ctrl-C may come before it was taken
+                token.append(None)
+                if self._guard.waiting:
+                    self._guard.wake()
+
+    def _after_another(self) -> bool:
+        """Let the thread that reads finish its step: then there is more, or it is over."""
+        reader: FrameType | None = sys._getframe(2)  # who called `_more`
+        while reader is not None:
+            if reader.f_code is ChatModelStream._more.__code__ and reader.f_locals["self"] is self:
+                raise UsageError(INSIDE)  # it is this thread that reads, further out
+            reader = reader.f_back
+        self._guard.wait()
+        return True
 
     def _pull(self) -> bool:
         turn: Any = self._turn
+        if turn is None:  # somebody else drives, without a pump: nothing comes by asking
+            return False
         if self._events is None:
             self._events = drive_each(turn.events())
         try:
@@ -150,11 +171,16 @@ class ChatModelStream(StreamState):
         self._is_closing = True
         if self._turn is not None:
             self._turn.is_closing = True
-        if self._guard.enter_if_free():
-            try:
-                self._shut()
-            finally:
-                self._guard.leave()
+        token = self._guard.token
+        try:
+            token.pop()
+        except IndexError:
+            return
+        try:
+            self._shut()
+        finally:
+            token.append(None)
+            self._guard.wake()
 
     def _shut(self) -> None:
         if self._events is not None:
