@@ -11,7 +11,7 @@ from weft.language_models._again import reset_event, summed_finish
 from weft.language_models._closing import close_message, error_of, open_message
 from weft.language_models._whole import run_message_id
 from weft.language_models.request import ChatRequest
-from weft.messages import AIMessage
+from weft.messages import AIMessage, AIMessageChunk
 from weft.messages._view import ChunkView
 from weft.outputs import ChatGeneration
 from weft.protocol.events import Event
@@ -28,25 +28,57 @@ DELIVERED = frozenset(
 KNOWN = DELIVERED | {"message-start", "error"}
 
 
-async def spoken(turn: Turn, view: ChunkView | None) -> AsyncGenerator[Any, None]:
-    """Give a turn piece by piece, from its opening to its end; as events, or as what the view shows of them."""
+async def spoken(  # noqa: C901, PLR0912
+    turn: Turn, view: ChunkView | None
+) -> AsyncGenerator[Any, None]:
+    """Give a turn piece by piece, from its opening to its end; as events, or as what the view shows of them.
+
+    Ask until an answer comes, or an error that may not be tried again; fold what passes. All in one body, because
+    each generator between the model and the reader costs every delta.
+    """
     request = await turn._open()
-    is_told = turn._is_watched or turn._tells_tokens
-    is_shown = view is not None
-    if view is None and turn._tells_tokens:
-        view = ChunkView(turn.model._output_version)
+    show = _Showing(turn, view)
+    look = None if view is None else view.feed
     try:
         cache, kept = await turn._found(request)
-        said = attempts(turn, request) if kept is None else _replayed(turn, kept)
-        async with aclosing(said):
-            async for event in said:
-                chunk = None if view is None else view.feed(event)
-                if is_told:
-                    await turn._tell(event, chunk)
-                if not is_shown:
-                    yield event
-                elif chunk is not None:
-                    yield chunk
+        asking = _Asking(turn, request, kept)
+        while not asking.is_over:
+            try:
+                async with aclosing(await asking.begin()) as events:
+                    feed, is_delivered = turn.builder.feed, False
+                    async for event in events:
+                        if (
+                            is_delivered
+                            and type(event) is dict
+                            and event.get("event") == "content-block-delta"
+                        ):
+                            feed(event)  # by far the most
+                            if not show.is_told:
+                                shown = event if look is None else look(event)
+                                if shown is not None:
+                                    yield shown
+                                continue
+                            passing = [event]
+                        else:
+                            passing = asking.take(event)
+                            is_delivered = asking.held is None
+                        for one in passing:
+                            shown = await show.piece(one)
+                            if shown is not None:
+                                yield shown
+                        if turn.builder.error is not None:
+                            raise error_of(turn.builder.error, **turn._where())
+                passing = asking.end()
+            except Exception as error:
+                if error is show.error:
+                    raise
+                passing = await asking.fail(error)
+            for one in passing:
+                shown = await show.piece(one)
+                if shown is not None:
+                    yield shown
+        if asking.error is not None:
+            raise asking.error
         result = await turn._conclude(request, kept)
         if cache is not None and kept is None and not turn._is_rescued:
             await cache.update(result.generations)
@@ -59,82 +91,106 @@ async def spoken(turn: Turn, view: ChunkView | None) -> AsyncGenerator[Any, None
     await turn._end(result)
 
 
-async def attempts(  # noqa: C901  one body, because each generator layer costs every delta
-    turn: Turn, request: ChatRequest
-) -> AsyncGenerator[Event, None]:
-    """Ask until an answer comes, or an error that may not be tried again; fold what passes."""
-    care = turn.care
-    while True:
-        turn.attempts += 1
-        held: list[Event] | None = []
-        """What came before the first content; None from then on."""
-        feed = turn.builder.feed
-        failure: Exception | None = None
-        try:
-            if turn.model.rate_limiter is not None:
-                await turn.model._wait_for_turn(turn.run)
-            async with aclosing(_speaking(turn, request)) as events:
-                async for event in events:
-                    if (
-                        held is None
-                        and type(event) is dict
-                        and event.get("event") == "content-block-delta"
-                    ):
-                        feed(event)  # by far the most
-                        yield event
-                        continue
-                    seen = [*(held or ()), *_checked(turn, event)]
-                    held = seen if held is not None and not _delivers(seen) else None
-                    for one in seen if held is None else ():
-                        yield one
-                    if turn.builder.error is not None:
-                        raise error_of(turn.builder.error, **turn._where())
-            for closing in [*(held or ()), *_closing(turn)]:
-                yield closing
-            return
-        except Exception as error:
-            if care is None and not isinstance(error, ModelError):
+class _Showing:
+    """What becomes of an event on its way out: listeners are told; the reader gets it, or the chunk that shows it."""
+
+    __slots__ = ("_is_shown", "_turn", "_view", "error", "is_told")
+
+    def __init__(self, turn: Turn, view: ChunkView | None) -> None:
+        self._turn = turn
+        self._is_shown = view is not None
+        self.is_told = turn._is_watched or turn._tells_tokens
+        if view is None and turn._tells_tokens:
+            view = ChunkView(turn.model._output_version)
+        self._view = view
+        self.error: Exception | None = None
+        """What a listener raised: no failure of the model."""
+
+    async def piece(self, event: Event) -> Event | AIMessageChunk | None:
+        """Tell the listeners; give what the reader sees of the event."""
+        chunk = None if self._view is None else self._view.feed(event)
+        if self.is_told:
+            try:
+                await self._turn._tell(event, chunk)
+            except Exception as error:
+                self.error = error
                 raise
-            failure = error
-        if turn._goes_on(failure, is_delivered=held is None):
-            if held is None:
-                yield reset_event(turn.builder.id, turn.attempts, failure)
-            request = await turn._before_retry(failure, request)
-            continue
-        async for last in _given_up(turn, request, failure, held):
-            yield last
-        return
+        return chunk if self._is_shown else event
 
 
-async def _given_up(
-    turn: Turn, request: ChatRequest, error: Exception, held: list[Event] | None
-) -> AsyncGenerator[Event, None]:
-    """Raise the error that ends the turn, or what the call's hook gives instead of it."""
-    outcome = error if turn.care is None else await turn._recovered(turn.care, request, error)
-    if isinstance(outcome, AIMessage) and held is not None:
-        turn.builder = MessageBuilder()
-        for one in message_to_events(outcome):
-            turn.builder.feed(one)
-            yield one
-        return
-    for one in held or ():
-        yield one
-    if isinstance(outcome, Exception) and outcome is not error:
-        raise outcome from error
-    raise error
+class _Asking:
+    """The attempts of a turn, one after the other: what is held back, what passes, what follows a failure."""
+
+    __slots__ = ("_failure", "_kept", "_request", "_turn", "error", "held", "is_over")
+
+    def __init__(self, turn: Turn, request: ChatRequest, kept: list[ChatGeneration] | None) -> None:
+        self._turn = turn
+        self._request = request
+        self._kept = kept
+        self._failure: Exception | None = None
+        self.held: list[Event] | None = []
+        """What came before the first content; None from then on."""
+        self.is_over = False
+        self.error: Exception | None = None
+        """What the turn ends with, once what was held back is out."""
+
+    async def begin(self) -> AsyncGenerator[Event, None]:
+        """Ask, or ask again after a pause."""
+        turn = self._turn
+        if self._kept is not None:  # an answer from the cache, with the id that is returned
+            return _replayed(self._kept)
+        if self._failure is not None:
+            self._request = await turn._before_retry(self._failure, self._request)
+        self.held = []
+        turn.attempts += 1
+        if turn.model.rate_limiter is not None:
+            await turn.model._wait_for_turn(turn.run)
+        if turn.care is not None and turn.care.is_watching:
+            return turn.care.speak(self._request)
+        return turn.source(self._request)
+
+    def take(self, event: Event) -> list[Event]:
+        """Fold an event; give those that may go out."""
+        seen = [*(self.held or ()), *_checked(self._turn, event)]
+        if self.held is not None and not _delivers(seen):
+            self.held = seen
+            return []
+        self.held = None
+        return seen
+
+    def end(self) -> list[Event]:
+        """Give what ends the message."""
+        last = [*(self.held or ()), *_closing(self._turn)]
+        self.is_over = True
+        return last
+
+    async def fail(self, error: Exception) -> list[Event]:
+        """Give what goes out after a failure: that it begins again, or the last of it; raise what is no model's."""
+        turn, care = self._turn, self._turn.care
+        if self._kept is not None or (care is None and not isinstance(error, ModelError)):
+            raise error
+        if turn._goes_on(error, is_delivered=self.held is None):
+            self._failure = error
+            is_out = self.held is None
+            return [reset_event(turn.builder.id, turn.attempts, error)] if is_out else []
+        self.is_over = True
+        outcome = error if care is None else await turn._recovered(care, self._request, error)
+        if isinstance(outcome, AIMessage) and self.held is not None:
+            turn.builder = MessageBuilder()
+            rescue = list(message_to_events(outcome))
+            for one in rescue:
+                turn.builder.feed(one)
+            return rescue
+        self.error = error
+        if isinstance(outcome, Exception) and outcome is not error:
+            outcome.__cause__ = error
+            self.error = outcome
+        return self.held or []
 
 
-async def _replayed(turn: Turn, kept: list[ChatGeneration]) -> AsyncGenerator[Event, None]:
-    """Give an answer from the cache, with the id that is returned."""
+async def _replayed(kept: list[ChatGeneration]) -> AsyncGenerator[Event, None]:
     for event in message_to_events(kept[0].message):
-        turn.builder.feed(event)
         yield event
-
-
-def _speaking(turn: Turn, request: ChatRequest) -> AsyncGenerator[Event, None]:
-    if turn.care is not None and turn.care.is_watching:
-        return turn.care.speak(request)
-    return turn.source(request)
 
 
 def _checked(turn: Turn, event: Event) -> Iterator[Event]:
