@@ -100,9 +100,10 @@ PAGE = """# Benchmarks
 
 What weft costs beside what its users would pick instead, and beside the floor: the same work with plain dicts and
 functions, or over HTTP with a bare client (`pyreqwest`, a Rust client, and `json.loads`) and with a raw socket. All of
-a row is measured in one run, in turn, round after round, each side in a process of its own; a number is the median of
-its rounds (of one round under `--quick`; rows that were never measured are left out). It is processor time unless the
-row says wall. Over HTTP the other end is a stub in a process of its own, which sends bytes rendered beforehand.
+a row is measured in one run, in turn, round after round, each side in a process of its own, for at least a tenth of a
+second; a row shows the round whose ratio is the median of all (there is one round under `--quick`; rows that were never
+measured are left out). It is processor time unless the row says wall. Over HTTP the other end is a stub in a process
+of its own, which sends bytes rendered beforehand.
 
     scripts/bench                  print the table (some minutes)
     scripts/bench --quick          one round of each row
@@ -121,7 +122,8 @@ not the microseconds. Versions: {versions}.
 
 The peer is LangChain unless there is none. Of the events of a v2 stream (`stream_v2`), LangChain's number is that of
 `stream_events(version="v3")` on a model whose author wrote `_stream`, which is every model of its users; ours is a
-model that gives events itself. The row "bridged" has `_stream` on both sides.
+model that gives events itself, as every provider of ours does. The same holds for adding up chunks of text. The rows
+"bridged" have `_stream` on both sides.
 
 ## Scaling
 

@@ -52,13 +52,13 @@ def make_chunk(side: str) -> Run:
 
 def add_two(side: str) -> Run:
     """Add two chunks; nobody reads the sum."""
-    first, second = _chunk(side, "text", 0), _chunk(side, "text", 1)
+    first, second = _chunks(side, "text", 2)
     return times(1000, lambda: first + second)
 
 
 def add_chunks(side: str, kind: str = "text", count: int = 4000) -> Run:
     """Add up chunks that are there already, and read the sum."""
-    chunks = [_chunk(side, kind, place) for place in range(count)]
+    chunks = list(_chunks(side, kind, count))
 
     def run() -> int:
         whole = chunks[0]
@@ -71,16 +71,20 @@ def add_chunks(side: str, kind: str = "text", count: int = 4000) -> Run:
     return run
 
 
-def _chunk(side: str, kind: str, place: int) -> Any:
+def _chunks(side: str, kind: str, count: int) -> Iterator[Any]:
     made = load(side, "messages").AIMessageChunk
     if kind == "text":
-        return made(content="word ")
-    if kind == "reasoning":
-        return made(content=[{"type": "reasoning", "reasoning": "word ", "index": 0}])
-    opens = place == 0
-    args = '{"text": "' if opens else "0123456789"
-    part = {"name": "write" if opens else None, "args": args, "id": "c" if opens else None}
-    return made(content="", tool_call_chunks=[{**part, "index": 0, "type": "tool_call_chunk"}])
+        for _ in range(count):
+            yield made(content="word ")
+    elif kind == "reasoning":
+        for _ in range(count):
+            yield made(content=[{"type": "reasoning", "reasoning": "word ", "index": 0}])
+    else:
+        part = {"name": "write", "args": '{"text": "', "id": "c"}
+        for _ in range(count):
+            said = {**part, "index": 0, "type": "tool_call_chunk"}
+            yield made(content="", tool_call_chunks=[said])
+            part = {"name": None, "args": "0123456789", "id": None}
 
 
 # -- chat models
@@ -121,9 +125,11 @@ def stream_text(side: str, count: int = 2000, *, handler: bool = False) -> Run:
     return lambda: sum(1 for _ in model.stream("hi", config))
 
 
-def stream_and_add(side: str, kind: str = "text", count: int = 4000) -> Run:
-    """Stream from a model whose author wrote `_stream`, and add the chunks up."""
-    model = _chunked(side, kind, count)
+def stream_and_add(
+    side: str, kind: str = "text", count: int = 4000, *, native: bool = False
+) -> Run:
+    """Stream and add the chunks up: from a model whose author wrote `_stream`, or ours from one that gives events."""
+    model = _native(kind, count) if native and side == "weft" else _chunked(side, kind, count)
 
     def run() -> int:
         whole = None
@@ -137,15 +143,15 @@ def stream_and_add(side: str, kind: str = "text", count: int = 4000) -> Run:
 
 
 def _chunked(side: str, kind: str, count: int) -> Any:
-    models, outputs = load(side, "language_models"), load(side, "outputs")
+    models, made = load(side, "language_models"), load(side, "outputs").ChatGenerationChunk
 
     class Chunked(models.BaseChatModel):  # type: ignore[misc,name-defined]
         def _generate(self, *args: Any, **kwargs: Any) -> Any:
             raise NotImplementedError
 
         def _stream(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
-            for place in range(count):
-                yield outputs.ChatGenerationChunk(message=_chunk(side, kind, place))
+            for chunk in _chunks(side, kind, count):
+                yield made(message=chunk)
 
         @property
         def _llm_type(self) -> str:

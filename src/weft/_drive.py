@@ -80,13 +80,14 @@ def drive_each(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
 
 
 def _driven(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+    advance: Any = stream.__anext__
     try:
         while True:
-            step = stream.__anext__()
+            step = advance()
             try:
                 step.send(None)
             except StopIteration as item:
-                yield cast("T", item.value)
+                yield item.value
             except StopAsyncIteration:
                 return
             else:

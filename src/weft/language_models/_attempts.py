@@ -38,7 +38,7 @@ async def spoken(  # noqa: C901, PLR0912
     """
     request = await turn._open()
     show = _Showing(turn, view)
-    look = None if view is None else view.feed
+    is_told, look = show.is_told, None if view is None else view.feed
     try:
         cache, kept = await turn._found(request)
         asking = _Asking(turn, request, kept)
@@ -53,7 +53,7 @@ async def spoken(  # noqa: C901, PLR0912
                             and event.get("event") == "content-block-delta"
                         ):
                             feed(event)  # by far the most
-                            if not show.is_told:
+                            if not is_told:
                                 shown = event if look is None else look(event)
                                 if shown is not None:
                                     yield shown

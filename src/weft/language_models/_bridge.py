@@ -33,7 +33,12 @@ class ChunkBridge:
     def feed(self, chunk: ChatGenerationChunk) -> list[Event]:
         """Give the events of one chunk."""
         message = getattr(chunk, "message", None)
-        if type(message) is AIMessageChunk and chunk.generation_info is None and not self.is_empty:
+        if (
+            type(message) is AIMessageChunk
+            and type(chunk) is ChatGenerationChunk
+            and real_fields(chunk).get("generation_info") is None
+            and not self.is_empty
+        ):
             # The hot path: a chunk made from plain text alone.
             fields = real_fields(message)
             if len(fields) == 1 and type(text := fields.get("content")) is str:

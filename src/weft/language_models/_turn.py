@@ -53,10 +53,9 @@ OutputVersion = Literal["v0", "v1"]
 
 
 class Turn:
-    """One call of a chat model: its request, what was said so far, and how it ended."""
+    """One call of a chat model: what was said so far, and how it ended."""
 
     # Defaults on the class: most turns are plain calls, which set none of these.
-    request: ChatRequest | None = None
     result: ChatResult | None = None
     message: AIMessage | None = None
     """The assembled message, once the turn is over; the partial one if it failed."""
@@ -169,7 +168,6 @@ class Turn:
         except BaseException as error:
             await self._fail(error)
             raise
-        self.request = request
         return request
 
     def _is_plain(self, request: ChatRequest) -> bool:

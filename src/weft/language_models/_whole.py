@@ -12,7 +12,7 @@ from weft.language_models._written import written_by
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage, BaseMessage
 from weft.outputs import ChatGeneration, ChatResult
-from weft.utils.trusted import set_dict, set_extra, set_fields_set, set_private
+from weft.utils.trusted import bare, set_dict, set_extra, set_fields_set, set_private
 from weft.utils.uuid import new_id
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _made(
     extra: dict[str, Any] | None = None,
 ) -> M:
     # `build_trusted`, here once more: three frames and a file less on the path of a call (tests/test_budget.py).
-    made = cls.__new__(cls)
+    made = bare(cls)
     set_dict(made, fields)
     set_fields_set(made, set(fields) if said is None else said)
     set_extra(made, extra)

@@ -52,7 +52,7 @@ class LazyFields(BaseModel):
     def _lazy_fields_set(self) -> set[str]:
         return set(real_fields(self))
 
-    def _lazy_extra(self) -> Fields:
+    def _lazy_extra(self) -> Fields | None:
         return {}
 
     def _fill_slots(self) -> None:

@@ -72,6 +72,7 @@ class ChunkView:
 
     __slots__ = (
         "_blocks",
+        "_growing",
         "_id",
         "_is_list",
         "_metadata",
@@ -90,20 +91,19 @@ class ChunkView:
         self._metadata: Block = {}
         self._blocks: dict[int, _Seen] = {}
         self._plain_text: _Seen | None = None
+        self._growing = -1
+        """The index of the plain text while it is that, and has begun; -1 where there is no such."""
 
     def feed(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
         """Give the chunk that shows this event, or None where there is nothing to show."""
         if event["event"] != "content-block-delta":
             return self._boundary(event)
-        delta, block = event["delta"], self._blocks.get(event["index"])
-        if block is None or block is not self._plain_text or self._is_list:
-            return self._delta(event["index"], delta)
-        if block.target != "text" or delta["type"] != "text-delta" or not delta["text"]:
-            return self._delta(event["index"], delta)
-        # The hot path: one more piece of the one plain text.
-        text = delta["text"]
-        block.pieces.append(text)
-        return plain_chunk(text, self._id)
+        delta, index = event["delta"], event["index"]
+        if index == self._growing and delta["type"] == "text-delta" and (text := delta["text"]):
+            # The hot path: one more piece of the one plain text.
+            self._plain_text.pieces.append(text)  # type: ignore[union-attr]
+            return plain_chunk(text, self._id)
+        return self._delta(index, delta)
 
     def _boundary(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
         """Show where something begins or ends."""
@@ -162,6 +162,8 @@ class ChunkView:
         else:
             block.target = target
             merge_block(block.fields, {target: piece})
+            if target == "text" and block is self._plain_text and not self._is_list:
+                self._growing = index
         if block.is_client_call and not self._is_list and target == "args":
             return slice_chunk(piece, index, self._id)
         return self._chunk(index, block, {target: piece}, [])
@@ -222,7 +224,7 @@ class ChunkView:
 
     def _turn_to_lists(self, index: int, *, is_new: bool) -> list[Block]:
         """Say as blocks what was said as text: the empty text block takes the text in (see `_growth`)."""
-        self._is_list = True
+        self._is_list, self._growing = True, -1
         items: list[Block] = []
         for place, block in self._blocks.items():
             if place == index and is_new:

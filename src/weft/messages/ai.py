@@ -28,6 +28,7 @@ from weft.messages.usage import (
 from weft.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall, ToolCallChunk
 from weft.protocol.events import FinishReason
 from weft.protocol.fold import FoldedMessage
+from weft.utils.trusted import bare, build_trusted
 
 __all__ = [
     "LC_AUTO_PREFIX",
@@ -121,14 +122,8 @@ class AIMessage(BaseMessage):
     @classmethod
     def from_fold(cls, folded: FoldedMessage, output_version: Literal["v0", "v1"] = "v0") -> Self:
         """Make a message from folded events, which need no checking."""
-        message = cls.__new__(cls)
         fields = fields_of_fold(folded, output_version)
-        defaults = type(message)._defaults()
-        set_real_fields(message, {**defaults, **fields})
-        object.__setattr__(message, "__pydantic_fields_set__", set(fields))
-        object.__setattr__(message, "__pydantic_extra__", {})
-        object.__setattr__(message, "__pydantic_private__", None)
-        return message
+        return build_trusted(cls, {**cls._defaults(), **fields}, set(fields), {})
 
     @classmethod
     def _defaults(cls) -> dict[str, Json]:
@@ -222,7 +217,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
     @classmethod
     def _trusted(cls, **fields: Json) -> Self:
         """Make a piece from fields that need no checking; those left out take their defaults when read."""
-        chunk = cls.__new__(cls)
+        chunk = bare(cls)
         set_real_fields(chunk, fields)
         _set_sum(chunk, None)
         return chunk
@@ -234,20 +229,19 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         cls = type(self)
         if type(other) is cls:
             try:
-                held, right = _get_sum(self), _get_sum(other)
+                held, right = self._sum, other._sum
             except AttributeError:
                 return self._plus(other)
             if right is None and (held is None or len(held) == 2):
                 log, length = held or (ChunkLog([self._part()]), 1)
                 fields = real_fields(other)
-                if len(fields) == 2 and log.id and fields.get("id") == log.id:
-                    text = fields.get("content")
-                    part = text if type(text) is str else other._part()
-                else:
+                part = None
+                if len(fields) == 2 and fields.get("id") == log.id is not None:
+                    part = fields.get("content")
+                if type(part) is not str:
                     part = other._part()
-                log = log.append(length, part)
-                chunk = cls.__new__(cls)
-                _set_sum(chunk, (log, length + 1))
+                chunk = bare(cls)
+                _set_sum(chunk, (log.append(length, part), length + 1))
                 return chunk
         return self._plus(other)
 
@@ -261,7 +255,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         for part in (other._part(),) if right is None else right[0].parts[: right[1]]:
             log = log.append(length, part)
             length += 1
-        chunk = type(self).__new__(type(self))
+        chunk = bare(type(self))
         _set_sum(chunk, (log, length))
         return chunk
 
@@ -282,7 +276,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
     def _held(self) -> Held | None:
         """Give the log of a sum; None for a plain piece."""
         try:
-            held: Held | None = _get_sum(self)
+            held: Held | None = self._sum
         except AttributeError:  # made by Pydantic, by copy or by pickle
             return None
         return held
@@ -383,14 +377,12 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         return calls, invalid
 
 
-_sum_slot: Json = vars(AIMessageChunk)["_sum"]
-_get_sum, _set_sum = _sum_slot.__get__, _sum_slot.__set__
-_new = AIMessageChunk.__new__
+_set_sum: Callable[[AIMessageChunk, Held | None], None] = vars(AIMessageChunk)["_sum"].__set__
 
 
 def plain_chunk(text: str, id: str | None) -> AIMessageChunk:
     """Make a piece of plain text, as a stream does for every delta: `_trusted` without its keywords."""
-    chunk = _new(AIMessageChunk)
+    chunk = bare(AIMessageChunk)
     set_real_fields(chunk, {"id": id, "content": text})
     _set_sum(chunk, None)
     return chunk
@@ -450,7 +442,7 @@ PLAIN_INDEX = (int, type(None))
 
 def slice_chunk(args: str, index: int, id: str | None) -> AIMessageChunk:
     """Make a piece that is more of a call's arguments, as a stream does for every delta of them."""
-    chunk = _new(AIMessageChunk)
+    chunk = bare(AIMessageChunk)
     slices = [{"name": None, "args": args, "id": None, "index": index, "type": "tool_call_chunk"}]
     fields: dict[str, Json] = {"content": "", "tool_call_chunks": slices}
     if id:

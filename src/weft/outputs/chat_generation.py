@@ -7,14 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, SerializeAsAny, model_validator
 
 from weft.messages import AIMessageChunk, BaseMessage, BaseMessageChunk, messages_from_dict
+from weft.messages._lazy import LazyFields, set_real_fields
 from weft.outputs.generation import Generation, Info, join_info
-from weft.utils.trusted import (
-    build_trusted,
-    set_dict,
-    set_extra,
-    set_fields_set,
-    set_private,
-)
+from weft.protocol.blocks import Json
+from weft.utils.trusted import build_trusted
 
 __all__ = ["ChatGeneration", "ChatGenerationChunk", "merge_chat_generation_chunks"]
 
@@ -55,7 +51,7 @@ class ChatGeneration(Generation):
         return build_trusted(cls, _fields(cls._kind, _text(message), message, generation_info))
 
 
-class ChatGenerationChunk(ChatGeneration):
+class ChatGenerationChunk(LazyFields, ChatGeneration):
     """A piece of an answer; pieces add up with `+`."""
 
     message: Annotated[SerializeAsAny[BaseMessageChunk], BeforeValidator(_revive)]
@@ -71,19 +67,18 @@ class ChatGenerationChunk(ChatGeneration):
             and type(message) is AIMessageChunk
             and type(self) is ChatGenerationChunk
         ):
-            content = message.content
-            fields = {
-                "text": content if type(content) is str else str(message.text),
-                "generation_info": None,
-                "type": "ChatGenerationChunk",
-                "message": message,
-            }
-            set_dict(self, fields)
-            set_fields_set(self, {"message"})
-            set_extra(self, None)
-            set_private(self, None)
+            set_real_fields(self, given)
         else:
             super().__init__(**given)
+
+    def _lazy_value(self, name: str) -> Json:
+        return _text(self.message) if name == "text" else super()._lazy_value(name)
+
+    def _lazy_values(self) -> dict[str, Any]:
+        return {**super()._lazy_values(), "text": _text(self.message)}
+
+    def _lazy_extra(self) -> None:
+        return None
 
     def __add__(
         self, other: ChatGenerationChunk | list[ChatGenerationChunk]

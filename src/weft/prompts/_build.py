@@ -14,7 +14,7 @@ from weft.prompt_values import ChatPromptValue, StringPromptValue
 from weft.prompts._compile import Program
 from weft.protocol.blocks import Json
 from weft.utils.json import has_surrogates
-from weft.utils.trusted import set_dict, set_extra, set_fields_set, set_private
+from weft.utils.trusted import bare, set_dict, set_extra, set_fields_set, set_private
 
 __all__ = ["chat_value", "make_message", "string_value", "text_of"]
 
@@ -72,7 +72,7 @@ def make_message(cls: type[M], content: Json, additional_kwargs: Mapping[str, Js
     fields["response_metadata"] = {}
     for name, make in made:
         fields[name] = make()
-    message = cls.__new__(cls)
+    message = bare(cls)
     set_dict(message, fields)
     set_fields_set(message, {"content", "additional_kwargs"})
     set_extra(message, {})
@@ -95,7 +95,7 @@ def _fields_of(
 
 def chat_value(messages: list[BaseMessage]) -> ChatPromptValue:
     """Make the prompt value of messages."""
-    value = ChatPromptValue.__new__(ChatPromptValue)
+    value = bare(ChatPromptValue)
     set_dict(value, {"messages": messages})
     set_fields_set(value, {"messages"})
     set_extra(value, None)
@@ -107,7 +107,7 @@ def string_value(text: str) -> StringPromptValue:
     """Make the prompt value of a text."""
     if type(text) is not str:
         return StringPromptValue(text=text)
-    value = StringPromptValue.__new__(StringPromptValue)
+    value = bare(StringPromptValue)
     set_dict(value, {"text": text, "type": "StringPromptValue"})
     set_fields_set(value, {"text"})
     set_extra(value, None)
