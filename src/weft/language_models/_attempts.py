@@ -15,7 +15,7 @@ from weft.messages import AIMessage, AIMessageChunk
 from weft.messages._view import ChunkView
 from weft.outputs import ChatGeneration
 from weft.protocol.events import Event
-from weft.protocol.fold import MessageBuilder
+from weft.protocol.fold import FoldedMessage, MessageBuilder
 from weft.protocol.replay import message_to_events
 
 if TYPE_CHECKING:
@@ -29,14 +29,15 @@ KNOWN = DELIVERED | {"message-start", "error"}
 
 
 async def spoken(  # noqa: C901, PLR0912
-    turn: Turn, view: ChunkView | None
+    turn: Turn, view: ChunkView | None, request: ChatRequest | None = None
 ) -> AsyncGenerator[Any, None]:
     """Give a turn piece by piece, from its opening to its end; as events, or as what the view shows of them.
 
     Ask until an answer comes, or an error that may not be tried again; fold what passes. All in one body, because
     each generator between the model and the reader costs every delta.
     """
-    request = await turn._open()
+    if request is None:
+        request = await turn._open()
     show = _Showing(turn, view)
     is_told, look = show.is_told, None if view is None else view.feed
     try:
@@ -89,6 +90,20 @@ async def spoken(  # noqa: C901, PLR0912
         await turn._fail(error)
         raise
     await turn._end(result)
+
+
+async def folded(turn: Turn, request: ChatRequest) -> FoldedMessage:
+    """Ask once, for a caller who gets the end only: fold what the model says, hand on nothing."""
+    builder = turn.builder
+    async with aclosing(turn.source(request)) as events:
+        async for event in events:
+            for _ in _checked(turn, event):
+                pass
+            if builder.error is not None:
+                raise error_of(builder.error, **turn._where())
+    for _ in _closing(turn):
+        pass
+    return builder.result()
 
 
 class _Showing:

@@ -4,7 +4,8 @@
     failure] -> postprocess -> cache -> callbacks
 
 `events()` gives the turn as a stream; `answer()` gives its end. Both go through the same phases; `answer()` asks a
-model that has a `_generate` for the whole answer at once, unless a listener wants the events. What a stream delivers
+model that has a `_generate` for the whole answer at once, and only folds what another one says, unless a listener
+wants the events. What a stream delivers
 begins with its first content, so that an attempt which fails before it leaves no trace.
 """
 
@@ -28,7 +29,7 @@ from weft.language_models._again import (
     summed_message,
     usage_of_failure,
 )
-from weft.language_models._attempts import spoken
+from weft.language_models._attempts import folded, spoken
 from weft.language_models._cache import TurnCache
 from weft.language_models._care import Care, care_of
 from weft.language_models._deadline import pause
@@ -122,10 +123,11 @@ class Turn:
     async def answer(self) -> ChatResult:
         """Give the end of the turn, callbacks told."""
         written = written_by(type(self.model))
-        wants_events = self.run.manager is not None and self._wants_events(written)
-        if wants_events or not written.generates:
+        if self.run.manager is not None and self._wants_events(written):
             return await self._answer_by_events()
         request = await self._open()
+        if not written.generates and self._has_hearers:
+            return await self._answer_by_events(request)
         try:
             result = await self._whole(request, written)
             self.message = cast("AIMessage", result.generations[0].message)
@@ -136,9 +138,15 @@ class Turn:
             await self._end(result)
         return result
 
-    async def _answer_by_events(self) -> ChatResult:
+    @property
+    def _has_hearers(self) -> bool:
+        """Whether anybody but the caller wants to know of single events."""
+        is_watching = self.care is not None and self.care.is_watching
+        return is_watching or self._is_watched or self._tells_tokens
+
+    async def _answer_by_events(self, request: ChatRequest | None = None) -> ChatResult:
         self.is_answer = True
-        async with aclosing(self.events()) as events:
+        async with aclosing(spoken(self, None, request)) as events:
             async for _ in events:
                 pass
         return cast("ChatResult", self.result)
@@ -266,7 +274,7 @@ class Turn:
         if kept is not None:
             result = ChatResult(generations=[self._in_own_form(one) for one in kept])
             return result if care is None else await care.conclude(request, result)
-        result = await self._asked(request)
+        result = await self._asked(request, is_generated=written.generates)
         if model.output_version is not None and self._version == "v1":
             said = [self._in_own_form(one) for one in result.generations]
             result = ChatResult(generations=said, llm_output=result.llm_output)
@@ -278,14 +286,17 @@ class Turn:
             await cache.update(result.generations)
         return result if care is None else await care.conclude(request, result)
 
-    async def _asked(self, request: ChatRequest) -> ChatResult:
+    async def _asked(self, request: ChatRequest, *, is_generated: bool) -> ChatResult:
         care = self.care
         while True:
             self.attempts += 1
             try:
                 if self.model.rate_limiter is not None:
                     await self.model._wait_for_turn(self.run)
-                if care is not None and care.is_watching:
+                if not is_generated:
+                    message = AIMessage.from_fold(await folded(self, request), self._version)
+                    result = result_of(message)
+                elif care is not None and care.is_watching:
                     result = await care.generate(request)
                 else:
                     result = await generate(self.model, request, self.run)
@@ -303,7 +314,8 @@ class Turn:
                 raise
             if self.attempts > 1:
                 message = cast("AIMessage", result.generations[0].message)
-                summed_message(message, self.spent, self.attempts - 1)
+                spent = self.spent if is_generated else None  # events have it in their last one
+                summed_message(message, spent, self.attempts - 1)
             return result
 
     def _in_own_form(self, generation: ChatGeneration) -> ChatGeneration:
