@@ -97,8 +97,11 @@ async def folded(turn: Turn, request: ChatRequest) -> FoldedMessage:
     builder = turn.builder
     async with aclosing(turn.source(request)) as events:
         async for event in events:
-            for _ in _checked(turn, event):
-                pass
+            if builder.is_started and turn.attempts == 1:
+                builder.feed(event)  # there is nothing to add to it
+            else:
+                for _ in _checked(turn, event):
+                    pass
             if builder.error is not None:
                 raise error_of(builder.error, **turn._where())
     for _ in _closing(turn):

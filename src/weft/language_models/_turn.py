@@ -37,7 +37,7 @@ from weft.language_models._whole import generate, result_of
 from weft.language_models._written import Written, written_by
 from weft.language_models.request import ChatRequest
 from weft.language_models.usage import SCOPE
-from weft.messages import AIMessage, AIMessageChunk
+from weft.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
 from weft.messages._view import ChunkView
 from weft.messages.usage import UsageMetadata, add_usage
 from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from weft.language_models.chat_models import BaseChatModel
 
 OutputVersion = Literal["v0", "v1"]
+NAMELESS = frozenset({HumanMessage, SystemMessage})
+"""Messages that name no tool."""
 
 
 class Turn:
@@ -122,6 +124,7 @@ class Turn:
 
     async def answer(self) -> ChatResult:
         """Give the end of the turn, callbacks told."""
+        self.is_answer = True
         written = written_by(type(self.model))
         if self.run.manager is not None and self._wants_events(written):
             return await self._answer_by_events()
@@ -145,7 +148,6 @@ class Turn:
         return is_watching or self._is_watched or self._tells_tokens
 
     async def _answer_by_events(self, request: ChatRequest | None = None) -> ChatResult:
-        self.is_answer = True
         async with aclosing(spoken(self, None, request)) as events:
             async for _ in events:
                 pass
@@ -180,10 +182,15 @@ class Turn:
 
     def _is_plain(self, request: ChatRequest) -> bool:
         """Whether nothing but the call's own options can ask for care."""
-        if SCOPE.get() is not None or self.model._is_managed():
+        model = self.model
+        if SCOPE.get() is not None or model._is_managed():
             return False
-        for message in request.messages:  # noqa: SIM110  a generator costs as much as all the rest
-            if type(message.content) is list:
+        # Names of tools that the provider may not take stand in options and in what was said before.
+        are_names_free = model._tool_name_pattern is None
+        if not are_names_free and request.options:
+            return False
+        for message in request.messages:
+            if type(message.content) is list or not (are_names_free or type(message) in NAMELESS):
                 return False
         return True
 
@@ -293,15 +300,11 @@ class Turn:
             try:
                 if self.model.rate_limiter is not None:
                     await self.model._wait_for_turn(self.run)
-                if not is_generated:
-                    message = AIMessage.from_fold(await folded(self, request), self._version)
-                    result = result_of(message)
-                elif care is not None and care.is_watching:
-                    result = await care.generate(request)
-                else:
-                    result = await generate(self.model, request, self.run)
+                result = await self._answered(request, is_generated=is_generated)
             except Exception as error:
-                if self._goes_on(error, is_delivered=False):
+                # Content is paid for: a model that had begun to speak is not asked again, nor is one that streams.
+                is_begun = not is_generated and self.builder.has_content
+                if self._goes_on(error, is_delivered=is_begun):
                     request = await self._before_retry(error, request)
                     continue
                 if care is None:
@@ -317,6 +320,13 @@ class Turn:
                 spent = self.spent if is_generated else None  # events have it in their last one
                 summed_message(message, spent, self.attempts - 1)
             return result
+
+    async def _answered(self, request: ChatRequest, *, is_generated: bool) -> ChatResult:
+        if not is_generated:
+            return result_of(AIMessage.from_fold(await folded(self, request), self._version))
+        if self.care is not None and self.care.is_watching:
+            return await self.care.generate(request)
+        return await generate(self.model, request, self.run)
 
     def _in_own_form(self, generation: ChatGeneration) -> ChatGeneration:
         """Give a kept answer in the form this call returns: another call may have kept it in the other one."""

@@ -164,7 +164,6 @@ class BaseChatModel(ManagedModel, ABC):
         return bool(
             own["profile"] or own["model_options"] or own["hooks"] or own["guards"] or own["file_resolver"]
             or own["output_file_type"] or own["max_input_tokens"] or own["prompt_cache"] or own["on_unsupported"]
-            or self._tool_name_pattern
         )  # fmt: skip
 
     async def _preprocess(self, request: ChatRequest, run: Run) -> ChatRequest:

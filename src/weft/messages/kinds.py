@@ -79,7 +79,7 @@ def is_message_type(message: BaseMessage, types: MessageTypes) -> bool:
     for kind in [types] if isinstance(types, str | type) else types:
         if isinstance(kind, str):
             whole = CHUNK_TO_MESSAGE.get(type(message), type(message))
-            if kind in (message.type, whole.model_fields["type"].default):
+            if kind == message.type or kind == whole.__pydantic_fields__["type"].default:
                 return True
         elif isinstance(message, kind):
             return True

@@ -358,4 +358,5 @@ def _says_something(value: Json) -> bool:
 
 
 def _event(event: str, index: int, **rest: Json) -> Event:
-    return cast("Event", {"event": event, "index": index, **rest})
+    told: Json = {"event": event, "index": index, **rest}
+    return told  # type: ignore[no-any-return]

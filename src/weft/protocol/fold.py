@@ -127,6 +127,11 @@ class MessageBuilder:
         """Whether anything was said."""
         return self._started or bool(self._blocks)
 
+    @property
+    def has_content(self) -> bool:
+        """Whether a block began, or the message ended."""
+        return bool(self._blocks) or self.is_finished
+
     def open_indexes(self) -> list[int]:
         """Give the blocks that were started and not finished."""
         return sorted(self._open)
@@ -151,7 +156,7 @@ class MessageBuilder:
         self._feed_slowly(event)
 
     def _feed_slowly(self, event: Mapping[str, Json]) -> None:
-        if not isinstance(event, Mapping):
+        if type(event) is not dict and not isinstance(event, Mapping):
             raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
         kind = event.get("event")
         handler = HANDLERS.get(kind) if isinstance(kind, str) else None
@@ -404,7 +409,11 @@ def _weight(value: Json) -> int:
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):
-        return sum(len(str(key)) + _weight(item) for key, item in value.items() if key != "type")
+        size = 0
+        for key, item in value.items():
+            if key != "type":
+                size += len(str(key)) + (len(item) if type(item) is str else _weight(item))
+        return size
     if isinstance(value, list):
         return sum(map(_weight, value))
     return 0

@@ -83,7 +83,8 @@ class EventWriter:
         self._blocks = BlockWriter(allow_repeated_ids=allow_repeated_ids)
         self._is_started = False
         self._is_over = False
-        self._take_metadata(metadata or {})
+        if metadata:
+            self._take_metadata(metadata)
 
     # What the message is
 
@@ -115,7 +116,8 @@ class EventWriter:
             self._metadata = merge_metadata(self._metadata, to_jsonable(metadata or {}))
             return []
         self._id = _id_of(id) or self._id
-        self._take_metadata(metadata or {})
+        if metadata:
+            self._take_metadata(metadata)
         return self._begin()
 
     def usage(self, usage: Mapping[str, object] | None) -> list[Event]:
@@ -272,8 +274,10 @@ class EventWriter:
             return []
         self.reason(reason or self._reason or self._raw_reason)
         self.usage(usage)
-        self._metadata = merge_metadata(self._metadata, to_jsonable(metadata or {}))
-        self.additional_kwargs(additional_kwargs or {})
+        if metadata:
+            self._metadata = merge_metadata(self._metadata, to_jsonable(metadata))
+        if additional_kwargs:
+            self.additional_kwargs(additional_kwargs)
         events = self._begin() + self._blocks.close_all()
         self._is_over = True
         return [*events, self._message_finish()]
@@ -374,4 +378,4 @@ def _counts(usage: dict[str, Json]) -> dict[str, Json]:
 
 
 def _is_count(value: Json) -> bool:
-    return is_count(value) and 0 <= value < MOST_TOKENS
+    return (type(value) is int or is_count(value)) and 0 <= value < MOST_TOKENS

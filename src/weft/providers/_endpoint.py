@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 from urllib.parse import urlencode
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
@@ -50,6 +50,10 @@ __all__ = ["Address", "Body", "Endpoint", "dump_body"]
 Body = dict[str, Any]
 Address: TypeAlias = Annotated[str | None, AfterValidator(refuse_password)]
 """The type of a field that takes an address."""
+
+
+USUAL: Final = Timeouts()
+ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 class Endpoint(BaseModel):
@@ -134,13 +138,18 @@ class Endpoint(BaseModel):
     def _url(self, path: str) -> str:
         root, _, query = self._root_url().partition("?")
         url = root.rstrip("/") + "/" + path.lstrip("/")
-        query = "&".join(part for part in (query, urlencode(self.default_query)) if part)
+        if self.default_query:
+            query = (
+                f"{query}&{urlencode(self.default_query)}"
+                if query
+                else urlencode(self.default_query)
+            )
         return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
 
     def _timeouts(self) -> Timeouts:
         given = self.timeout
         if not isinstance(given, Timeouts):
-            given = Timeouts() if given is None else Timeouts(total=float(given))
+            given = USUAL if given is None else Timeouts(total=float(given))
         left = time_left()  # of a usage_scope: what cancels a blocking call
         if left is None or (given.total is not None and given.total <= left):
             return given
@@ -209,7 +218,7 @@ class Endpoint(BaseModel):
 def dump_body(body: Body) -> bytes:
     """Write a body; a lone surrogate is kept, escaped."""
     try:
-        return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+        return ENCODER.encode(body).encode()
     except UnicodeEncodeError:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError) as error:

@@ -83,12 +83,13 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 if response.status >= 400:
                     raise self._status_error(response, await response.read_error())
                 more = self._more_metadata(request, response)
-                read = self._decoded if self._is_streamed(request, response) else self._whole
-                async with aclosing(read(response, decoder)) as events:
+                if not self._is_streamed(request, response):
+                    for event in await self._whole(response, decoder):
+                        yield _with_metadata(event, more)
+                    return
+                async with aclosing(self._decoded(response, decoder)) as events:
                     async for event in events:
-                        if more and event["event"] == "message-finish":
-                            event["metadata"] = {**event.get("metadata", {}), **more}
-                        yield event
+                        yield _with_metadata(event, more) if more else event
             except BaseException as error:
                 heard = getattr(decoder, "heard", None)
                 if heard is not None:
@@ -105,15 +106,14 @@ class HttpChatModel(Endpoint, BaseChatModel):
             raise self._malformed("the provider sent a web page: is base_url right?")
         return kind == "text/event-stream" or (request.stream and not kind.endswith("json"))
 
-    async def _whole(self, response: Response, decoder: WireDecoder) -> AsyncGenerator[Event, None]:
+    async def _whole(self, response: Response, decoder: WireDecoder) -> list[Event]:
         body = await response.read()
         if not body.strip():
             raise self._malformed("the answer is empty", is_retryable=True)
         data = self._parse(body)
         if isinstance(data, dict) and not data.get("id") and _is_error(data):
             raise self._stream_error(data)
-        for event in guarded(self._malformed, decoder.whole, data):
-            yield event
+        return guarded(self._malformed, decoder.whole, data)
 
     async def _decoded(
         self, response: Response, decoder: WireDecoder
@@ -227,6 +227,12 @@ class HttpChatModel(Endpoint, BaseChatModel):
     def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
         """The key is never written, only its name."""
         return {"api_key": self.key_variables[0]} if self.key_variables else {}
+
+
+def _with_metadata(event: Event, more: Body) -> Event:
+    if more and event["event"] == "message-finish":
+        event["metadata"] = {**event.get("metadata", {}), **more}
+    return event
 
 
 def _is_error(data: Body) -> bool:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
-from weft.exceptions import UsageError
+from weft.exceptions import UsageError, WeftError
 from weft.transports import _faults
 from weft.transports._http1 import BadHttp, CutShort, HeadTooLarge, Reader, write_connect
 from weft.transports._loops import PerLoop
@@ -107,22 +107,22 @@ class Budget:
         return seconds if left is None else left if seconds is None else min(left, seconds)
 
 
-@contextmanager
-def explained(request: Request, *, started: bool) -> Iterator[None]:
+EXPLAINED = (HeadTooLarge, BadHttp, CutShort, OSError)
+"""What a step may fail with, for `explained`."""
+
+
+def explained(request: Request, error: Exception, *, started: bool) -> WeftError:
     """Say in weft's words why a step failed."""
-    try:
-        yield
-    except HeadTooLarge as error:
-        raise _faults.too_large(request, "the headers", request.limits.headers) from error
-    except BadHttp as error:
-        raise _faults.malformed(request, str(error)) from error
-    except (CutShort, OSError) as error:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            why = f"its certificate is not trusted ({error.verify_message})"
-        else:
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        fault = _faults.interrupted if started else _faults.not_reached
-        raise fault(request, why) from error
+    if isinstance(error, HeadTooLarge):
+        return _faults.too_large(request, "the headers", request.limits.headers)
+    if isinstance(error, BadHttp):
+        return _faults.malformed(request, str(error))
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = f"its certificate is not trusted ({error.verify_message})"
+    else:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    fault = _faults.interrupted if started else _faults.not_reached
+    return fault(request, why)
 
 
 @contextmanager
@@ -181,12 +181,14 @@ class BlockingExchange:
         left = Budget(budget)
         self._take_slot()
         reader = self._reader
-        with explained(self._request, started=False):
+        try:
             wire = self._send(left)
             while not reader.has_head:
                 if not (data := wire.receive(left.left())):
                     raise CutShort("it closed the connection without an answer")
                 self._first = reader.feed(data)
+        except EXPLAINED as error:
+            raise explained(self._request, error, started=False) from error
         return reader.status, reader.headers
 
     async def read(self, budget: float | None) -> bytes | None:
@@ -197,11 +199,13 @@ class BlockingExchange:
         reader, wire = self._reader, self._wire
         if reader.done or wire is None:
             return None
-        with explained(self._request, started=True):
+        try:
             data = wire.receive(budget)
             if data:
                 return reader.feed(data)
             reader.end()
+        except EXPLAINED as error:
+            raise explained(self._request, error, started=True) from error
         return None
 
     async def close(self, *, finished: bool) -> None:
@@ -291,7 +295,7 @@ class AsyncExchange:
         self._side = side = await self._per_loop.get()
         await self._take_slot(side)
         reader = self._reader
-        with explained(self._request, started=False):
+        try:
             wire = side.pool.take(self._route.key) or await self._connect(left)
             self._wire = wire
             wire.send(self._message)
@@ -299,6 +303,8 @@ class AsyncExchange:
                 if not (data := await wire.receive(left.left(), self._alarm)):
                     raise CutShort("it closed the connection without an answer")
                 self._first = reader.feed(data)
+        except EXPLAINED as error:
+            raise explained(self._request, error, started=False) from error
         return reader.status, reader.headers
 
     async def read(self, budget: float | None) -> bytes | None:
@@ -309,11 +315,13 @@ class AsyncExchange:
         reader, wire = self._reader, self._wire
         if reader.done or wire is None:
             return None
-        with explained(self._request, started=True):
+        try:
             data = await wire.receive(budget, self._alarm)
             if data:
                 return reader.feed(data)
             reader.end()
+        except EXPLAINED as error:
+            raise explained(self._request, error, started=True) from error
         return None
 
     async def close(self, *, finished: bool) -> None:

@@ -54,11 +54,29 @@ def to_jsonable(value: object, *, max_depth: int = MAX_DEPTH) -> Json:
 
     Secrets stay masked, bytes become base64, NaN and the infinities become their names.
     """
+    if type(value) is dict and _is_flat(value):
+        return value.copy()
     return _jsonable(value, max_depth, set())
 
 
+def _is_flat(value: dict[Any, Any]) -> bool:
+    """Say whether a dict holds plain leaves alone, as what came over the wire mostly does."""
+    for key, item in value.items():
+        kind = type(item)
+        if type(key) is not str or not key.isascii():
+            return False
+        if kind not in AS_THEY_ARE and (kind is not str or not item.isascii()):
+            return False
+    return True
+
+
 def _jsonable(value: object, depth: int, above: set[int]) -> Json:
-    parts = None if type(value) in SCALARS else _parts(value)
+    kind = type(value)
+    if kind is str:
+        return mend_surrogates(value)  # type: ignore[arg-type]
+    parts: Any = value
+    if kind is not dict and kind is not list:
+        parts = None if kind in SCALARS else _parts(value)
     if parts is None:
         return _leaf(value)
     if id(value) in above:
@@ -73,7 +91,9 @@ def _jsonable(value: object, depth: int, above: set[int]) -> Json:
                 for item in parts
             ]
         return {
-            _name(key): item if type(item) in AS_THEY_ARE else _jsonable(item, depth - 1, above)
+            key if type(key) is str and key.isascii() else _name(key): item
+            if type(item) in AS_THEY_ARE
+            else _jsonable(item, depth - 1, above)
             for key, item in parts.items()
         }
     finally:

@@ -20,7 +20,7 @@ def has_surrogates(text: str) -> bool:
 
 def mend_surrogates(text: str) -> str:
     """Join pairs to their character and spell lone halves as their escape."""
-    if not has_surrogates(text):
+    if text.isascii() or LONE.search(text) is None:
         return text
     return LONE.sub(_spell, PAIR.sub(_join, text))
 

@@ -130,5 +130,5 @@ class CompletionsModel(VendorModel):
             self._stream_error,
             model=request.options.get("model") or self.model,
             others=request.others,
-            audio_format=audio.get("format") if isinstance(audio, Mapping) else None,
+            audio_format=audio.get("format") if audio and isinstance(audio, Mapping) else None,
         )
