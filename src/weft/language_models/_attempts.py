@@ -106,7 +106,7 @@ async def folded(turn: Turn, request: ChatRequest) -> FoldedMessage:
                 raise error_of(builder.error, **turn._where())
     for _ in _closing(turn):
         pass
-    return builder.result()
+    return builder.result(last=True)
 
 
 class _Showing:
@@ -217,7 +217,8 @@ def _checked(turn: Turn, event: Event) -> Iterator[Event]:
     given: Any = event
     kind = given.get("event") if isinstance(given, dict) else None
     if not builder.is_started and kind in KNOWN:
-        opening = open_message(event, run_message_id(turn.run))
+        is_named = kind == "message-start" and event.get("id")
+        opening = event if is_named else open_message(event, run_message_id(turn.run))
         builder.feed(opening)
         yield opening
         if kind == "message-start":

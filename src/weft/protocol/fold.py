@@ -311,12 +311,15 @@ class MessageBuilder:
     @property
     def metadata(self) -> dict[str, Json]:
         """Start metadata merged with finish metadata, in the names of response metadata; a copy."""
+        return cast("dict[str, Json]", copy_json(self._all_metadata()))
+
+    def _all_metadata(self) -> dict[str, Json]:
         start = {
             RESPONSE_KEYS.get(key, key): value
             for key, value in self._start_metadata.items()
             if key not in MESSAGE_KEYS
         }
-        return cast("dict[str, Json]", copy_json({**start, **self._finish_metadata}))
+        return {**start, **self._finish_metadata}
 
     @property
     def start_metadata(self) -> dict[str, Json]:
@@ -342,21 +345,27 @@ class MessageBuilder:
         found = (self.block(index, partial=partial) for index in sorted(self._blocks))
         return cast("list[FinalizedContentBlock]", list(found))
 
-    def result(self, *, partial: bool = False) -> FoldedMessage:
-        """Give the message; before its end only with `partial=True`, and then marked incomplete."""
+    def result(self, *, partial: bool = False, last: bool = False) -> FoldedMessage:
+        """Give the message; before its end only with `partial=True`, and then marked incomplete.
+
+        With `last=True` nobody asks this builder again, so that what it holds is handed over and not copied.
+        """
         if not self.is_finished and not partial:
             why = f"it failed: {self.error['message']}" if self.error else "no message-finish came"
             raise MalformedStreamError(f"the message is not complete: {why}")
         fields = {key: value for key, value in self._start_metadata.items() if key in MESSAGE_KEYS}
         incomplete = not self.is_finished or fields.get("status") == "incomplete"
+        is_whole = last and not self._open
         return FoldedMessage(
             role=self.role,
             id=self.id,
-            blocks=self.blocks(partial=partial and not self.is_finished),
-            usage=copy_json(self.usage),
+            blocks=[self._blocks[index] for index in sorted(self._blocks)]  # type: ignore[misc]
+            if is_whole
+            else self.blocks(partial=partial and not self.is_finished),
+            usage=self.usage if last else copy_json(self.usage),
             finish_reason=self.finish_reason,
-            metadata=self.metadata,
-            additional_kwargs=copy_json(self.additional_kwargs),
+            metadata=self._all_metadata() if last else self.metadata,
+            additional_kwargs=self.additional_kwargs if last else copy_json(self.additional_kwargs),
             status="incomplete" if incomplete else "complete",
             fields=fields,
         )

@@ -154,8 +154,23 @@ def merge_dicts(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json
 
 
 def merge_metadata(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
-    """Merge response metadata: text is replaced by the last that says something, never joined (T63, T64)."""
-    return _merge(left, right, lambda _key: whole)
+    """Give the merge of response metadata as a new dict, see `grow_metadata`."""
+    merged: dict[str, Json] = copy_json(left)
+    grow_metadata(merged, copy_json(right))
+    return merged
+
+
+def grow_metadata(into: dict[str, Json], news: dict[str, Json]) -> None:
+    """Grow response metadata in place by news that nobody else holds.
+
+    Text is replaced by the last that says something, never joined (T63, T64).
+    """
+    for key, new in news.items():
+        old = into.get(key)
+        if new is None:
+            into.setdefault(key, None)
+        else:
+            into[key] = new if old is None else whole(old, new)
 
 
 def merge_lists(left: list[Json], right: list[Json]) -> list[Json]:

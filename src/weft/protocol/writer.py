@@ -24,7 +24,7 @@ from weft.protocol.events import (
     StreamError,
 )
 from weft.protocol.identity import CALL_KINDS, Key, kind_of
-from weft.protocol.merge import add_usage, copy_json, merge_dicts, merge_metadata, replace_usage
+from weft.protocol.merge import add_usage, copy_json, grow_metadata, merge_dicts, replace_usage
 from weft.protocol.reasons import normalize_finish_reason
 from weft.protocol.shapes import is_count
 from weft.utils.json import mend_surrogates, to_jsonable
@@ -113,7 +113,7 @@ class EventWriter:
     ) -> list[Event]:
         """Begin the message now; it begins by itself at the first thing said."""
         if self._is_started:
-            self._metadata = merge_metadata(self._metadata, to_jsonable(metadata or {}))
+            grow_metadata(self._metadata, to_jsonable(metadata or {}))
             return []
         self._id = _id_of(id) or self._id
         if metadata:
@@ -125,7 +125,7 @@ class EventWriter:
         counted = _counts(to_jsonable(usage)) if usage else None
         if counted:
             combine = add_usage if self._usage_mode == "sum" else replace_usage
-            self._usage = combine(self._usage, counted)
+            self._usage = counted if self._usage is None else combine(self._usage, counted)
         return []
 
     def metadata(self, values: Mapping[str, object]) -> list[Event]:
@@ -133,7 +133,7 @@ class EventWriter:
 
         A reason in it counts as the reason of the end, unless one was said as such.
         """
-        self._metadata = merge_metadata(self._metadata, to_jsonable(values))
+        grow_metadata(self._metadata, to_jsonable(values))
         for key in REASON_KEYS:
             if isinstance(raw := self._metadata.get(key), str):
                 self._raw_reason = raw
@@ -275,7 +275,7 @@ class EventWriter:
         self.reason(reason or self._reason or self._raw_reason)
         self.usage(usage)
         if metadata:
-            self._metadata = merge_metadata(self._metadata, to_jsonable(metadata))
+            grow_metadata(self._metadata, to_jsonable(metadata))
         if additional_kwargs:
             self.additional_kwargs(additional_kwargs)
         events = self._begin() + self._blocks.close_all()
@@ -341,7 +341,7 @@ class EventWriter:
     def _message_finish(self) -> Event:
         finish: MessageFinish = {"event": "message-finish"}
         if self._usage is not None:
-            finish["usage"] = cast("UsageInfo", copy_json(self._usage))
+            finish["usage"] = cast("UsageInfo", self._usage)  # the last that is said of it
         if self._reason is not None:
             finish["finish_reason"] = self._reason
         if self._metadata:
