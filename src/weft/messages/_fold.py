@@ -25,7 +25,8 @@ PLAIN_TEXT_KEYS = frozenset({"type", "text", "index"})
 def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Json]:
     """Give the fields that a folded message says."""
     blocks = cast("list[dict[str, Json]]", folded.blocks)
-    calls, invalid = split_calls(copy_json(client_calls(blocks)))
+    called = client_calls(blocks)
+    calls, invalid = split_calls(copy_json(called)) if called else ([], [])
     metadata = dict(folded.metadata)
     if output_version == "v1":
         metadata["output_version"] = "v1"

@@ -85,7 +85,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 more = self._more_metadata(request, response)
                 if not self._is_streamed(request, response):
                     for event in await self._whole(response, decoder):
-                        yield _with_metadata(event, more)
+                        yield _with_metadata(event, more) if more else event
                     return
                 async with aclosing(self._decoded(response, decoder)) as events:
                     async for event in events:
@@ -230,7 +230,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
 
 def _with_metadata(event: Event, more: Body) -> Event:
-    if more and event["event"] == "message-finish":
+    if event["event"] == "message-finish":
         event["metadata"] = {**event.get("metadata", {}), **more}
     return event
 

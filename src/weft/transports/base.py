@@ -195,9 +195,9 @@ def check_header(name: str, value: str) -> None:
 
 def _refusal(name: str, value: str) -> WeftError | None:
     """Give what is wrong with a header. Raised elsewhere, so that no traceback's local variables hold the value."""
-    if not TOKEN.fullmatch(name):
-        return SecurityError(f"{name!r} is not a header name")
-    if name.lower() in OWN_HEADERS:
+    if not _is_free(name):
+        if not TOKEN.fullmatch(name):
+            return SecurityError(f"{name!r} is not a header name")
         return UsageError(f"the header {name!r} is set by the transport: leave it out")
     if FORBIDDEN_IN_VALUE.search(value):
         return SecurityError(
@@ -207,6 +207,12 @@ def _refusal(name: str, value: str) -> WeftError | None:
     if not value.isascii():
         return UsageError(f"the value of the header {name!r} is not ASCII")
     return None
+
+
+@lru_cache(maxsize=256)
+def _is_free(name: str) -> bool:
+    """Say whether a header may be set under this name."""
+    return TOKEN.fullmatch(name) is not None and name.lower() not in OWN_HEADERS
 
 
 @lru_cache(maxsize=256)

@@ -54,20 +54,27 @@ def to_jsonable(value: object, *, max_depth: int = MAX_DEPTH) -> Json:
 
     Secrets stay masked, bytes become base64, NaN and the infinities become their names.
     """
-    if type(value) is dict and _is_flat(value):
-        return value.copy()
+    if type(value) is dict and (copied := _plain_copy(value, min(max_depth, 8))) is not None:
+        return copied
     return _jsonable(value, max_depth, set())
 
 
-def _is_flat(value: dict[Any, Any]) -> bool:
-    """Say whether a dict holds plain leaves alone, as what came over the wire mostly does."""
+def _plain_copy(value: dict[Any, Any], depth: int) -> dict[str, Json] | None:
+    """Copy a dict of plain names, leaves and such dicts, as what came over the wire mostly is; None for any other."""
+    if depth <= 0:
+        return None
+    copied = value.copy()
     for key, item in value.items():
-        kind = type(item)
         if type(key) is not str or not key.isascii():
-            return False
-        if kind not in AS_THEY_ARE and (kind is not str or not item.isascii()):
-            return False
-    return True
+            return None
+        kind = type(item)
+        if kind is dict:
+            within = copied[key] = _plain_copy(item, depth - 1)
+            if within is None:
+                return None
+        elif kind not in AS_THEY_ARE and (kind is not str or not item.isascii()):
+            return None
+    return copied
 
 
 def _jsonable(value: object, depth: int, above: set[int]) -> Json:
