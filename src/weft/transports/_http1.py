@@ -106,10 +106,15 @@ class Reader:
         return True
 
     def _frame(self, *, version: int) -> None:
-        connection = ",".join(v for n, v in self.headers if n == "connection").lower()
+        connection, codings, lengths = "", [], set()
+        for name, value in self.headers:
+            if name == "content-length":
+                lengths.add(value.strip())
+            elif name == "transfer-encoding":
+                codings.append(value.strip().lower())
+            elif name == "connection":
+                connection += "," + value.lower()
         self.reusable = "keep-alive" in connection if version == 0 else "close" not in connection
-        codings = [v.strip().lower() for n, v in self.headers if n == "transfer-encoding"]
-        lengths = {v.strip() for n, v in self.headers if n == "content-length"}
         if self._method == "HEAD" or self.status in BODILESS:
             self._body, self.done = "none", True
         elif codings:

@@ -29,12 +29,13 @@ Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 class BlockingWire:
     """A socket, used by one thread at a time."""
 
-    __slots__ = ("_limited", "_process", "_socket", "idle_since")
+    __slots__ = ("_limited", "_poll", "_process", "_socket", "idle_since")
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._limited: float | None = -1.0
         """The seconds that the socket waits, as set last; -1 for not known."""
+        self._poll: Any = None
         self._process = os.getpid()
         self.idle_since = 0.0
 
@@ -86,9 +87,10 @@ class BlockingWire:
     def is_stale(self) -> bool:
         """Whether the other side closed, or spoke out of turn, while nobody listened."""
         try:
-            poll = select.poll()
-            poll.register(self._socket, select.POLLIN)
-            return bool(poll.poll(0))
+            if self._poll is None:
+                self._poll = select.poll()
+                self._poll.register(self._socket, select.POLLIN)
+            return bool(self._poll.poll(0))
         except AttributeError:  # Windows
             return bool(select.select([self._socket], [], [], 0)[0])
         except (OSError, ValueError):

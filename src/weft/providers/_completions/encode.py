@@ -42,6 +42,7 @@ OURS = frozenset(
     }
 )
 """Options that are written here, not passed on."""
+WRITTEN_HERE = OURS | {"extra_body", "stream_usage"}
 FINAL = ("response_format", "stop", "tool_choice", "parallel_tool_calls")
 
 
@@ -59,7 +60,8 @@ def encode_completion(
     encoder = MessageEncoder(host, providers, policy, request.notes)
     body: Body = {"model": said.pop("model", None), "messages": encoder.encode(request.messages)}
     body |= _options(said, host, request)
-    body |= _tool_options(said, host, request)
+    if said.get("tools") is not None or said.get("tool_choice") is not None:
+        body |= _tool_options(said, host, request)
     if request.stream:
         body["stream"] = True
         if host.asks_for_usage and said.get("stream_usage", True):
@@ -68,13 +70,14 @@ def encode_completion(
         raise UsageError(
             f"n={body['n']} cannot be streamed, for a stream is one message: use invoke or generate"
         )
-    return {**body, **(said.get("extra_body") or {})}
+    if extra := said.get("extra_body"):
+        body |= extra
+    return body
 
 
 def _options(said: Body, host: Host, request: ChatRequest) -> Body:
-    skip = OURS | {"extra_body", "stream_usage"}
-    body = {name: value for name, value in said.items() if name not in skip}
-    body = {host.renames.get(name, name): value for name, value in body.items()}
+    renames = host.renames
+    body = {renames.get(name, name): said[name] for name in said if name not in WRITTEN_HERE}
     limit = said.get("max_tokens")
     if limit is not None:
         body.setdefault(host.max_tokens_field, limit)
