@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, ClassVar, Union, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, ConfigDict, create_model
 
 from weft._run import Run
 from weft.exceptions import StructuredOutputError, UsageError
@@ -152,6 +152,7 @@ class _Partial:
 class _OfDataclass(BaseModel):
     """The shape of a dataclass in which everything may still be missing."""
 
+    model_config = ConfigDict(defer_build=True)
     weft_made_of: ClassVar[type]
 
 

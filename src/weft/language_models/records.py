@@ -33,6 +33,7 @@ class _Record(BaseModel):
         populate_by_name=True,
         arbitrary_types_allowed=True,
         protected_namespaces=(),
+        defer_build=True,
     )
 
 

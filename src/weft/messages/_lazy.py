@@ -13,7 +13,7 @@ from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from weft.protocol.blocks import Json
 
@@ -36,6 +36,8 @@ PYDANTIC_SLOTS: Final = frozenset(
 
 class LazyFields(BaseModel):
     """A model whose missing fields are worked out when they are read."""
+
+    model_config = ConfigDict(defer_build=True)
 
     if TYPE_CHECKING:
 

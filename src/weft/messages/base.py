@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import html as html_escape
 from collections.abc import Sequence
 from typing import Annotated, Any, Self, TypeAlias, cast
 
@@ -153,8 +152,9 @@ class BaseMessage(Serializable):
         print(self.pretty_repr())  # noqa: T201  printing is its job
 
     def _repr_html_(self) -> str:
-        shown = html_escape.escape(self.pretty_repr())
-        return f'<pre class="weft-message weft-{html_escape.escape(self.type)}">{shown}</pre>'
+        from html import escape  # noqa: PLC0415  for notebooks only
+
+        return f'<pre class="weft-message weft-{escape(self.type)}">{escape(self.pretty_repr())}</pre>'
 
 
 class BaseMessageChunk(BaseMessage):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, SerializeAsAny
+from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from weft.outputs.chat_generation import ChatGeneration
 
@@ -23,6 +23,8 @@ class ChatResult(BaseModel):
     #> hello
     ```
     """
+
+    model_config = ConfigDict(defer_build=True)
 
     generations: list[SerializeAsAny[ChatGeneration]]
     """One for each candidate."""

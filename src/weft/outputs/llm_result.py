@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, SerializeAsAny
+from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from weft.outputs.chat_generation import ChatGeneration, ChatGenerationChunk
 from weft.outputs.generation import Generation, GenerationChunk
@@ -26,6 +26,8 @@ class LLMResult(BaseModel):
     #> ['a', 'b']
     ```
     """
+
+    model_config = ConfigDict(defer_build=True)
 
     generations: list[list[SerializeAsAny[AnyGeneration]]]
     """For each prompt, its candidates."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 __all__ = ["RunInfo"]
 
 
 class RunInfo(BaseModel):
     """The run that made one result; read `config["callbacks"]` for more than its id."""
+
+    model_config = ConfigDict(defer_build=True)
 
     run_id: UUID
     """The id that callbacks and traces know the run by."""

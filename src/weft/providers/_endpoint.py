@@ -60,7 +60,9 @@ class Endpoint(BaseModel):
     """Settings of a connection, and what is made of them."""
 
     # An error of validation would show what was given, a key for one.
-    model_config = ConfigDict(arbitrary_types_allowed=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
+    )
 
     api_key: Key = Field(default=None, exclude=True, repr=False)
     """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""

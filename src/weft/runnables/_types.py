@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from weft._config import RunnableConfig
 
@@ -159,10 +159,6 @@ def _plain(found: Any) -> Any:
 # -- models
 
 
-class _Loose(BaseModel):
-    model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
-
-
 def value_model(name: str, kind: Any) -> type[BaseModel]:
     """Give a model of one value: the type itself where it is a model, else a root model named `name`."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -173,13 +169,21 @@ def value_model(name: str, kind: Any) -> type[BaseModel]:
         return _root_model.__wrapped__(name, kind)
 
 
-class _LooseRoot(RootModel[T], Generic[T]):
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+@cache
+def _loose_root() -> Any:
+    # Made when asked for: importing `RootModel` alone makes Pydantic build a schema, for which it looks through all
+    # installed packages for its plugins.
+    from pydantic import RootModel  # noqa: PLC0415
+
+    class LooseRoot(RootModel[T], Generic[T]):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    return LooseRoot
 
 
 @lru_cache(maxsize=256)
 def _root_model(name: str, kind: Any) -> type[BaseModel]:
-    return create_model(name, __base__=_LooseRoot[kind])
+    return cast("type[BaseModel]", create_model(name, __base__=_loose_root()[kind]))
 
 
 def object_model(name: str, fields: Fields) -> type[BaseModel]:
@@ -187,8 +191,12 @@ def object_model(name: str, fields: Fields) -> type[BaseModel]:
     return cast("type[BaseModel]", create_model(name, __base__=_Named, **_safe(fields)))
 
 
-class _Named(_Loose):
+class _Named(BaseModel):
     """No docstring of ours may end up in a user's schema."""
+
+    model_config = ConfigDict(
+        arbitrary_types_allowed=True, protected_namespaces=(), defer_build=True
+    )
 
 
 _Named.__doc__ = None
@@ -208,12 +216,12 @@ def _safe(fields: Fields) -> dict[str, Any]:
 
 def is_object(model: type[BaseModel]) -> bool:
     """Whether a model has named fields."""
-    return not issubclass(model, RootModel)
+    return not model.__pydantic_root_model__
 
 
 def is_anything(model: type[BaseModel]) -> bool:
     """Whether a model accepts every value."""
-    return issubclass(model, RootModel) and _plain(model.model_fields["root"].annotation) is Any
+    return not is_object(model) and _plain(model.model_fields["root"].annotation) is Any
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, Any]:
