@@ -12,7 +12,7 @@ from weft.language_models.base import (
     get_tokenizer,
 )
 from weft.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
-from weft.language_models.chat_models import BaseChatModel, SimpleChatModel
+from weft.language_models.chat_models import BaseChatModel
 from weft.language_models.request import ChatRequest
 from weft.language_models.retry import RetryPolicy
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from weft.language_models.profile import find_profile, register_profile, register_profiles
     from weft.language_models.prompt_caching import CacheConfig
     from weft.language_models.records import ChatModelInput, ChatModelOutput, ChatModelUsage
+    from weft.language_models.simple import SimpleChatModel
     from weft.language_models.usage import Limits, current_usage, usage_scope
 
 __all__ = [
@@ -102,6 +103,7 @@ LATER = {
     "ModelProfileRegistry": "profile",
     "ParrotFakeChatModel": "fake_chat_models",
     "TokenCount": "count",
+    "SimpleChatModel": "simple",
     "ToolChoice": "options",
     "current_usage": "usage",
     "find_profile": "profile",

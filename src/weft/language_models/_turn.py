@@ -31,7 +31,6 @@ from weft.language_models._again import (
 )
 from weft.language_models._attempts import folded, spoken
 from weft.language_models._cache import TurnCache
-from weft.language_models._care import Care, care_of
 from weft.language_models._deadline import pause
 from weft.language_models._whole import generate, result_of
 from weft.language_models._written import Written, written_by
@@ -48,6 +47,7 @@ from weft.runnables._opening import Opening
 from weft.tracers._streaming import StreamingHandler, V2StreamingHandler
 
 if TYPE_CHECKING:
+    from weft.language_models._care import Care
     from weft.language_models.chat_models import BaseChatModel
 
 OutputVersion = Literal["v0", "v1"]
@@ -164,6 +164,8 @@ class Turn:
             request.note = self._note
             is_plain = self._is_plain(request)
             if not is_plain or request.options or self.run.given:
+                from weft.language_models._care import care_of  # noqa: PLC0415  of managed calls
+
                 self.care = care_of(self, request, is_plain=is_plain)
             if self.run.manager is not None:
                 self._is_watched = bool(listening(self.run.handlers, "on_stream_event"))

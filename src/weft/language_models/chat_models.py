@@ -17,6 +17,7 @@ from pydantic import Field, SkipValidation, field_validator
 from weft._config import RunnableConfig
 from weft._drive import drive, drive_each
 from weft._io import ASYNC, BLOCKING, IO
+from weft._lazy import lazily
 from weft._run import Run
 from weft.callbacks.base import Callbacks
 from weft.exceptions import UsageError
@@ -30,7 +31,7 @@ from weft.language_models.request import ChatRequest, messages_of
 from weft.language_models.retry import RetryPolicy
 from weft.language_models.usage import time_left
 from weft.load import dumpd
-from weft.messages import AIMessage, AnyMessage, BaseMessage, message_chunk_to_message
+from weft.messages import AnyMessage, BaseMessage, message_chunk_to_message
 from weft.messages._view import ChunkView
 from weft.messages.output_version import output_version
 from weft.outputs import (
@@ -47,6 +48,9 @@ from weft.protocol.folded import FoldLimits
 from weft.rate_limiters import BaseRateLimiter
 from weft.runnables._opening import Opening
 from weft.runnables._trace import NOTHING, add_up
+
+if TYPE_CHECKING:
+    from weft.language_models.simple import SimpleChatModel
 
 __all__ = ["BaseChatModel", "SimpleChatModel", "agenerate_from_stream", "generate_from_stream"]
 
@@ -379,33 +383,6 @@ class BaseChatModel(ManagedModel, ABC):
         )
 
 
-class SimpleChatModel(BaseChatModel):
-    """A chat model whose author writes `_call`: messages in, text out."""
-
-    def _call(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
-    ) -> str:
-        raise NotImplementedError(f"{type(self).__name__} must implement `_call`")
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        text = self._call(messages, stop=stop, run_manager=run_manager, **kwargs)
-        if not isinstance(text, str):
-            raise UsageError(
-                f"{type(self).__name__}._call must return text, not {type(text).__name__}"
-            )
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=text))])
-
-
 def generate_from_stream(stream: Iterator[ChatGenerationChunk]) -> ChatResult:
     """Add up an author's chunks: `_generate` for a model that only streams."""
     return _added_up(list(stream))
@@ -432,3 +409,6 @@ def _config(values: Params) -> RunnableConfig:
 
 def _with_stop(kwargs: Params, stop: list[str] | None) -> Params:
     return kwargs if stop is None else {**kwargs, "stop": stop}
+
+
+__getattr__ = lazily(__name__, {"SimpleChatModel": ".simple"})

@@ -16,8 +16,9 @@ from weft._io import BLOCKING, IO
 from weft._run import Run
 from weft.exceptions import UsageError, WeftError
 from weft.language_models._whole import answer, result_of
-from weft.language_models.chat_models import BaseChatModel, SimpleChatModel
+from weft.language_models.chat_models import BaseChatModel
 from weft.language_models.request import ChatRequest
+from weft.language_models.simple import SimpleChatModel
 from weft.messages import AIMessage, AIMessageChunk, BaseMessage
 from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from weft.protocol.events import Event

@@ -1,29 +1,28 @@
 """The managed side of every chat model: its settings, tools, structured output, counting, and `run`.
 
-`BaseChatModel` is built on this class. What the settings do to a call is in `_care`; what they are is here.
+`BaseChatModel` is built on this class. What the settings do to a call is in `_care`; what they are is here. What a
+plain call does not need is imported by the method that does: it was a tenth of the time to import a provider.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from weft._config import RunnableConfig
 from weft._drive import drive
 from weft._run import Run
-from weft.language_models._structured_parser import StructuredParser
 from weft.language_models.base import BaseLanguageModel, Params
-from weft.language_models.count import TokenCount, count_tokens
-from weft.language_models.hooks import ModelHooks
 from weft.language_models.profile import ModelProfile, find_profile
-from weft.language_models.prompt_caching import CacheConfig
-from weft.language_models.records import ChatModelInput, ChatModelOutput, input_of, output_of
-from weft.language_models.structured import structured_options
-from weft.language_models.tool_binding import Validate, bound_tools
 from weft.messages import AIMessage, BaseMessage
 from weft.runnables.base import Runnable
+
+if TYPE_CHECKING:
+    from weft.language_models.count import TokenCount
+    from weft.language_models.records import ChatModelInput, ChatModelOutput
+    from weft.language_models.tool_binding import Validate
 
 __all__ = ["ManagedModel"]
 
@@ -68,12 +67,16 @@ class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # a
     @field_validator("prompt_cache")
     @classmethod
     def _check_prompt_cache(cls, value: Any) -> Any:
+        from weft.language_models.prompt_caching import CacheConfig  # noqa: PLC0415
+
         CacheConfig.of(value)
         return value
 
     @field_validator("hooks")
     @classmethod
     def _check_hooks(cls, value: Any) -> Any:
+        from weft.language_models.hooks import ModelHooks  # noqa: PLC0415
+
         return ModelHooks.of(value)
 
     @model_validator(mode="after")
@@ -111,6 +114,8 @@ class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # a
         `validate="invalid"` marks calls to unknown tools and with arguments that do not fit as invalid;
         `"retry"` asks the model again, telling it what was wrong.
         """
+        from weft.language_models.tool_binding import bound_tools  # noqa: PLC0415
+
         options = bound_tools(
             tools,
             tool_choice=tool_choice,
@@ -137,6 +142,9 @@ class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # a
         An answer that does not fit is asked for again, with what was wrong, `max_retries` times. With `include_raw`
         the output is `{"raw": message, "parsed": object, "parsing_error": error}`.
         """
+        from weft.language_models._structured_parser import StructuredParser  # noqa: PLC0415
+        from weft.language_models.structured import structured_options  # noqa: PLC0415
+
         options, check = structured_options(
             schema,
             self.profile,
@@ -156,6 +164,8 @@ class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # a
         self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None
     ) -> TokenCount:
         """Count the tokens of messages and tools, and say whether the count is exact. Opens no socket."""
+        from weft.language_models.count import count_tokens  # noqa: PLC0415
+
         return count_tokens(self, messages, tools)
 
     # -- AIGNE's door
@@ -173,6 +183,8 @@ class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # a
         return await self._run_record(input, Run.asynchronous(config, kwargs))
 
     async def _run_record(self, input: ChatModelInput | Params, run: Run) -> ChatModelOutput:
+        from weft.language_models.records import input_of, output_of  # noqa: PLC0415
+
         record = input_of(input)
         options, check = record.call_options(self.profile)
         message = await self._step(record.messages, run.patched(kwargs={**options, **run.kwargs}))

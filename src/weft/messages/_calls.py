@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from weft.protocol.blocks import BlockIndex, InvalidToolCall, Json, ToolCall, ToolCallChunk
 from weft.protocol.merge import copy_json, grow_name, merge_dicts
 from weft.protocol.promote import promote
-from weft.utils.json import PartialJson, to_jsonable
+from weft.utils.json import to_jsonable
+
+if TYPE_CHECKING:
+    from weft.utils.json import PartialJson
 
 __all__ = [
     "CallsGrowth",
@@ -99,6 +102,8 @@ class GrowingCall:
 
     def _args_so_far(self, pieces: list[str]) -> Json:
         if self.parser is None:
+            from weft.utils.json import PartialJson  # noqa: PLC0415  for calls that come in slices
+
             self.parser = PartialJson()
         while self.fed < len(pieces):
             self.parser.feed(pieces[self.fed])

@@ -154,7 +154,9 @@ class BaseMessage(Serializable):
     def _repr_html_(self) -> str:
         from html import escape  # noqa: PLC0415  for notebooks only
 
-        return f'<pre class="weft-message weft-{escape(self.type)}">{escape(self.pretty_repr())}</pre>'
+        return (
+            f'<pre class="weft-message weft-{escape(self.type)}">{escape(self.pretty_repr())}</pre>'
+        )
 
 
 class BaseMessageChunk(BaseMessage):

@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft._config import RunnableConfig
 from weft._drive import drive
@@ -28,7 +28,6 @@ from weft.outputs import ChatGeneration, ChatResult
 from weft.protocol.events import Event
 from weft.protocol.folded import FoldLimits
 from weft.providers._endpoint import Body, Endpoint, dump_body
-from weft.providers._explain import Explained, prepare
 from weft.providers._foreign import ForeignBlocks
 from weft.providers._keys import MASK, public_url, resolve_key
 from weft.providers._reading import StreamReading, guarded
@@ -45,7 +44,10 @@ from weft.transports import (
 )
 from weft.utils.json import dumps_canonical
 
-__all__ = ["ErrorTable", "Explained", "Failure", "HttpChatModel", "WireDecoder", "retry_after"]
+if TYPE_CHECKING:
+    from weft.providers._explain import Explained
+
+__all__ = ["ErrorTable", "Failure", "HttpChatModel", "WireDecoder", "retry_after"]
 
 
 class HttpChatModel(Endpoint, BaseChatModel):
@@ -175,6 +177,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
         **kwargs: Any,
     ) -> Explained:
         """Give the exact request without sending it, bound tools and options included; secrets are masked."""
+        from weft.providers._explain import Explained, prepare  # noqa: PLC0415
+
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
         sent = self._composed(prepared, MASK if self._has_key() else None)
         secret = self._secret_headers()

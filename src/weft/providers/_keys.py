@@ -32,9 +32,8 @@ __all__ = [
 MASK = "***"
 SHORTEST = 6
 """A value shorter than this is no secret: it would turn up everywhere."""
-SECRET_NAME = re.compile(
-    r"(^|[_-])(api[_-]?key|key|token|secret|password|auth|code|sig|signature|credentials?)$",
-    re.IGNORECASE,
+SECRET_NAME = (
+    r"(?i)(^|[_-])(api[_-]?key|key|token|secret|password|auth|code|sig|signature|credentials?)$"
 )
 """Names of query parameters whose values are not shown."""
 
@@ -102,14 +101,16 @@ def hide_secrets(error: ModelError, secrets: Iterable[str]) -> None:
 
 def public_query(query: Mapping[str, str]) -> dict[str, str]:
     """Give the query without what is named like a secret."""
-    return {name: value for name, value in query.items() if not SECRET_NAME.search(name)}
+    return {name: value for name, value in query.items() if not re.search(SECRET_NAME, name)}
 
 
 def public_url(url: str) -> str:
     """Give a URL whose query shows no value that is named like a secret."""
     base, mark, query = url.partition("?")
     pairs = [pair.partition("=") for pair in query.split("&")] if mark else []
-    shown = [f"{name}={MASK if SECRET_NAME.search(name) else value}" for name, _, value in pairs]
+    shown = [
+        f"{name}={MASK if re.search(SECRET_NAME, name) else value}" for name, _, value in pairs
+    ]
     return f"{base}?{'&'.join(shown)}" if mark else url
 
 

@@ -5,7 +5,6 @@ Pure: nothing here waits, and nothing here knows a vendor.
 
 from __future__ import annotations
 
-import email.utils
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -41,10 +40,9 @@ REQUEST_ID_HEADERS: Final = (
     "x-amzn-requestid",
     "cf-ray",
 )
-OVERFLOW: Final = re.compile(
-    r"maximum context length|context[ _](?:length|window|size)|too many (?:input )?tokens"
-    r"|prompt is too long|exceeds? the (?:available |maximum )?(?:context|number of tokens)|input is too long",
-    re.IGNORECASE,
+OVERFLOW: Final = (  # compiled when an error is read
+    r"(?i)maximum context length|context[ _](?:length|window|size)|too many (?:input )?tokens"
+    r"|prompt is too long|exceeds? the (?:available |maximum )?(?:context|number of tokens)|input is too long"
 )
 """How vendors without a code of its own for it say that the prompt does not fit."""
 
@@ -138,7 +136,7 @@ def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type
         if word and word in table:
             return table[word]
     status = status or failure.status
-    if status in (400, 413, 422) and failure.message and OVERFLOW.search(failure.message):
+    if status in (400, 413, 422) and failure.message and re.search(OVERFLOW, failure.message):
         return ContextOverflowError
     return status_error_class(status) if status else None
 
@@ -159,7 +157,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if seconds is not None:
         return seconds
     try:
-        when = email.utils.parsedate_to_datetime(given)
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415  rarely sent, and slow to import
+
+        when = parsedate_to_datetime(given)
         return max(0.0, when.timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None

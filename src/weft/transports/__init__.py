@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
 from weft.transports._default import default_transport, transport_for
 from weft.transports.base import (
     HttpOptions,
@@ -16,8 +19,10 @@ from weft.transports.base import (
     check_request,
     origin_of,
 )
-from weft.transports.native import NativeTransport
-from weft.transports.pyreqwest import PyreqwestTransport
+
+if TYPE_CHECKING:
+    from weft.transports.native import NativeTransport
+    from weft.transports.pyreqwest import PyreqwestTransport
 
 __all__ = [
     "HttpOptions",
@@ -33,3 +38,5 @@ __all__ = [
     "origin_of",
     "transport_for",
 ]
+
+__getattr__ = lazily(__name__, {"NativeTransport": ".native", "PyreqwestTransport": ".pyreqwest"})

@@ -6,7 +6,6 @@ import os
 import threading
 
 from weft.transports.base import HttpOptions, Transport
-from weft.transports.native import NativeTransport
 
 _lock = threading.Lock()
 _shared: Transport | None = None
@@ -16,6 +15,8 @@ def default_transport() -> Transport:
     """Give the process's shared transport; a forked child may use it too, and gets connections of its own."""
     global _shared
     if _shared is None:
+        from weft.transports.native import NativeTransport  # noqa: PLC0415  for the first call, not the import
+
         with _lock:
             if _shared is None:
                 _shared = NativeTransport()
@@ -29,6 +30,8 @@ def transport_for(options: HttpOptions) -> Transport:
         from weft.transports.pyreqwest import PyreqwestTransport  # noqa: PLC0415
 
         return PyreqwestTransport(options)
+    from weft.transports.native import NativeTransport  # noqa: PLC0415
+
     return NativeTransport(options)
 
 

@@ -20,8 +20,9 @@ Json = Any
 """A JSON value passed through: None, bool, int, float, str, list or dict of these."""
 
 MAX_DEPTH = 200
-TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
-BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([\[\]{}])', re.DOTALL)
+# Compiled when first needed, which most programs never do.
+TOKEN = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++'
+BRACKETS = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([\[\]{}])'
 STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 INFINITE = (float("inf"), float("-inf"))
 
@@ -93,7 +94,7 @@ def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> Json:
 
 def nesting_depth(text: str) -> int:
     """Say how deep the brackets of a JSON text nest, without parsing it."""
-    steps = map(STEPS.get, BRACKETS.findall(text), repeat(0))
+    steps = map(STEPS.get, re.findall(BRACKETS, text), repeat(0))
     return max(accumulate(steps, initial=0))
 
 
@@ -159,7 +160,7 @@ def _check_depth(text: str, max_depth: int) -> None:
     if text.count("[") + text.count("{") <= max_depth or nesting_depth(text) <= max_depth:
         return
     depth = 0
-    for match in BRACKETS.finditer(text):
+    for match in re.finditer(BRACKETS, text):
         depth += STEPS.get(match[1], 0)
         if depth > max_depth:
             raise JsonError(f"nested deeper than {max_depth} levels", text, match.start())
@@ -169,7 +170,7 @@ def _located(text: str, reason: str) -> JsonError:
     """Find, only once something was refused, where in the text it stands."""
     keys: list[set[str] | None] = []
     before = ""
-    for match in TOKEN.finditer(text):
+    for match in re.finditer(TOKEN, text):
         mark = match.group()
         if mark == "{":
             keys.append(set())

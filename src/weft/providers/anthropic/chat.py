@@ -10,8 +10,8 @@ from pydantic import model_validator
 
 from weft.language_models.profile import ModelProfile, find_profile
 from weft.language_models.request import ChatRequest
+from weft.providers._counting import CountingModel
 from weft.providers._endpoint import Body
-from weft.providers._vendor import CountingModel
 from weft.providers._wire import ErrorTable, Failure, WireDecoder, merge_settings
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import betas_of, encode_message

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from weft.exceptions import ModelError, UsageError
 from weft.language_models.profile import ModelProfile, find_profile
 from weft.language_models.request import ChatRequest
+from weft.providers._counting import CountingModel
 from weft.providers._endpoint import Body
-from weft.providers._vendor import CountingModel
 from weft.providers._wire import ErrorTable, Failure, WireDecoder
 from weft.providers.google.decode import GoogleDecoder
 from weft.providers.google.encode import encode_content, encode_model

@@ -1,0 +1,69 @@
+"""`CountingModel`: a chat model whose vendor counts the tokens of a request."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from weft._config import RunnableConfig
+from weft._drive import drive
+from weft._io import ASYNC, BLOCKING, IO
+from weft.language_models.request import ChatRequest
+from weft.providers._endpoint import Body
+from weft.providers._explain import prepare
+from weft.providers._vendor import VendorModel
+
+__all__ = ["CountingModel"]
+
+Json = Any
+
+
+class CountingModel(VendorModel):
+    """A chat model whose vendor counts the tokens of a request."""
+
+    def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
+        """Give path and body of the question how long a request is."""
+        raise NotImplementedError
+
+    counted_field: ClassVar[str] = ""
+    """Where the vendor's answer has the number."""
+
+    def count_tokens_exactly(
+        self,
+        input: Json,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> int:
+        """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
+        return drive(self._counted(input, BLOCKING, config, kwargs))
+
+    async def acount_tokens_exactly(
+        self,
+        input: Json,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> int:
+        """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
+        return await self._counted(input, ASYNC, config, kwargs)
+
+    async def _counted(
+        self,
+        input: Json,
+        io: IO,
+        config: RunnableConfig | None,
+        kwargs: dict[str, Any],
+    ) -> int:
+        request = (await prepare(self, input, io, config, kwargs)).replace(stream=False)
+        sent = await self._http_request(request, io)
+        path, body = self._count_request(request, json.loads(sent.body))
+        sent = replace(sent, url=self._url(path), body=json.dumps(body).encode())
+        async with self._transport().open(sent, blocking=io.blocking) as response:
+            if response.status >= 400:
+                raise self._hidden(self._status_error(response, await response.read_error()), sent)
+            data = self._parse(await response.read())
+        if not isinstance(data, dict) or not isinstance(data.get(self.counted_field), int):
+            raise self._malformed(
+                f"the answer has no {self.counted_field}: does this host count tokens?"
+            )
+        return int(data[self.counted_field])
