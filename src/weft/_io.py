@@ -8,7 +8,6 @@ What the two wait with is in `_waiting` (threads, tasks), `_locks` and `_private
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import threading
@@ -33,9 +32,10 @@ from contextlib import (
 )
 from contextvars import Context, copy_context
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from weft._drive import drive, drive_each
+from weft._lazy import late
 from weft._locks import (
     Interruptible,
     LoopChannel,
@@ -63,6 +63,11 @@ from weft._waiting import (
     shield,
 )
 from weft.exceptions import BlockingCallError
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = late("asyncio")
 
 __all__ = [
     "ASYNC",

@@ -24,3 +24,20 @@ def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
         return value
 
     return load
+
+
+class late:
+    """A module that is imported when something of it is first used.
+
+    For `asyncio` alone, which a program that only makes blocking calls never needs, and which would be a tenth of its
+    start. Type checkers see the module itself: stand this under `if not TYPE_CHECKING`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._module = name
+
+    def __getattr__(self, name: str) -> object:
+        """Import the module, and keep what was asked for."""
+        value = getattr(import_module(self._module), name)
+        setattr(self, name, value)
+        return value

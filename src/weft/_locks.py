@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
 from collections import deque
 from contextlib import AbstractContextManager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from weft._lazy import late
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = late("asyncio")
 
 
 def mutex() -> AbstractContextManager[Any]:

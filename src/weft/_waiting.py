@@ -7,7 +7,6 @@ hangs would hang the interpreter.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import os
@@ -25,7 +24,14 @@ from collections.abc import (
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from weft._lazy import late
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = late("asyncio")
 
 T = TypeVar("T")
 logger = logging.getLogger("weft")
