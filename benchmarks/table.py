@@ -264,7 +264,6 @@ ROWS = [
         sides=OF_ANTHROPIC,
         floor="bare",
         options={"api": "anthropic"},
-        target=1 / 8,
     ),
     Row(
         "HTTP stream, CPU per text chunk",

@@ -87,6 +87,9 @@ class BlockWriter:
         name: str | None = None,
     ) -> list[Event]:
         """Say a slice of text, reasoning or a call, and fields that come with it."""
+        is_first = self._registry.last_spoken is None and not (id or fields)
+        if is_first and kind == "text" and key is None and piece and type(piece) is str:
+            return self._first_text(piece)
         piece, name, id = _text(piece, kind), _text(name, "name"), _text(id, "id") or None
         fields = {field: value for field, value in fields.items() if _says_something(value)}
         block = self._registry.find(kind, key, id, name=name, args=piece)
@@ -102,6 +105,15 @@ class BlockWriter:
             return []  # an id alone is no text (T03); it is kept for the text that may come
         events = self._show(block, changed)
         return events + self._grow(block, piece) if piece else events
+
+    def _first_text(self, piece: str) -> list[Event]:
+        """Say the first text of a message, which most answers are: there is no block yet that it could belong to."""
+        block = _new_block("text", None)
+        self._registry.remember(block, None, None)
+        self._registry.last_spoken = self.current = block
+        index = self._registry.place(block)
+        start = _event("content-block-start", index, content={"type": "text", "text": ""})
+        return [start, *self._grow(block, piece)]
 
     def part(self, kind: str, fields: Fields, key: Key | None, id: str | None) -> list[Event]:
         """Say a part of a block that is sent whole: parts are merged, the finish carries the sum."""

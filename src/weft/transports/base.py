@@ -181,7 +181,7 @@ def check_request(request: Request) -> None:
     for name in request.headers:
         if refusal := _refusal(name, request.headers[name]):
             raise refusal
-    if not TOKEN.fullmatch(request.method):
+    if request.method != "POST" and not TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not an HTTP method")
     if not _is_good(request.url) and (refusal := _url_refusal(request.url)):
         raise refusal
