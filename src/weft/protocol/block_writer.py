@@ -87,7 +87,7 @@ class BlockWriter:
         name: str | None = None,
     ) -> list[Event]:
         """Say a slice of text, reasoning or a call, and fields that come with it."""
-        is_first = self._registry.last_spoken is None and not (id or fields)
+        is_first = self._registry.is_empty and not (id or fields)
         if is_first and kind == "text" and key is None and piece and type(piece) is str:
             return self._first_text(piece)
         piece, name, id = _text(piece, kind), _text(name, "name"), _text(id, "id") or None

@@ -114,6 +114,11 @@ class BlockRegistry:
         """Blocks on the wire that are not finished, by their index there."""
         self.last_spoken: GrowingBlock | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no block was told of yet."""
+        return not self._latest
+
     def find(
         self, kind: str, key: Key | None, id: str | None, *, name: str | None = None, args: str = ""
     ) -> GrowingBlock | None:
