@@ -148,6 +148,7 @@ class BlockingExchange:
 
     __slots__ = (
         "_first",
+        "_is_reused",
         "_message",
         "_reader",
         "_request",
@@ -175,6 +176,8 @@ class BlockingExchange:
         self._wire: BlockingWire | None = None
         self._first = b""
         self._slot = False
+        self._is_reused = False
+        """Whether the connection was kept from an earlier request, and nothing has come over it for this one."""
 
     async def start(self, budget: float | None) -> Head:
         """Send, and give status and headers."""
@@ -184,9 +187,19 @@ class BlockingExchange:
         try:
             wire = self._send(left)
             while not reader.has_head:
-                if not (data := wire.receive(left.left())):
+                try:
+                    data = wire.receive(left.left())
+                except ConnectionError:
+                    if not self._is_reused:
+                        raise
+                    data = b""
+                if data:
+                    self._is_reused = False
+                    self._first = reader.feed(data)
+                elif self._is_reused:
+                    wire = self._send_anew(left)
+                else:
                     raise CutShort("it closed the connection without an answer")
-                self._first = reader.feed(data)
         except EXPLAINED as error:
             raise explained(self._request, error, started=False) from error
         return reader.status, reader.headers
@@ -229,14 +242,20 @@ class BlockingExchange:
 
     def _send(self, left: Budget) -> BlockingWire:
         self._wire = wire = self._side.pool.take(self._route.key)
-        if wire is not None:
-            try:
-                wire.send(self._message, left.left())
-            except OSError:
-                # The server closed this idle connection and cannot have read the whole request: send it again.
-                wire.close()
-            else:
-                return wire
+        if wire is None:
+            return self._send_anew(left)
+        self._is_reused = True
+        try:
+            wire.send(self._message, left.left())
+        except OSError:
+            return self._send_anew(left)
+        return wire
+
+    def _send_anew(self, left: Budget) -> BlockingWire:
+        """Send over a new connection; what a server does not answer at all on a kept one, it has not read (F-H07)."""
+        self._is_reused = False
+        if self._wire is not None:
+            self._wire.close()
         self._wire = wire = self._connect(left)
         wire.send(self._message, left.left())
         return wire
@@ -266,7 +285,8 @@ class AsyncExchange:
     """One request under way on the running loop."""
 
     __slots__ = (
-        "_alarm", "_first", "_message", "_per_loop", "_reader", "_request", "_route", "_side", "_slot", "_tls", "_wire",
+        "_alarm", "_first", "_is_reused", "_message", "_per_loop", "_reader", "_request", "_route", "_side", "_slot",
+        "_tls", "_wire",
     )  # fmt: skip
 
     def __init__(
@@ -288,6 +308,8 @@ class AsyncExchange:
         self._wire: AsyncWire | None = None
         self._first = b""
         self._slot = False
+        self._is_reused = False
+        """Whether the connection was kept from an earlier request, and nothing has come over it for this one."""
 
     async def start(self, budget: float | None) -> Head:
         """Send, and give status and headers."""
@@ -296,13 +318,29 @@ class AsyncExchange:
         await self._take_slot(side)
         reader = self._reader
         try:
-            wire = side.pool.take(self._route.key) or await self._connect(left)
+            wire = side.pool.take(self._route.key)
+            self._is_reused = wire is not None
+            if wire is None:
+                wire = await self._connect(left)
             self._wire = wire
             wire.send(self._message)
             while not reader.has_head:
-                if not (data := await wire.receive(left.left(), self._alarm)):
+                try:
+                    data = await wire.receive(left.left(), self._alarm)
+                except ConnectionError:
+                    if not self._is_reused:
+                        raise
+                    data = b""
+                if data:
+                    self._is_reused = False
+                    self._first = reader.feed(data)
+                elif self._is_reused:
+                    wire.close()
+                    self._is_reused = False
+                    self._wire = wire = await self._connect(left)
+                    wire.send(self._message)
+                else:
                     raise CutShort("it closed the connection without an answer")
-                self._first = reader.feed(data)
         except EXPLAINED as error:
             raise explained(self._request, error, started=False) from error
         return reader.status, reader.headers
