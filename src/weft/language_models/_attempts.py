@@ -39,21 +39,21 @@ async def spoken(  # noqa: C901, PLR0912
     if request is None:
         request = await turn._open()
     show = _Showing(turn, view)
-    is_told, look = show.is_told, None if view is None else view.feed
+    is_told, look = show.is_told, None if view is None else view.grow
     try:
         cache, kept = await turn._found(request)
         asking = _Asking(turn, request, kept)
         while not asking.is_over:
             try:
                 async with aclosing(await asking.begin()) as events:
-                    feed, is_delivered = turn.builder.feed, False
+                    grow, is_delivered = turn.builder.grow, False
                     async for event in events:
                         if (
                             is_delivered
                             and type(event) is dict
                             and event.get("event") == "content-block-delta"
                         ):
-                            feed(event)  # by far the most
+                            grow(event)  # by far the most
                             if not is_told:
                                 shown = event if look is None else look(event)
                                 if shown is not None:

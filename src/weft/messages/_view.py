@@ -96,8 +96,12 @@ class ChunkView:
 
     def feed(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
         """Give the chunk that shows this event, or None where there is nothing to show."""
-        if event["event"] != "content-block-delta":
-            return self._boundary(event)
+        return (
+            self.grow(event) if event["event"] == "content-block-delta" else self._boundary(event)
+        )
+
+    def grow(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
+        """Give the chunk that shows a delta."""
         delta, index = event["delta"], event["index"]
         if index == self._growing and delta["type"] == "text-delta" and (text := delta["text"]):
             # The hot path: one more piece of the one plain text.

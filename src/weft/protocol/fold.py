@@ -138,19 +138,25 @@ class MessageBuilder:
 
     def feed(self, event: Mapping[str, Json]) -> None:
         """Take one event."""
+        if type(event) is dict and event.get("event") == "content-block-delta":
+            self.grow(event)
+        else:
+            self._feed_slowly(event)
+
+    def grow(self, event: Mapping[str, Json]) -> None:
+        """Take one event that is a delta."""
         # The hot path: a slice for a block that grows by such slices. All else goes the long way.
         try:
-            if event["event"] == "content-block-delta":
-                delta = event["delta"]
-                block = self._open[event["index"]]
-                if delta["type"] == block.delta:
-                    piece = delta[block.field]
-                    size = len(piece)
-                    if piece.__class__ is str and size <= block.room and size <= self._room:
-                        block.room -= size
-                        self._room -= size
-                        block.parts.append(piece)
-                        return
+            delta = event["delta"]
+            block = self._open[event["index"]]
+            if delta["type"] == block.delta:
+                piece = delta[block.field]
+                size = len(piece)
+                if piece.__class__ is str and size <= block.room and size <= self._room:
+                    block.room -= size
+                    self._room -= size
+                    block.parts.append(piece)
+                    return
         except (KeyError, TypeError):
             pass
         self._feed_slowly(event)

@@ -187,13 +187,7 @@ class BlockingExchange:
         try:
             wire = self._send(left)
             while not reader.has_head:
-                try:
-                    data = wire.receive(left.left())
-                except ConnectionError:
-                    if not self._is_reused:
-                        raise
-                    data = b""
-                if data:
+                if data := wire.receive(left.left()):
                     self._is_reused = False
                     self._first = reader.feed(data)
                 elif self._is_reused:
@@ -325,13 +319,7 @@ class AsyncExchange:
             self._wire = wire
             wire.send(self._message)
             while not reader.has_head:
-                try:
-                    data = await wire.receive(left.left(), self._alarm)
-                except ConnectionError:
-                    if not self._is_reused:
-                        raise
-                    data = b""
-                if data:
+                if data := await wire.receive(left.left(), self._alarm):
                     self._is_reused = False
                     self._first = reader.feed(data)
                 elif self._is_reused:

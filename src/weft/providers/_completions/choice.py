@@ -62,7 +62,7 @@ class ChoiceDecoder:
     def feed(self, delta: Delta, choice: Choice) -> list[Event]:
         """Take what the choice says now."""
         content = delta.get("content")
-        if type(content) is str and content and (len(delta) == 1 or delta.keys() <= PLAIN):
+        if type(content) is str and content and (len(delta) == 1 or _is_plain(delta)):
             events = self._leave_call() if self._call is not None else []
             events += self.writer.text(content)
         else:
@@ -239,3 +239,13 @@ class ChoiceDecoder:
         said, self._transcript = "".join(self._transcript), []
         events = self.writer.fields({"extras": {"transcript": said}}, AUDIO_KEY, kind="audio")
         return events + self.writer.close(AUDIO_KEY, kind="audio")
+
+
+def _is_plain(delta: Delta) -> bool:
+    """Say whether text is all there is; a whole answer names what it does not say, too: `"refusal": null`."""
+    if delta.keys() <= PLAIN:
+        return True
+    if not delta.keys() <= DELTA_FIELDS:
+        return False
+    said: Json = delta
+    return not any(said[name] for name in said if name not in PLAIN)
