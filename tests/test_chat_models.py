@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_every_name_of_the_registry_is_a_class(name: str) -> None:
 def test_packages_announce_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = EntryPoint("acme", "weft.language_models:FakeListChatModel", providers.GROUP)
     monkeypatch.setattr(
-        providers, "entry_points", lambda group: [mine] if group == providers.GROUP else []
+        metadata, "entry_points", lambda group: [mine] if group == providers.GROUP else []
     )
     assert "acme" in provider_names()
     assert init_chat_model("acme:anvil", responses=["hi"]).invoke("x").text == "hi"

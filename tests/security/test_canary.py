@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import ValidationError
 
+import weft
 from tests.servers import FaultServer, json_answer, sse_answer
 from tests.servers.fixtures import fault_server, fault_server_process
 from weft.caches import RedisCache
@@ -37,6 +38,9 @@ from weft.tools import tool
 from weft.tracers import OpenTelemetryTracer, SQLiteTracer
 from weft.transports import HttpOptions, NativeTransport, PyreqwestTransport
 from weft.transports.httpx import HttpxTransport
+
+OURS = str(Path(weft.__file__).parent)
+"""Where our code is: the clone itself may well stand in a folder called weft."""
 
 __all__ = ["fault_server", "fault_server_process"]
 
@@ -77,7 +81,7 @@ def found(shown: dict[str, object]) -> dict[str, list[str]]:
 def everything_of(error: BaseException) -> dict[str, object]:
     """An error as people see it: in a log, in a debugger, in a report with local variables, in a pickle."""
     told = traceback.TracebackException.from_exception(error, capture_locals=True)
-    frames = [(frame.name, frame.locals) for frame in told.stack if "/weft/" in frame.filename]
+    frames = [(frame.name, frame.locals) for frame in told.stack if frame.filename.startswith(OURS)]
     shown: dict[str, object] = {
         "str": str(error),
         "repr": repr(error),

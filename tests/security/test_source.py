@@ -15,7 +15,7 @@ NOWHERE = {
     scan.uses_a_shell: {},
     scan.loads_arrays_with_pickle: {},
     scan.uses_unsafe_module: {
-        "messages/buffer.py": "xml.sax.saxutils: escapes text that is written; parses nothing",
+        "messages/_buffer_xml.py": "xml.sax.saxutils: escapes text that is written; parses nothing",
         "prompts/_jinja.py::_jinja2": "the `jinja` extra, asked for by name, in a sandbox; `load` refuses it",
         "providers/local/runtime.py": "ctypes: silences the C library's log; no address comes from data",
     },
@@ -25,6 +25,7 @@ NOWHERE = {
         "cli/install.py": "pip or uv, for an extra of ours, after the user at the terminal said yes",
     },
     scan.imports_by_name: {
+        "_lazy.py::late.__getattr__": "asyncio, and what our own modules write down",
         "_lazy.py::lazily.load": "names of our own table",
         "messages/_hooks.py::hook": "names of our own table",
         "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
@@ -47,7 +48,7 @@ SINKS = {
     },
     scan.sends_a_request: {
         "providers/_http.py": "every chat model over HTTP",
-        "providers/_vendor.py": "counting on the server, asked for by name",
+        "providers/_counting.py": "counting on the server, asked for by name",
         "providers/_embedding.py": "embeddings",
         "language_models/files.py::FileResolver.fetch": "the one fetch of a URL in data: off until hosts are allowed",
         "testing/replay.py": "records what another transport answers",

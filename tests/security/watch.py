@@ -90,7 +90,8 @@ class WatchedEnvironment(dict[str, str]):
 
     def _told(self, key: object) -> None:
         asker = sys._getframe(2).f_code.co_filename
-        if is_watching and f"{os.sep}weft{os.sep}" in asker:
+        # The whole clone may stand in a folder called weft, with other people's packages in its environment.
+        if is_watching and f"{os.sep}weft{os.sep}" in asker.rpartition("site-packages")[2]:
             seen.append(f"environment {key} ({Path(asker).name})")
 
 

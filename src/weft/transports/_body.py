@@ -128,29 +128,23 @@ class HttpResponse:
 
     async def chunks(self, *, progress_only: bool = False) -> AsyncGenerator[bytes, None]:
         """Give the body as it arrives, decompressed."""
+        if self._state != "new":
+            raise _faults.closed_already()
+        self._state = "reading"
         try:
-            unpacker = self._begin()
+            unpacker = Unpacker.of(self)
             while (piece := await self._next(progress_only=progress_only)) is not None:
                 if unpacker is None:
                     yield piece
                     continue
                 for part in unpacker.feed(piece):
                     yield part
-            self._end(unpacker)
+            if unpacker is not None and self._until is None:
+                unpacker.end()
+            if self._state == "reading":
+                self._state = "finished"
         finally:
             await self.close()
-
-    def _begin(self) -> Unpacker | None:
-        if self._state != "new":
-            raise _faults.closed_already()
-        self._state = "reading"
-        return Unpacker.of(self)
-
-    def _end(self, unpacker: Unpacker | None) -> None:
-        if unpacker is not None and self._until is None:
-            unpacker.end()
-        if self._state == "reading":
-            self._state = "finished"
 
     async def _next(self, *, progress_only: bool) -> bytes | None:
         clock = self._clock
@@ -183,17 +177,15 @@ class HttpResponse:
         limit = limit or self.request.limits.message
         pieces: list[bytes] = []
         size = 0
-        try:  # `chunks`, without its generator: for most calls all comes at once
-            unpacker = self._begin()
-            while (piece := await self._next(progress_only=False)) is not None:
-                for part in (piece,) if unpacker is None else unpacker.feed(piece):
-                    size += len(part)
-                    if size > limit:
-                        raise _faults.too_large(self.request, "the answer", limit)
-                    pieces.append(part)
-            self._end(unpacker)
+        stream = self.chunks()
+        try:
+            async for piece in stream:
+                size += len(piece)
+                if size > limit:
+                    raise _faults.too_large(self.request, "the answer", limit)
+                pieces.append(piece)
         finally:
-            await self.close()
+            await stream.aclose()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def read_error(self) -> bytes:
