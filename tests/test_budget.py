@@ -1,5 +1,7 @@
 """The path of a call is short: who follows one `invoke` with a debugger opens few files."""
 
+import gc
+import subprocess
 import sys
 from pathlib import Path
 from types import FrameType
@@ -31,3 +33,40 @@ def test_one_invoke_of_prompt_model_parser_enters_at_most_twelve_files():
         sys.setprofile(None)
     assert answer == "hello"
     assert len(entered) <= 12, sorted(entered)
+
+
+IMPORT = """
+import gc, sys
+from pydantic import BaseModel
+from weft.providers.openai import ChatOpenAI
+built = [one.__qualname__ for one in gc.get_objects()
+         if isinstance(one, type) and issubclass(one, BaseModel)
+         and one.__module__.startswith("weft") and one.__pydantic_complete__]
+print(built, [name for name in ("asyncio", "ssl", "importlib.metadata", "email") if name in sys.modules])
+"""
+
+
+def test_importing_a_provider_builds_no_schema_and_loads_no_loop():
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[] []"
+
+
+def test_a_call_leaves_nothing_for_the_collector():
+    model = FakeListChatModel(responses=["hello"])
+
+    def calls() -> None:
+        model.invoke("hi")
+        assert [*model.stream("hi")]
+        assert [*model.stream_v2("hi")]
+
+    calls()
+    gc.collect()
+    gc.disable()
+    try:
+        calls()
+        left = gc.collect()
+    finally:
+        gc.enable()
+    assert left == 0

@@ -35,6 +35,19 @@ class OneAtATime:
         self.token: list[None] = [None]
         self.waiting: list[threading.Event] = []
 
+    def enter_if_free(self) -> bool:
+        """Enter without waiting; False where somebody is inside, this thread included."""
+        try:
+            self.token.pop()
+        except IndexError:
+            return False
+        return True
+
+    def leave(self) -> None:
+        """End what `enter_if_free` began."""
+        self.token.append(None)
+        self.wake()
+
     def wait(self) -> None:
         """Wait until somebody left; return at once if nobody is inside any more."""
         left = threading.Event()

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from benchmarks import report
-from benchmarks.__main__ import measure, regressions, start_stub
+from benchmarks.__main__ import measure, median_round, regressions, start_stub
 from benchmarks.plots import draw
 from benchmarks.table import ROWS, Row
 
@@ -58,3 +58,13 @@ def test_the_page_is_drawn_from_the_results(tmp_path: Path) -> None:
 
 def test_a_plot_of_one_point_is_still_a_plot() -> None:
     ElementTree.fromstring(draw("t", "x", "y", {"weft": [(1, 1.0)]}))
+
+
+def test_the_round_shown_is_the_one_whose_ratio_is_the_median() -> None:
+    rounds = [
+        {"weft": 1.0, "langchain": 2.0},  # 1/2, at the machine's best
+        {"weft": 4.0, "langchain": 40.0},  # 1/10
+        {"weft": 9.0, "langchain": 45.0},  # 1/5: the median, though no number of it is
+    ]
+    assert median_round(Row("x", "y"), rounds) == rounds[2]
+    assert median_round(Row("x", "y"), []) == {}

@@ -20,6 +20,7 @@ from tests.language_models.reading import (
     start,
     text_events,
 )
+from tests.language_models.scripted import Speaking
 from weft._run import Run
 from weft.caches import InMemoryCache
 from weft.callbacks import AsyncCallbackHandler, BaseCallbackHandler
@@ -367,6 +368,22 @@ def test_E4_what_fails_before_its_first_content_is_tried_again_without_a_trace(c
     assert listener.ends == ["on_llm_end"]
     starts = [one for one in listener.named("on_stream_event") if one["event"] == "message-start"]
     assert len(starts) == 1
+
+
+@pytest.mark.parametrize("managed", [{}, {"max_input_tokens": 1000}])
+def test_E4_a_listener_that_breaks_between_attempts_is_no_failed_attempt(call, managed):
+    class Broken(BaseCallbackHandler):
+        raise_error = True
+
+        def on_retry(self, retry_state: Any, **kwargs: Any) -> None:
+            raise ModelRateLimitError("the listener's own", is_retryable=True)
+
+    slow = ModelRateLimitError("slow down", is_retryable=True)
+    model = Speaking(answers=[slow, "fine"], callbacks=[Broken()], **managed)
+
+    with pytest.raises(ModelRateLimitError, match="the listener's own"):
+        call.stream(model, "x")
+    assert len(model.seen) == 1
 
 
 def test_E4_after_content_nothing_is_tried_again(call):

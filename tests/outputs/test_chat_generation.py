@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import time
 
 import pytest
@@ -111,3 +113,16 @@ def test_chat_generations_load_as_they_were_dumped(generation):
     assert type(again) is type(generation)
     assert type(again.message) is type(generation.message)
     assert again == generation
+
+
+def test_a_piece_made_the_short_way_is_one_that_was_checked():
+    quick = ChatGenerationChunk(message=AIMessageChunk(content="hi"))
+    checked = ChatGenerationChunk.model_validate({"message": AIMessageChunk(content="hi")})
+    assert quick == checked
+    assert quick.model_dump() == checked.model_dump()
+    assert repr(quick) == repr(checked)
+    fresh = ChatGenerationChunk(message=AIMessageChunk(content="hi"))
+    assert (fresh.text, fresh.generation_info, fresh.type) == ("hi", None, "ChatGenerationChunk")
+    assert fresh.model_fields_set == {"message"}
+    assert pickle.loads(pickle.dumps(ChatGenerationChunk(message=fresh.message))) == checked
+    assert copy.deepcopy(ChatGenerationChunk(message=fresh.message)) == checked

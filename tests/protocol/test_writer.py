@@ -46,6 +46,13 @@ def test_T01_two_slices_of_text_make_the_full_lifecycle():
     assert_valid_event_stream(first + second + end)
 
 
+def test_T03_an_id_that_comes_before_the_first_text_is_its_id():
+    writer = EventWriter()
+    assert writer.text("", id="x") == []
+    start = writer.text("hello")[1]
+    assert start["content"] == {"type": "text", "id": "x", "text": ""}
+
+
 def test_T03_only_empty_text_is_a_start_and_a_finish():
     events = say([text(""), text("", id="m"), text("", index=3)])
 

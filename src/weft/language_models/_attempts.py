@@ -44,6 +44,7 @@ async def spoken(  # noqa: C901, PLR0912
         cache, kept = await turn._found(request)
         asking = _Asking(turn, request, kept)
         while not asking.is_over:
+            await asking.pause()
             try:
                 async with aclosing(await asking.begin()) as events:
                     grow, is_delivered = turn.builder.grow, False
@@ -152,13 +153,17 @@ class _Asking:
         self.error: Exception | None = None
         """What the turn ends with, once what was held back is out."""
 
+    async def pause(self) -> None:
+        """Wait before another attempt, listeners told: what fails here is no failure of an attempt."""
+        if self._failure is not None:
+            self._request = await self._turn._before_retry(self._failure, self._request)
+            self._failure = None
+
     async def begin(self) -> AsyncGenerator[Event, None]:
-        """Ask, or ask again after a pause."""
+        """Ask, or ask again."""
         turn = self._turn
         if self._kept is not None:  # an answer from the cache, with the id that is returned
             return _replayed(self._kept)
-        if self._failure is not None:
-            self._request = await turn._before_retry(self._failure, self._request)
         self.held = []
         turn.attempts += 1
         if turn.model.rate_limiter is not None:

@@ -171,16 +171,11 @@ class ChatModelStream(StreamState):
         self._is_closing = True
         if self._turn is not None:
             self._turn.is_closing = True
-        token = self._guard.token
-        try:
-            token.pop()
-        except IndexError:
-            return
-        try:
-            self._shut()
-        finally:
-            token.append(None)
-            self._guard.wake()
+        if self._guard.enter_if_free():
+            try:
+                self._shut()
+            finally:
+                self._guard.leave()
 
     def _shut(self) -> None:
         if self._events is not None:

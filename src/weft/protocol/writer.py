@@ -122,7 +122,7 @@ class EventWriter:
 
     def usage(self, usage: Mapping[str, object] | None) -> list[Event]:
         """Count tokens: added up, or the newest of each counter where the provider reports running totals."""
-        counted = _counts(usage) if usage else None
+        counted = _counts(to_jsonable(usage)) if usage else None
         if counted:
             combine = add_usage if self._usage_mode == "sum" else replace_usage
             self._usage = counted if self._usage is None else combine(self._usage, counted)
@@ -365,19 +365,15 @@ def _id_of(id: Json) -> str | None:
     return str(id) if isinstance(id, int) and not isinstance(id, bool) else None
 
 
-def _counts(usage: Mapping[str, object]) -> dict[str, Json]:
+def _counts(usage: dict[str, Json]) -> dict[str, Json]:
     """Leave out counters that count nothing: a provider's mistake there must not cost the answer."""
     found: dict[str, Json] = {}
     for name, value in usage.items():
-        if name.endswith("_tokens"):
-            if _is_count(value):
-                found[name] = value
-        elif name.endswith("_token_details"):
-            if isinstance(value, Mapping):
-                counts = {key: one for key, one in value.items() if _is_count(one)}
-                found[name] = to_jsonable(counts)
-        else:
-            found |= to_jsonable({name: value})
+        if name.endswith("_token_details"):
+            if isinstance(value, dict):
+                found[name] = {key: one for key, one in value.items() if _is_count(one)}
+        elif not name.endswith("_tokens") or _is_count(value):
+            found[name] = value
     return found
 
 
