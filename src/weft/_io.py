@@ -59,6 +59,7 @@ from weft._waiting import (
     cancel_all,
     in_main_thread,
     in_thread,
+    is_async_callable,
     next_or_end,
     shield,
 )
@@ -345,7 +346,7 @@ class Async:
     blocking = False
 
     async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        if inspect.iscoroutinefunction(function):
+        if is_async_callable(function):
             return await function(*args, **kwargs)
         result = await in_thread(function, *args, **kwargs)
         return await result if hasattr(type(result), "__await__") else result

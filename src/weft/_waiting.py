@@ -15,6 +15,7 @@ import threading
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
+    Awaitable,
     Callable,
     Coroutine,
     Generator,
@@ -24,7 +25,8 @@ from collections.abc import (
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, cast
 
 from weft._lazy import late
 
@@ -145,6 +147,15 @@ class Job:
         """A thread cannot be stopped from outside; its outcome is dropped."""
 
 
+def is_async_callable(function: object) -> TypeGuard[Callable[..., Awaitable[Any]]]:
+    """Whether calling this gives a coroutine, also for partials and objects with an async `__call__`."""
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(type(function), "__call__", None)  # noqa: B004
+    )
+
+
 async def in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
@@ -152,6 +163,8 @@ async def in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) 
 
     def settle(value: Any, error: BaseException | None) -> None:
         if future.done():
+            if inspect.iscoroutine(value):  # nobody is left to await it
+                value.close()
             return
         if isinstance(error, StopIteration):
             # A future refuses StopIteration: it would end the coroutine that awaits it.

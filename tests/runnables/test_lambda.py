@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from operator import itemgetter
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.runnables.recording import Recorder
+from weft._waiting import THREADS
 from weft.callbacks.base import BaseCallbackHandler
 from weft.exceptions import BlockingCallError, RecursionLimitError, UsageError
 from weft.runnables import RunnableConfig, RunnableLambda, chain
@@ -267,3 +270,39 @@ def test_deps_are_the_runnables_a_function_names():
     assert outer.deps == [inner]
     assert outer.config_specs == []
     assert RunnableLambda(len).deps == []
+
+
+class Later:
+    """An object whose call is async."""
+
+    async def __call__(self, x: int) -> int:
+        return x
+
+
+async def test_FC03_an_async_object_runs_on_the_loop_and_no_coroutine_is_dropped(monkeypatch):
+    def no_thread(_: object) -> None:
+        raise AssertionError("an async call needs no thread")
+
+    monkeypatch.setattr(THREADS, "submit", no_thread)
+    assert await RunnableLambda(Later()).ainvoke(1) == 1
+
+
+async def test_FC03_a_coroutine_that_nobody_awaits_any_more_is_closed():
+    made: list[Any] = []
+    entered, go = threading.Event(), threading.Event()
+
+    def lazily(_: object) -> Any:
+        entered.set()
+        go.wait(10)
+        made.append(Later()(1))
+        return made[0]
+
+    task = asyncio.ensure_future(RunnableLambda(lazily).ainvoke(1))
+    while not entered.is_set():
+        await asyncio.sleep(0.001)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go.set()
+    while not made or inspect.getcoroutinestate(made[0]) != inspect.CORO_CLOSED:
+        await asyncio.sleep(0.001)

@@ -14,7 +14,6 @@ The public twins hold no logic.
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
@@ -272,13 +271,6 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
     def _serialized(self) -> dict[str, Any] | None:
         """What `on_*_start` says of this runnable."""
         return None
-
-
-def is_async_callable(function: Any) -> bool:
-    """Whether calling this gives a coroutine, also for objects with an async `__call__`."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(type(function), "__call__", None)  # noqa: B004
-    )
 
 
 ELSEWHERE = {

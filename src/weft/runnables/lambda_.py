@@ -13,10 +13,11 @@ from pydantic import BaseModel
 
 from weft._config import RunnableConfig
 from weft._run import Run
+from weft._waiting import is_async_callable
 from weft.exceptions import BlockingCallError, RecursionLimitError, UsageError
 from weft.runnables import _functions, _types
 from weft.runnables._trace import NOTHING, plus
-from weft.runnables.base import Runnable, is_async_callable
+from weft.runnables.base import Runnable
 from weft.runnables.utils import (
     get_function_first_arg_dict_keys,
     get_function_nonlocals,

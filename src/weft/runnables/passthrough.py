@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field, SkipValidation
 
 from weft._config import RunnableConfig
 from weft._run import Run
+from weft._waiting import is_async_callable
 from weft.exceptions import BlockingCallError, UsageError
 from weft.runnables import _functions, _types
 from weft.runnables._trace import NOTHING, plus
-from weft.runnables.base import is_async_callable
 from weft.runnables.parallel import Branch, RunnableParallel
 from weft.runnables.serializable import RunnableSerializable
 from weft.runnables.utils import AddableDict

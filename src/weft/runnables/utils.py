@@ -20,6 +20,7 @@ from contextvars import Context
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from weft._io import ASYNC
+from weft._waiting import is_async_callable as is_async_callable
 from weft.exceptions import UsageError
 from weft.runnables._trace import NOTHING
 
@@ -215,13 +216,6 @@ def asyncio_accepts_context() -> bool:
 def is_async_generator(func: Any) -> TypeGuard[Callable[..., AsyncIterator[Any]]]:
     """Whether calling this gives an async generator, also for objects with such a `__call__`."""
     return inspect.isasyncgenfunction(func) or inspect.isasyncgenfunction(
-        getattr(type(func), "__call__", None)  # noqa: B004
-    )
-
-
-def is_async_callable(func: Any) -> TypeGuard[Callable[..., Awaitable[Any]]]:
-    """Whether calling this gives a coroutine, also for objects with an async `__call__`."""
-    return inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(
         getattr(type(func), "__call__", None)  # noqa: B004
     )
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import typing_extensions
 
 from weft._config import RunnableConfig
+from weft._waiting import is_async_callable
 from weft.exceptions import UsageError
 
 FILTERED_ARGS = ("run_manager", "callbacks")
@@ -227,12 +228,3 @@ class Target:
                 break
             places.append(named.pop(name))
         return (*places, *(spread or ())), named
-
-
-def is_async_callable(function: Any) -> bool:
-    """Say whether calling this gives a coroutine, also for partials and objects with an async `__call__`."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(type(function), "__call__", None)  # noqa: B004
-    )

@@ -8,10 +8,10 @@ from typing import Any, TypedDict, Unpack, overload
 from pydantic import BaseModel, RootModel
 
 from weft._config import RunnableConfig
+from weft._waiting import is_async_callable
 from weft.callbacks.base import Callbacks
 from weft.exceptions import UsageError
 from weft.runnables.base import Runnable
-from weft.tools._arguments import is_async_callable
 from weft.tools._schema import make_model, model_of
 from weft.tools.base import (
     ArgsSchema,
