@@ -279,15 +279,15 @@ class Later:
         return x
 
 
-async def test_FC03_an_async_object_runs_on_the_loop_and_no_coroutine_is_dropped(monkeypatch):
+def test_FC03_an_async_object_runs_on_the_loop_and_no_coroutine_is_dropped(monkeypatch):
     def no_thread(_: object) -> None:
         raise AssertionError("an async call needs no thread")
 
     monkeypatch.setattr(THREADS, "submit", no_thread)
-    assert await RunnableLambda(Later()).ainvoke(1) == 1
+    assert asyncio.run(RunnableLambda(Later()).ainvoke(1)) == 1
 
 
-async def test_FC03_a_coroutine_that_nobody_awaits_any_more_is_closed():
+def test_FC03_a_coroutine_that_nobody_awaits_any_more_is_closed():
     made: list[Any] = []
     entered, go = threading.Event(), threading.Event()
 
@@ -297,12 +297,15 @@ async def test_FC03_a_coroutine_that_nobody_awaits_any_more_is_closed():
         made.append(Later()(1))
         return made[0]
 
-    task = asyncio.ensure_future(RunnableLambda(lazily).ainvoke(1))
-    while not entered.is_set():
-        await asyncio.sleep(0.001)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    go.set()
-    while not made or inspect.getcoroutinestate(made[0]) != inspect.CORO_CLOSED:
-        await asyncio.sleep(0.001)
+    async def cancel_while_it_runs() -> None:
+        task = asyncio.ensure_future(RunnableLambda(lazily).ainvoke(1))
+        while not entered.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go.set()
+        while not made or inspect.getcoroutinestate(made[0]) != inspect.CORO_CLOSED:
+            await asyncio.sleep(0.001)
+
+    asyncio.run(asyncio.wait_for(cancel_while_it_runs(), 20))
