@@ -95,18 +95,23 @@ async def spoken(  # noqa: C901, PLR0912
 
 async def folded(turn: Turn, request: ChatRequest) -> FoldedMessage:
     """Ask once, for a caller who gets the end only: fold what the model says, hand on nothing."""
-    builder = turn.builder
-    async with aclosing(turn.source(request)) as events:
+    builder, is_begun = turn.builder, False
+    events = turn.source(request)
+    try:  # `aclosing` costs three frames
         async for event in events:
-            if builder.is_started and turn.attempts == 1:
+            if is_begun:
                 builder.feed(event)  # there is nothing to add to it
             else:
                 for _ in _checked(turn, event):
                     pass
+                is_begun = turn.attempts == 1 and builder.is_started
             if builder.error is not None:
                 raise error_of(builder.error, **turn._where())
-    for _ in _closing(turn):
-        pass
+    finally:
+        await events.aclose()
+    if not builder.is_finished:
+        for _ in _closing(turn):
+            pass
     return builder.result(last=True)
 
 

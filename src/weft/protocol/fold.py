@@ -138,10 +138,15 @@ class MessageBuilder:
 
     def feed(self, event: Mapping[str, Json]) -> None:
         """Take one event."""
-        if type(event) is dict and event.get("event") == "content-block-delta":
-            self.grow(event)
-        else:
-            self._feed_slowly(event)
+        if type(event) is not dict and not isinstance(event, Mapping):
+            raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
+        kind = event.get("event")
+        handler = HANDLERS.get(kind) if isinstance(kind, str) else None
+        if handler is None:
+            return
+        if self.is_finished or self.error is not None:
+            self._refuse_more(kind)
+        handler(self, event)
 
     def grow(self, event: Mapping[str, Json]) -> None:
         """Take one event that is a delta."""
@@ -159,19 +164,9 @@ class MessageBuilder:
                     return
         except (KeyError, TypeError):
             pass
-        self._feed_slowly(event)
-
-    def _feed_slowly(self, event: Mapping[str, Json]) -> None:
-        if type(event) is not dict and not isinstance(event, Mapping):
-            raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
-        kind = event.get("event")
-        handler = HANDLERS.get(kind) if isinstance(kind, str) else None
-        if handler is None:
-            return
         if self.is_finished or self.error is not None:
-            end = "message-finish" if self.is_finished else "error"
-            raise MalformedStreamError(f"{kind} after {end}: the message was over")
-        handler(self, event)
+            self._refuse_more("content-block-delta")
+        self._on_delta(event)
 
     def _on_message_start(self, event: Mapping[str, Json]) -> None:
         if self._started or self._blocks:
@@ -279,6 +274,10 @@ class MessageBuilder:
     def _on_error(self, event: Mapping[str, Json]) -> None:
         self.error = copy_json(dict(event))
 
+    def _refuse_more(self, kind: str) -> NoReturn:
+        end = "message-finish" if self.is_finished else "error"
+        raise MalformedStreamError(f"{kind} after {end}: the message was over")
+
     def _refuse_args(self, index: int) -> NoReturn:
         raise LimitExceededError(
             f"block {index}: arguments are longer than {self._limits.tool_args} characters"
@@ -381,7 +380,7 @@ HANDLERS: Final[dict[str, Callable[[MessageBuilder, Mapping[str, Json]], None]]]
     "message-start": MessageBuilder._on_message_start,
     "message-reset": MessageBuilder._on_reset,
     "content-block-start": MessageBuilder._on_start,
-    "content-block-delta": MessageBuilder._on_delta,
+    "content-block-delta": MessageBuilder.grow,
     "content-block-finish": MessageBuilder._on_finish,
     "message-finish": MessageBuilder._on_message_finish,
     "error": MessageBuilder._on_error,

@@ -71,7 +71,7 @@ class EventWriter:
         *,
         allow_repeated_ids: bool = False,
     ) -> None:
-        self._id = _id_of(id)
+        self._id = None if id is None else _id_of(id)
         self._role: Role = role
         self._start_metadata: dict[str, MetadataScalar] = {}
         self._metadata: dict[str, Json] = {}
@@ -272,15 +272,19 @@ class EventWriter:
         """Finish what is open and end the message; a second end says nothing."""
         if self._is_over:
             return []
-        self.reason(reason or self._reason or self._raw_reason)
-        self.usage(usage)
+        if reason or self._reason is None:
+            self.reason(reason or self._raw_reason)
+        if usage:
+            self.usage(usage)
         if metadata:
             grow_metadata(self._metadata, to_jsonable(metadata))
         if additional_kwargs:
             self.additional_kwargs(additional_kwargs)
-        events = self._begin() + self._blocks.close_all()
+        events = [] if self._is_started else self._begin()
+        events += self._blocks.close_all()
         self._is_over = True
-        return [*events, self._message_finish()]
+        events.append(self._message_finish())
+        return events
 
     def error(
         self,
@@ -332,11 +336,15 @@ class EventWriter:
 
     def _take_metadata(self, metadata: Mapping[str, object]) -> None:
         """Sort metadata: scalars go with the start, what has depth goes with the end."""
-        for key, value in to_jsonable(metadata).items():
-            if isinstance(value, (dict, list)):
-                self._metadata[key] = value
-            else:
-                self._start_metadata[key] = value
+        for key, value in metadata.items():
+            if type(value) is str and type(key) is str and value.isascii() and key.isascii():
+                self._start_metadata[key] = value  # as most are
+                continue
+            for name, plain in to_jsonable({key: value}).items():
+                if isinstance(plain, (dict, list)):
+                    self._metadata[name] = plain
+                else:
+                    self._start_metadata[name] = plain
 
     def _message_finish(self) -> Event:
         finish: MessageFinish = {"event": "message-finish"}
@@ -372,7 +380,11 @@ def _counts(usage: dict[str, Json]) -> dict[str, Json]:
         if name.endswith("_token_details"):
             if isinstance(value, dict):
                 found[name] = {key: one for key, one in value.items() if _is_count(one)}
-        elif not name.endswith("_tokens") or _is_count(value):
+        elif (
+            (type(value) is int and 0 <= value < MOST_TOKENS)
+            or not name.endswith("_tokens")
+            or _is_count(value)
+        ):
             found[name] = value
     return found
 

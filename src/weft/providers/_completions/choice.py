@@ -34,7 +34,7 @@ class ChoiceDecoder:
         "_args",
         "_audio_format",
         "_call",
-        "_details",
+        "_finish_reason",
         "_has_refused",
         "_logprobs",
         "_transcript",
@@ -50,10 +50,10 @@ class ChoiceDecoder:
         self._audio_format = audio_format
         self._args: dict[int | str, list[str]] = {}
         self._call: int | str | None = None
-        self._details: list[Json] = []
         self._logprobs: dict[str, list[Json]] = {}
         self._transcript: list[str] = []
         self._has_refused = False
+        self._finish_reason: Json = None
 
     def start(self, id: str | None, model: str | None) -> list[Event]:
         """Begin the message."""
@@ -74,14 +74,17 @@ class ChoiceDecoder:
         reason = choice.get("finish_reason")
         if reason:
             self.is_finished = True
-            self.writer.metadata({"finish_reason": reason})
+            self._finish_reason = reason
             self.writer.reason("refusal" if self._has_refused else REASONS.get(reason, reason))
-            events += self._close_audio()
+            if self._transcript:
+                events += self._close_audio()
         return events
 
     def finish(self, metadata: dict[str, Json] | None = None) -> list[Event]:
         """End the message."""
-        events = self._close_audio()
+        events = self._close_audio() if self._transcript else []
+        if self._finish_reason is not None:
+            metadata = {**(metadata or {}), "finish_reason": self._finish_reason}
         if self._logprobs:
             self.writer.metadata({"logprobs": self._logprobs})
         if self._has_refused:
@@ -234,8 +237,6 @@ class ChoiceDecoder:
         )
 
     def _close_audio(self) -> list[Event]:
-        if not self._transcript:
-            return []
         said, self._transcript = "".join(self._transcript), []
         events = self.writer.fields({"extras": {"transcript": said}}, AUDIO_KEY, kind="audio")
         return events + self.writer.close(AUDIO_KEY, kind="audio")
@@ -247,5 +248,7 @@ def _is_plain(delta: Delta) -> bool:
         return True
     if not delta.keys() <= DELTA_FIELDS:
         return False
-    said: Json = delta
-    return not any(said[name] for name in said if name not in PLAIN)
+    for name, value in delta.items():
+        if value and name not in PLAIN:
+            return False
+    return True
