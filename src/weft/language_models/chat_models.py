@@ -44,7 +44,7 @@ from weft.outputs import (
 )
 from weft.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from weft.protocol.events import Event
-from weft.protocol.folded import FoldLimits
+from weft.protocol.folded import Bounds
 from weft.rate_limiters import BaseRateLimiter
 from weft.runnables._opening import Opening
 from weft.runnables._trace import NOTHING, add_up
@@ -217,7 +217,7 @@ class BaseChatModel(ManagedModel, ABC):
         return RetryPolicy.of(self.retry_on_error)
 
     @property
-    def _fold_limits(self) -> FoldLimits | None:
+    def _fold_limits(self) -> Bounds | None:
         """How large a message may grow; None for the usual bounds (E8)."""
         return None
 

@@ -7,7 +7,6 @@ calls; anything richer stays a list of standard blocks, so that nothing is lost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from weft.messages._calls import split_calls
 from weft.messages.usage import whole_usage
@@ -19,19 +18,23 @@ from weft.protocol.promote import is_server_call
 __all__ = ["CALL_TYPES", "client_calls", "fields_of_fold", "is_plain"]
 
 CALL_TYPES = frozenset({"tool_call", "invalid_tool_call"})
+TEXT_KEYS = frozenset({"type", "text"})
 PLAIN_TEXT_KEYS = frozenset({"type", "text", "index"})
 
 
 def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Json]:
     """Give the fields that a folded message says."""
-    blocks = cast("list[dict[str, Json]]", folded.blocks)
-    called = client_calls(blocks)
+    blocks: list[dict[str, Json]] = folded.blocks  # type: ignore[assignment]
+    is_text = len(blocks) == 1 and blocks[0].keys() == TEXT_KEYS and blocks[0]["type"] == "text"
+    called = [] if is_text else client_calls(blocks)
     calls, invalid = split_calls(copy_json(called)) if called else ([], [])
     metadata = dict(folded.metadata)
     if output_version == "v1":
         metadata["output_version"] = "v1"
     fields: dict[str, Json] = {
-        "content": _content(blocks, output_version),
+        "content": blocks[0]["text"]
+        if is_text and output_version == "v0"
+        else _content(blocks, output_version),
         "additional_kwargs": folded.additional_kwargs,
         "response_metadata": metadata,
         "id": folded.id,
@@ -40,7 +43,7 @@ def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Json
         "status": folded.status,
     }
     if folded.usage is not None:
-        fields["usage_metadata"] = whole_usage(cast("dict[str, Json]", folded.usage))
+        fields["usage_metadata"] = whole_usage(folded.usage)
     if folded.finish_reason is not None:
         fields["finish_reason"] = folded.finish_reason
     if folded.fields.get("name"):

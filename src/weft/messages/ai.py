@@ -123,12 +123,17 @@ class AIMessage(BaseMessage):
     def from_fold(cls, folded: FoldedMessage, output_version: Literal["v0", "v1"] = "v0") -> Self:
         """Make a message from folded events, which need no checking."""
         fields = fields_of_fold(folded, output_version)
-        return build_trusted(cls, {**cls._defaults(), **fields}, set(fields), {})
+        plain, factories = _defaults_of(cls)
+        whole = plain | fields
+        for name, make in factories:
+            if name not in fields:
+                whole[name] = make()
+        return build_trusted(cls, whole, set(fields), {})
 
     @classmethod
     def _defaults(cls) -> dict[str, Json]:
-        plain, made = _defaults_of(cls)
-        return {**plain, **{name: make() for name, make in made}}
+        plain, factories = _defaults_of(cls)
+        return {**plain, **{name: make() for name, make in factories}}
 
     @property
     def lc_attributes(self) -> dict[str, Any]:
@@ -392,15 +397,14 @@ def plain_chunk(text: str, id: str | None) -> AIMessageChunk:
 def _defaults_of(
     cls: type[AIMessage],
 ) -> tuple[dict[str, Json], list[tuple[str, Callable[[], Json]]]]:
-    """Give the defaults of a class: plain values, and the factories of those made anew each time."""
+    """Give the fields of a class with their defaults, and the factories of those that are made anew each time."""
     fields = cls.model_fields
-    made = [
+    factories = [
         (name, cast("Callable[[], Json]", field.default_factory))
         for name, field in fields.items()
         if field.default_factory is not None
     ]
-    plain = {name: field.default for name, field in fields.items() if field.default_factory is None}
-    return plain, made
+    return {name: field.default for name, field in fields.items()}, factories
 
 
 def add_ai_message_chunks(left: AIMessageChunk, *others: AIMessageChunk) -> AIMessageChunk:

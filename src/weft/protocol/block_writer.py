@@ -112,16 +112,10 @@ class BlockWriter:
         self._registry.remember(block, None, None)
         self._registry.last_spoken = self.current = block
         index = self._registry.place(block)
-        content = {"type": "text", "text": ""}
-        events: list[Event] = [
-            {"event": "content-block-start", "index": index, "content": content}  # type: ignore[typeddict-item]
-        ]
-        if not piece.isascii():
-            return events + self._grow(block, piece)
-        block.parts.append(piece)
-        delta = {"type": "text-delta", "text": piece}
-        events.append({"event": "content-block-delta", "index": index, "delta": delta})  # type: ignore[typeddict-item]
-        return events
+        events = [_event("content-block-start", index, content={"type": "text", "text": ""})]
+        return events + (
+            self._grow(block, piece) if not piece.isascii() else [self._delta(block, piece)]
+        )
 
     def part(self, kind: str, fields: Fields, key: Key | None, id: str | None) -> list[Event]:
         """Say a part of a block that is sent whole: parts are merged, the finish carries the sum."""

@@ -13,7 +13,7 @@ from typing import Final, NoReturn, TypeAlias, cast
 from weft.exceptions import LimitExceededError, MalformedStreamError
 from weft.protocol.blocks import MEDIA_TYPES, FinalizedContentBlock, Json, UsageInfo
 from weft.protocol.events import DELTA_FIELDS, Event, FinishReason, Role, StreamError
-from weft.protocol.folded import FoldedMessage, FoldLimits
+from weft.protocol.folded import Bounds, FoldedMessage, FoldLimits
 from weft.protocol.merge import copy_json
 from weft.protocol.promote import promote
 from weft.utils.json import mend_surrogates
@@ -21,6 +21,8 @@ from weft.utils.json import mend_surrogates
 __all__ = ["FoldLimits", "FoldedMessage", "MessageBuilder", "fold"]
 
 Block: TypeAlias = dict[str, Json]
+
+USUAL: Final = FoldLimits()
 
 UNFINISHED: Final = "the stream ended before the call was complete"
 RESPONSE_KEYS: Final = {"provider": "model_provider", "model": "model_name"}
@@ -46,7 +48,7 @@ class _Open:
 
     __slots__ = ("content", "delta", "field", "parts", "room")
 
-    def __init__(self, content: Block, limits: FoldLimits) -> None:
+    def __init__(self, content: Block, limits: Bounds) -> None:
         kind = content["type"]
         self.content = content
         self.delta = GROWS.get(kind, "")
@@ -104,8 +106,8 @@ class MessageBuilder:
         "usage",
     )
 
-    def __init__(self, limits: FoldLimits | None = None) -> None:
-        self._limits = limits or FoldLimits()
+    def __init__(self, limits: Bounds | None = None) -> None:
+        self._limits = limits or USUAL
         self._room = self._limits.message
         self._open: dict[int, _Open] = {}
         self._blocks: dict[int, Block | _Open] = {}
@@ -253,7 +255,7 @@ class MessageBuilder:
         said = block.text()
         target = DELTA_FIELDS[block.delta][1] if block.delta else ""
         self._spend(max(0, _weight(content) - len(said)))
-        if _weight(content.get("args")) > self._limits.tool_args:
+        if "args" in content and _weight(content["args"]) > self._limits.tool_args:
             self._refuse_args(index)
         if said and target in ("text", "reasoning", "base64") and content.get(target) is None:
             content[target] = mend_surrogates(said)
@@ -274,7 +276,7 @@ class MessageBuilder:
     def _on_error(self, event: Mapping[str, Json]) -> None:
         self.error = copy_json(dict(event))
 
-    def _refuse_more(self, kind: str) -> NoReturn:
+    def _refuse_more(self, kind: Json) -> NoReturn:
         end = "message-finish" if self.is_finished else "error"
         raise MalformedStreamError(f"{kind} after {end}: the message was over")
 
@@ -358,7 +360,10 @@ class MessageBuilder:
         if not self.is_finished and not partial:
             why = f"it failed: {self.error['message']}" if self.error else "no message-finish came"
             raise MalformedStreamError(f"the message is not complete: {why}")
-        fields = {key: value for key, value in self._start_metadata.items() if key in MESSAGE_KEYS}
+        fields = {}
+        if not MESSAGE_KEYS.isdisjoint(self._start_metadata):
+            said = self._start_metadata
+            fields = {key: said[key] for key in said if key in MESSAGE_KEYS}
         incomplete = not self.is_finished or fields.get("status") == "incomplete"
         is_whole = last and not self._open
         return FoldedMessage(
@@ -388,7 +393,7 @@ HANDLERS: Final[dict[str, Callable[[MessageBuilder, Mapping[str, Json]], None]]]
 
 
 def fold(
-    events: Iterable[Event], *, partial: bool = False, limits: FoldLimits | None = None
+    events: Iterable[Event], *, partial: bool = False, limits: Bounds | None = None
 ) -> FoldedMessage:
     """Fold a whole stream of events into a message."""
     builder = MessageBuilder(limits)
@@ -410,7 +415,8 @@ def _content_of(event: Mapping[str, Json]) -> Block:
     content = event.get("content")
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
         raise MalformedStreamError(f"{event['event']}: content is no block: {content!r:.80}")
-    return cast("Block", copy_json(content))
+    copied: Block = copy_json(content)
+    return copied
 
 
 def _dict_of(event: Mapping[str, Json], key: str) -> dict[str, Json]:

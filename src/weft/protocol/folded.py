@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from weft.protocol.blocks import FinalizedContentBlock, Json, UsageInfo
 from weft.protocol.events import FinishReason, Role
 
 Status: TypeAlias = Literal["complete", "incomplete"]
+
+
+class Bounds(Protocol):
+    """Whatever knows the bounds of a message."""
+
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def tool_args(self) -> int: ...
+    @property
+    def message(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +31,9 @@ class FoldLimits:
     message: int = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class FoldedMessage:
-    """What a stream of events said, as one value."""
+    """What a stream of events said, as one value; not frozen, because every call makes one."""
 
     role: Role = "ai"
     id: str | None = None

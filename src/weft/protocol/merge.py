@@ -24,10 +24,9 @@ LEAVES = frozenset({str, int, float, bool, type(None)})
 
 def copy_json(value: Json) -> Json:
     """Copy the dicts and lists of a value, so that two owners never share one."""
-    kind = type(value)
-    if kind in LEAVES or not isinstance(value, (dict, list)):
+    if type(value) in LEAVES or not isinstance(value, (dict, list)):
         return value
-    if kind is dict and LEAVES.issuperset(map(type, value.values())):
+    if type(value) is dict and LEAVES.issuperset(map(type, value.values())):
         return value.copy()  # flat, as most are
     try:
         return _copy(value)

@@ -13,6 +13,8 @@ from contextlib import aclosing
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from pydantic import SecretStr
+
 from weft._config import RunnableConfig
 from weft._drive import drive
 from weft._io import BLOCKING, IO
@@ -26,7 +28,7 @@ from weft.language_models.request import ChatRequest
 from weft.language_models.retry import RetryPolicy
 from weft.outputs import ChatGeneration, ChatResult
 from weft.protocol.events import Event
-from weft.protocol.folded import FoldLimits
+from weft.protocol.folded import Bounds
 from weft.providers._endpoint import Body, Endpoint, dump_body
 from weft.providers._foreign import ForeignBlocks
 from weft.providers._keys import MASK, public_url, resolve_key
@@ -140,7 +142,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
         return more
 
     async def _http_request(self, request: ChatRequest, io: IO) -> Request:
-        return self._composed(request, await resolve_key(self._key(), io))
+        key = self._key()
+        if type(key) is SecretStr:
+            return self._composed(request, key.get_secret_value())
+        return self._composed(request, await resolve_key(key, io))
 
     def _composed(self, request: ChatRequest, key: str | None) -> Request:
         """Put the request together; pure."""
@@ -151,8 +156,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
             "content-type": "application/json",
             "accept": "text/event-stream" if request.stream else "application/json",
             **self._extra_headers(request),
-            **{name.lower(): value for name, value in self.default_headers.items()},
         }
+        if self.default_headers:
+            headers |= {name.lower(): value for name, value in self.default_headers.items()}
         return Request(
             url=self._url(path),
             headers=headers,
@@ -223,9 +229,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
         return RetryPolicy.of(self.retry_on_error if self.max_retries is None else self.max_retries)
 
     @property
-    def _fold_limits(self) -> FoldLimits:
-        limits = self.limits
-        return FoldLimits(limits.blocks, limits.tool_args, limits.message)
+    def _fold_limits(self) -> Bounds:
+        return self.limits
 
     @property
     def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]

@@ -80,7 +80,8 @@ class VendorModel(HttpChatModel):
 
     def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
-        given = request.options
+        if not (given := request.options) and not self.streaming:
+            return request
         for alias in given.keys() & self.aliases.keys():
             given[self.aliases[alias]] = given.pop(alias)
         if given.get("stop") and not request.stop:  # under another name

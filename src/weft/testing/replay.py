@@ -128,6 +128,8 @@ class _RecordedResponse(HttpResponse):
                 self.recorded["error"] = _error_to_json(error)
                 raise
 
+    read = HttpResponse.read_chunks
+
     def progress(self) -> None:
         """Restart the idle clock."""
         self._inner.progress()

@@ -149,6 +149,7 @@ class BlockingExchange:
     __slots__ = (
         "_first",
         "_is_reused",
+        "_key",
         "_message",
         "_reader",
         "_request",
@@ -169,6 +170,7 @@ class BlockingExchange:
     ) -> None:
         self._request = request
         self._route = route
+        self._key = route.key
         self._message = message
         self._side = side
         self._tls = tls
@@ -220,7 +222,7 @@ class BlockingExchange:
         wire, self._wire = self._wire, None
         if wire is not None:
             if self._reader.done and self._reader.reusable:
-                self._side.pool.put(self._route.key, wire)
+                self._side.pool.put(self._key, wire)
             else:
                 wire.close()
         if self._slot and self._side.slots is not None:
@@ -235,7 +237,7 @@ class BlockingExchange:
                 raise _faults.timed_out(self._request, "pool", self._side.patience)
 
     def _send(self, left: Budget) -> BlockingWire:
-        self._wire = wire = self._side.pool.take(self._route.key)
+        self._wire = wire = self._side.pool.take(self._key)
         if wire is None:
             return self._send_anew(left)
         self._is_reused = True
@@ -279,8 +281,8 @@ class AsyncExchange:
     """One request under way on the running loop."""
 
     __slots__ = (
-        "_alarm", "_first", "_is_reused", "_message", "_per_loop", "_reader", "_request", "_route", "_side", "_slot",
-        "_tls", "_wire",
+        "_alarm", "_first", "_is_reused", "_key", "_message", "_per_loop", "_reader", "_request", "_route", "_side",
+        "_slot", "_tls", "_wire",
     )  # fmt: skip
 
     def __init__(
@@ -293,6 +295,7 @@ class AsyncExchange:
     ) -> None:
         self._request = request
         self._route = route
+        self._key = route.key
         self._message = message
         self._per_loop = per_loop
         self._tls = tls
@@ -312,7 +315,7 @@ class AsyncExchange:
         await self._take_slot(side)
         reader = self._reader
         try:
-            wire = side.pool.take(self._route.key)
+            wire = side.pool.take(self._key)
             self._is_reused = wire is not None
             if wire is None:
                 wire = await self._connect(left)
@@ -357,7 +360,7 @@ class AsyncExchange:
         side = self._side
         if wire is not None and side is not None:
             if self._reader.done and self._reader.reusable:
-                side.pool.put(self._route.key, wire)
+                side.pool.put(self._key, wire)
             else:
                 wire.close()
         if self._slot and side is not None and side.slots is not None:

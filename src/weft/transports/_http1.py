@@ -41,6 +41,7 @@ class Reader:
         "_limit",
         "_method",
         "done",
+        "has_head",
         "headers",
         "reusable",
         "status",
@@ -54,14 +55,11 @@ class Reader:
         self._left = 0
         self.status = 0
         self.headers: list[tuple[str, str]] = []
+        self.has_head = False
+        """Whether status and headers are here."""
         self.done = False
         self.reusable = False
         """Whether the connection may carry another request once this one is done."""
-
-    @property
-    def has_head(self) -> bool:
-        """Whether status and headers are here."""
-        return self._body != "head"
 
     def feed(self, data: bytes) -> bytes:
         """Take what arrived; give the part of the body that is in it."""
@@ -103,6 +101,7 @@ class Reader:
                 raise BadHttp("it switches protocols, which was not asked for")
         self.headers = [_header(line) for line in lines]
         self._frame(version=int(status[1]))
+        self.has_head = True
         return True
 
     def _frame(self, *, version: int) -> None:
@@ -211,6 +210,18 @@ def write_request(
     method: str, url: str, headers: Mapping[str, str], body: bytes, *, whole_url: bool
 ) -> bytes:
     """Write a request; `whole_url` is for a proxy."""
+    return with_body(method, write_head(method, url, headers, whole_url=whole_url), body)
+
+
+def with_body(method: str, head: bytes, body: bytes) -> bytes:
+    """Put head and body together."""
+    if body or method not in ("GET", "HEAD", "DELETE"):
+        return b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
+    return head + b"\r\n"
+
+
+def write_head(method: str, url: str, headers: Mapping[str, str], *, whole_url: bool) -> bytes:
+    """Write all of a request that comes before its length."""
     parts = urlsplit(url)
     target = (
         url.split("#", 1)[0]
@@ -219,9 +230,7 @@ def write_request(
     )
     lines = [f"{method} {target} HTTP/1.1", f"Host: {parts.netloc}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    if body or method not in ("GET", "HEAD", "DELETE"):
-        lines.append(f"Content-Length: {len(body)}")
-    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+    return "\r\n".join([*lines, ""]).encode("ascii")
 
 
 def write_connect(host: str, port: int, proxy: str) -> bytes:

@@ -11,11 +11,12 @@ import asyncio
 import os
 import threading
 import weakref
+from collections.abc import Mapping
 
 from weft.exceptions import UsageError
 from weft.transports._body import Exchange, Opening
 from weft.transports._exchanges import AsyncExchange, BlockingExchange, Route, Side
-from weft.transports._http1 import proxy_authorization, write_request
+from weft.transports._http1 import proxy_authorization, with_body, write_head
 from weft.transports._loops import PerLoop
 from weft.transports._pool import Pool
 from weft.transports._tls import Tls
@@ -23,6 +24,10 @@ from weft.transports._wires import AsyncWire, BlockingWire
 from weft.transports.base import HttpOptions, Request, check_header
 
 __all__ = ["NativeTransport"]
+
+
+Written = tuple[Route, str, Mapping[str, str], str, bytes]
+"""Route, URL, headers and method of a request, and the head that was written for it."""
 
 
 class NativeTransport:
@@ -51,6 +56,7 @@ class NativeTransport:
         self._process = os.getpid()
         self._blocking = self._blocking_side()
         self._per_loop = PerLoop(self._loop_side, _close_side)
+        self._written: Written | None = None
 
     def __repr__(self) -> str:
         return f"NativeTransport({self.options!r})"
@@ -93,6 +99,21 @@ class NativeTransport:
         return Side(Pool(self.options.keep_alive), slots, self.options.pool_timeout)
 
     def _message(self, request: Request, route: Route) -> bytes:
+        """Write a request; most have the head of the one before."""
+        before = self._written
+        if (
+            before is None
+            or before[0] is not route
+            or before[1] != request.url
+            or before[2] != request.headers
+            or before[3] != request.method
+        ):
+            head = self._head(request, route)
+            headers = dict(request.headers)  # the caller may change theirs
+            self._written = before = (route, request.url, headers, request.method, head)
+        return with_body(request.method, before[4], request.body)
+
+    def _head(self, request: Request, route: Route) -> bytes:
         headers = {
             **self._headers,
             **{name.lower(): value for name, value in request.headers.items()},
@@ -100,7 +121,7 @@ class NativeTransport:
         through = route.proxy is not None and not route.secure
         if through and route.proxy is not None:
             headers.update(proxy_authorization(route.proxy))
-        return write_request(request.method, request.url, headers, request.body, whole_url=through)
+        return write_head(request.method, request.url, headers, whole_url=through)
 
 
 async def _close_side(side: Side[AsyncWire, asyncio.Semaphore]) -> None:

@@ -130,8 +130,12 @@ class ChatOpenAI(CompletionsModel):
         return OWN
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
-        named = {"openai-organization": self.organization, "openai-project": self.project}
-        return {name: value for name, value in named.items() if value}
+        headers: dict[str, str] = {}
+        if self.organization:
+            headers["openai-organization"] = self.organization
+        if self.project:
+            headers["openai-project"] = self.project
+        return headers
 
     def _uses_responses(self, request: ChatRequest) -> bool:
         if self.use_responses_api is not None:
