@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks import report
@@ -73,7 +74,7 @@ class Worker:
 
 
 def measure(row: Row, pythons: dict[str, str], stub: str, rounds: int) -> dict[str, float]:
-    """Measure every side of a row in turn, round after round; give the round whose ratio is the median.
+    """Measure every side of a row in turn, round after round; give what is typical.
 
     The machine may be twice as fast in one second as in the next: sides are compared within a round, which is short.
     """
@@ -91,15 +92,23 @@ def measure(row: Row, pythons: dict[str, str], stub: str, rounds: int) -> dict[s
             print(f"    {row.name}: {side} failed: {worker.error}", file=sys.stderr)
     found = {side: worker.values for side, worker in workers.items() if worker.values}
     whole = [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=False)]
-    return median_round(row, whole)
+    return typical(whole)
 
 
-def median_round(row: Row, rounds: list[dict[str, float]]) -> dict[str, float]:
-    """Give the round whose ratio stands in the middle, or one by our own number where there is nothing to compare."""
+def typical(rounds: list[dict[str, float]]) -> dict[str, float]:
+    """Give our median, and every other side in the proportion to it that is the median of all rounds.
+
+    Medians of each side apart would compare one side's quick rounds with another's slow ones.
+    """
     if not rounds:
         return {}
-    ordered = sorted(rounds, key=lambda one: report.ratio(row, one) or one.get("weft", 0.0))
-    return ordered[(len(ordered) - 1) // 2]
+    if "weft" not in rounds[0]:
+        return {side: median(one[side] for one in rounds) for side in rounds[0]}
+    ours = median(one["weft"] for one in rounds)
+    return {
+        side: ours * median(one[side] / one["weft"] if one["weft"] else 1.0 for one in rounds)
+        for side in rounds[0]
+    }
 
 
 def _python(side: str, pythons: dict[str, str]) -> str:

@@ -101,9 +101,10 @@ PAGE = """# Benchmarks
 What weft costs beside what its users would pick instead, and beside the floor: the same work with plain dicts and
 functions, or over HTTP with a bare client (`pyreqwest`, a Rust client, and `json.loads`) and with a raw socket. All of
 a row is measured in one run, in turn, round after round, each side in a process of its own, for at least a tenth of a
-second; a row shows the round whose ratio is the median of all (there is one round under `--quick`; rows that were never
-measured are left out). It is processor time unless the row says wall. Over HTTP the other end is a stub in a process
-of its own, which sends bytes rendered beforehand.
+second; a row shows our median, and every other side in the median of its proportions to us within a round, because
+this machine may be twice as fast in one second as in the next (there is one round under `--quick`; rows that were
+never measured are left out). It is processor time unless the row says wall. Over HTTP the other end is a stub in a
+process of its own, which sends bytes rendered beforehand.
 
     scripts/bench                  print the table (some minutes)
     scripts/bench --quick          one round of each row
