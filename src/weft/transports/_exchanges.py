@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
@@ -24,7 +24,7 @@ from weft.transports._loops import PerLoop
 from weft.transports._pool import Key, Pool, W
 from weft.transports._proxies import proxy_for
 from weft.transports._tls import Tls
-from weft.transports._wait import Alarm, Expired
+from weft.transports._wait import Alarm, Bell, Expired
 from weft.transports._wires import AsyncWire, BlockingWire
 from weft.transports.base import HttpOptions, Request
 
@@ -87,6 +87,13 @@ class Side(Generic[W, S]):
     pool: Pool[W]
     slots: S | None
     patience: float
+
+
+@dataclass(slots=True)
+class LoopSide(Side[AsyncWire, asyncio.Semaphore]):
+    """What the calls on one loop share."""
+
+    bell: Bell = field(default_factory=Bell)
 
 
 class Budget:
@@ -290,7 +297,7 @@ class AsyncExchange:
         request: Request,
         route: Route,
         message: bytes,
-        per_loop: PerLoop[Side[AsyncWire, asyncio.Semaphore]],
+        per_loop: PerLoop[LoopSide],
         tls: Tls,
     ) -> None:
         self._request = request
@@ -300,8 +307,8 @@ class AsyncExchange:
         self._per_loop = per_loop
         self._tls = tls
         self._reader = Reader(request.method, request.limits.headers)
-        self._alarm = Alarm()
-        self._side: Side[AsyncWire, asyncio.Semaphore] | None = None
+        self._alarm: Alarm | None = None
+        self._side: LoopSide | None = None
         self._wire: AsyncWire | None = None
         self._first = b""
         self._slot = False
@@ -312,23 +319,24 @@ class AsyncExchange:
         """Send, and give status and headers."""
         left = Budget(budget)
         self._side = side = await self._per_loop.get()
-        await self._take_slot(side)
+        if side.slots is not None:
+            await self._take_slot(side)
         reader = self._reader
         try:
             wire = side.pool.take(self._key)
             self._is_reused = wire is not None
             if wire is None:
-                wire = await self._connect(left)
+                wire = await self._connect(left, side)
             self._wire = wire
             wire.send(self._message)
             while not reader.has_head:
-                if data := await wire.receive(left.left(), self._alarm):
+                if data := await wire.receive(left.left(), side.bell):
                     self._is_reused = False
                     self._first = reader.feed(data)
                 elif self._is_reused:
                     wire.close()
                     self._is_reused = False
-                    self._wire = wire = await self._connect(left)
+                    self._wire = wire = await self._connect(left, side)
                     wire.send(self._message)
                 else:
                     raise CutShort("it closed the connection without an answer")
@@ -341,11 +349,11 @@ class AsyncExchange:
         if self._first:
             piece, self._first = self._first, b""
             return piece
-        reader, wire = self._reader, self._wire
-        if reader.done or wire is None:
+        reader, wire, side = self._reader, self._wire, self._side
+        if reader.done or wire is None or side is None:
             return None
         try:
-            data = await wire.receive(budget, self._alarm)
+            data = await wire.receive(budget, side.bell)
             if data:
                 return reader.feed(data)
             reader.end()
@@ -355,7 +363,8 @@ class AsyncExchange:
 
     async def close(self, *, finished: bool) -> None:
         """Free the connection."""
-        self._alarm.stop()
+        if self._alarm is not None:
+            self._alarm.stop()
         wire, self._wire = self._wire, None
         side = self._side
         if wire is not None and side is not None:
@@ -367,17 +376,17 @@ class AsyncExchange:
             self._slot = False
             side.slots.release()
 
-    async def _take_slot(self, side: Side[AsyncWire, asyncio.Semaphore]) -> None:
-        if side.slots is None:
-            return
+    async def _take_slot(self, side: LoopSide) -> None:
+        self._alarm = Alarm()
         try:
-            await self._alarm.wait(side.slots.acquire(), side.patience)
+            await self._alarm.wait(_acquire(side), side.patience)
         except Expired:
             raise _faults.timed_out(self._request, "pool", side.patience) from None
         self._slot = True
 
-    async def _connect(self, left: Budget) -> AsyncWire:
-        route, alarm = self._route, self._alarm
+    async def _connect(self, left: Budget, side: LoopSide) -> AsyncWire:
+        route = self._route
+        self._alarm = alarm = self._alarm or Alarm()
         tls = await self._tls.aget() if route.secure else None
         with connecting(self._request, left):
             limit = Budget(left.at_most(self._request.timeouts.connect))
@@ -391,10 +400,15 @@ class AsyncExchange:
                 wire.send(write_connect(route.host, route.port, route.proxy))
                 reader = Reader("HEAD", self._request.limits.headers)
                 while not reader.has_head:
-                    reader.feed(await wire.receive(limit.left(), alarm) or _raise_cut())
+                    reader.feed(await wire.receive(limit.left(), side.bell) or _raise_cut())
                 check_tunnel(reader)
                 await wire.secure(route.host, tls, limit.left(), alarm)
         return wire
+
+
+async def _acquire(side: LoopSide) -> None:
+    if side.slots is not None:
+        await side.slots.acquire()
 
 
 def _raise_cut() -> bytes:

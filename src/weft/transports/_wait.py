@@ -1,12 +1,14 @@
 """Waiting with a limit, in two colours, and the arithmetic of the four clocks.
 
-`Clock` only counts. `Alarm` interrupts a task on an event loop; its timer is set once per response and moved by
-writing a number, because an `asyncio.timeout` around every chunk costs half as much as reading the chunk.
+`Clock` only counts. `Bell` ends the waits of the native transport on a loop. `Alarm` interrupts a task that waits in
+somebody else's code; its timer is set once per response and moved by writing a number, because an `asyncio.timeout`
+around every chunk costs half as much as reading the chunk.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Coroutine, Generator
 from typing import Any, TypeVar
@@ -49,6 +51,57 @@ class Clock:
     def limit(self, phase: Phase) -> float:
         """Give the seconds that were allowed."""
         return float(getattr(self.timeouts, phase, None) or 0.0)
+
+
+class Bell:
+    """One timer for the futures that wait on one loop; `Expired` is what they get when their time is over.
+
+    A timer for each would cost a quick call more than its reading, and the loop keeps those that were cancelled.
+    """
+
+    __slots__ = ("_deadlines", "_handle", "_loop", "_when")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._deadlines: dict[asyncio.Future[None], float] = {}
+        self._handle: asyncio.TimerHandle | None = None
+        self._when = math.inf
+
+    def watch(self, waiting: asyncio.Future[None], seconds: float) -> None:
+        """Let a future fail when the seconds are over; `leave` when it no longer waits."""
+        self._deadlines[waiting] = deadline = self._loop.time() + seconds
+        if deadline < self._when:
+            self._set(deadline)
+
+    def leave(self, waiting: asyncio.Future[None]) -> None:
+        """Forget a future. The timer stays: it is likely to be early enough for the next."""
+        self._deadlines.pop(waiting, None)
+
+    def close(self) -> None:
+        """Take the timer off the loop, unless somebody waits."""
+        if not self._deadlines:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._when = math.inf
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _set(self, when: float) -> None:
+        self._stop()
+        self._when = when
+        self._handle = self._loop.call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        self._stop()
+        now = self._loop.time()
+        for waiting in [one for one, deadline in self._deadlines.items() if deadline <= now]:
+            del self._deadlines[waiting]
+            if not waiting.done():
+                waiting.set_exception(Expired())
+        if self._deadlines:
+            self._set(min(self._deadlines.values()))
 
 
 class Alarm:

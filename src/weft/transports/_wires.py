@@ -16,7 +16,7 @@ from collections import deque
 from contextlib import suppress
 from typing import Any
 
-from weft.transports._wait import Alarm, Expired
+from weft.transports._wait import Alarm, Bell, Expired
 
 HELD = 256 * 1024
 """Bytes an `AsyncWire` keeps for its reader before it tells the server to wait."""
@@ -170,18 +170,21 @@ class AsyncWire(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(data)
 
-    async def receive(self, budget: float | None, alarm: Alarm) -> bytes:
+    async def receive(self, budget: float | None, bell: Bell) -> bytes:
         """Give what arrives next; nothing means that the other side has ended."""
         while not self._came:
             if self._error is not None:
                 raise self._error
             if self._ended:
                 return b""
-            self._reader = self._loop.create_future()
+            self._reader = reader = self._loop.create_future()
+            if budget is not None:
+                bell.watch(reader, budget)
             try:
-                await alarm.wait(_awaited(self._reader), budget)
+                await reader
             finally:
                 self._reader = None
+                bell.leave(reader)
         piece = self._came.popleft()
         if (
             self._held > HELD >= self._held - len(piece)
@@ -274,7 +277,3 @@ def _literal(host: str, port: int) -> list[Address]:
             socket.inet_pton(family, host)
             return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
     return []
-
-
-async def _awaited(future: asyncio.Future[None]) -> None:
-    await future

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 
 from weft.exceptions import UsageError
 from weft.transports._body import Exchange, Opening
-from weft.transports._exchanges import AsyncExchange, BlockingExchange, Route, Side
+from weft.transports._exchanges import AsyncExchange, BlockingExchange, LoopSide, Route, Side
 from weft.transports._http1 import proxy_authorization, with_body, write_head
 from weft.transports._loops import PerLoop
 from weft.transports._pool import Pool
 from weft.transports._tls import Tls
-from weft.transports._wires import AsyncWire, BlockingWire
+from weft.transports._wires import BlockingWire
 from weft.transports.base import HttpOptions, Request, check_header
 
 __all__ = ["NativeTransport"]
@@ -93,10 +93,10 @@ class NativeTransport:
         weakref.finalize(self, pool.close)  # also when the program ends
         return Side(pool, slots, self.options.pool_timeout)
 
-    def _loop_side(self) -> Side[AsyncWire, asyncio.Semaphore]:
+    def _loop_side(self) -> LoopSide:
         most = self.options.max_connections
         slots = None if most is None else asyncio.Semaphore(most)
-        return Side(Pool(self.options.keep_alive), slots, self.options.pool_timeout)
+        return LoopSide(Pool(self.options.keep_alive), slots, self.options.pool_timeout)
 
     def _message(self, request: Request, route: Route) -> bytes:
         """Write a request; most have the head of the one before."""
@@ -124,5 +124,6 @@ class NativeTransport:
         return write_head(request.method, request.url, headers, whole_url=through)
 
 
-async def _close_side(side: Side[AsyncWire, asyncio.Semaphore]) -> None:
+async def _close_side(side: LoopSide) -> None:
     side.pool.close()
+    side.bell.close()
