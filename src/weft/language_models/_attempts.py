@@ -10,6 +10,7 @@ from weft.exceptions import ModelError, StreamTruncatedError
 from weft.language_models._again import reset_event, summed_finish
 from weft.language_models._closing import close_message, error_of, open_message
 from weft.language_models._whole import run_message_id
+from weft.language_models._written import written_by
 from weft.language_models.request import ChatRequest
 from weft.messages import AIMessage, AIMessageChunk
 from weft.messages._view import ChunkView
@@ -96,19 +97,25 @@ async def spoken(  # noqa: C901, PLR0912
 async def folded(turn: Turn, request: ChatRequest) -> FoldedMessage:
     """Ask once, for a caller who gets the end only: fold what the model says, hand on nothing."""
     builder, is_begun = turn.builder, False
-    events = turn.source(request)
-    try:  # `aclosing` costs three frames
-        async for event in events:
-            if is_begun:
-                builder.feed(event)  # there is nothing to add to it
-            else:
-                for _ in _checked(turn, event):
-                    pass
-                is_begun = turn.attempts == 1 and builder.is_started
-            if builder.error is not None:
-                raise error_of(builder.error, **turn._where())
-    finally:
-        await events.aclose()
+
+    def hear(event: Event) -> None:
+        nonlocal is_begun
+        if is_begun:
+            builder.feed(event)  # there is nothing to add to it
+        else:
+            for _ in _checked(turn, event):
+                pass
+            is_begun = turn.attempts == 1 and builder.is_started
+        if builder.error is not None:
+            raise error_of(builder.error, **turn._where())
+
+    if written_by(type(turn.model)).tells_events:
+        builder.is_sole_owner = True
+        await turn.model._tell_events(request, turn.run, hear)
+    else:
+        async with aclosing(turn.source(request)) as events:
+            async for event in events:
+                hear(event)
     if not builder.is_finished:
         for _ in _closing(turn):
             pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -24,6 +25,7 @@ class Written:
         "preprocesses",
         "says_events",
         "speaks",
+        "tells_events",
         "whole",
     )
 
@@ -34,6 +36,10 @@ class Written:
         spoken = "_events" if "_events" in near else NATIVE if near & set(NATIVE) else CHUNKS
         self.says_events = "_events" in places
         self.has_events = spoken == "_events"
+        self.tells_events = (
+            self.has_events and places.get("_tell_events", math.inf) <= places["_events"]
+        )
+        """Whether the events can be had without a generator between, and are those of `_events`."""
         self.native = _twins(places, *NATIVE) if spoken == NATIVE else (None, None)
         self.chunks = _twins(places, *CHUNKS) if spoken == CHUNKS else (None, None)
         self.whole = _twins(places, *WHOLE)
@@ -57,7 +63,7 @@ def _twins(places: dict[str, int], blocking: str, awaited: str) -> tuple[str | N
 def written_by(cls: type[Any]) -> Written:
     """Find the hooks that a class or its ancestors below `BaseChatModel` define."""
     places: dict[str, int] = {}
-    wanted = HOOKS | {"_preprocess", "_postprocess"}
+    wanted = HOOKS | {"_preprocess", "_postprocess", "_tell_events"}
     for place, ancestor in enumerate(cls.__mro__):
         module, name = ancestor.__module__, ancestor.__name__
         if module == "weft.language_models.chat_models" and name == "BaseChatModel":

@@ -7,7 +7,7 @@ twin; every public method works.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from uuid import UUID
@@ -110,6 +110,12 @@ class BaseChatModel(ManagedModel, ABC):
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
         raise NotImplementedError
         yield
+
+    async def _tell_events(
+        self, request: ChatRequest, run: Run, hear: Callable[[Event], None]
+    ) -> None:
+        """Tell whoever wants only the end what `_events` would give, each event made anew; without a generator."""
+        raise NotImplementedError
 
     def _generate(
         self,

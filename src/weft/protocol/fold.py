@@ -102,6 +102,7 @@ class MessageBuilder:
         "finish_reason",
         "id",
         "is_finished",
+        "is_sole_owner",
         "role",
         "usage",
     )
@@ -123,6 +124,8 @@ class MessageBuilder:
         """Whether `message-finish` was seen."""
         self.error: StreamError | None = None
         """The `error` event that ended the stream, if one did."""
+        self.is_sole_owner = False
+        """Whether nobody else holds what is fed, so that it need not be copied."""
 
     @property
     def is_started(self) -> bool:
@@ -176,7 +179,7 @@ class MessageBuilder:
         self._started = True
         self.role = event.get("role") or "ai"
         self.id = event.get("id") or None
-        self._start_metadata = _dict_of(event, "metadata")
+        self._start_metadata = self._dict_of(event, "metadata")
 
     def _on_reset(self, event: Mapping[str, Json]) -> None:
         """Drop what was said: the message begins again (docs/managed-models.md)."""
@@ -188,7 +191,7 @@ class MessageBuilder:
             raise MalformedStreamError(f"content-block-start: block {index} was started before")
         if len(self._blocks) >= self._limits.blocks:
             raise LimitExceededError(f"the message has more than {self._limits.blocks} blocks")
-        content = _content_of(event)
+        content = self._content_of(event)
         self._spend(_weight(content))
         self._open[index] = self._blocks[index] = _Open(content, self._limits)
 
@@ -251,7 +254,7 @@ class MessageBuilder:
         if block is None:
             where = "was finished before" if index in self._blocks else "was never started"
             raise MalformedStreamError(f"content-block-finish: block {index} {where}")
-        content = _content_of(event)
+        content = self._content_of(event)
         said = block.text()
         target = DELTA_FIELDS[block.delta][1] if block.delta else ""
         self._spend(max(0, _weight(content) - len(said)))
@@ -265,16 +268,29 @@ class MessageBuilder:
         self._blocks[index] = content
 
     def _on_message_finish(self, event: Mapping[str, Json]) -> None:
-        self._finish_metadata = _dict_of(event, "metadata")
-        self.additional_kwargs = _dict_of(event, "additional_kwargs")
+        self._finish_metadata = self._dict_of(event, "metadata")
+        if "additional_kwargs" in event:
+            self.additional_kwargs = self._dict_of(event, "additional_kwargs")
         if isinstance(usage := event.get("usage"), dict):
-            self.usage = copy_json(usage)
+            self.usage = cast("UsageInfo", usage if self.is_sole_owner else copy_json(usage))
         if isinstance(reason := event.get("finish_reason"), str):
             self.finish_reason = cast("FinishReason", reason)
         self.is_finished = True
 
     def _on_error(self, event: Mapping[str, Json]) -> None:
         self.error = copy_json(dict(event))
+
+    def _content_of(self, event: Mapping[str, Json]) -> Block:
+        content: Json = event.get("content")
+        if not isinstance(content, dict) or not isinstance(content.get("type"), str):
+            raise MalformedStreamError(f"{event['event']}: content is no block: {content!r:.80}")
+        return content if self.is_sole_owner else copy_json(content)
+
+    def _dict_of(self, event: Mapping[str, Json], key: str) -> dict[str, Json]:
+        value: Json = event.get(key)
+        if not isinstance(value, dict):
+            return {}
+        return value if self.is_sole_owner else copy_json(value)
 
     def _refuse_more(self, kind: Json) -> NoReturn:
         end = "message-finish" if self.is_finished else "error"
@@ -409,19 +425,6 @@ def _index_of(event: Mapping[str, Json]) -> int:
             f"{event['event']}: index is {index!r:.80}, not a whole number from 0"
         )
     return index
-
-
-def _content_of(event: Mapping[str, Json]) -> Block:
-    content = event.get("content")
-    if not isinstance(content, dict) or not isinstance(content.get("type"), str):
-        raise MalformedStreamError(f"{event['event']}: content is no block: {content!r:.80}")
-    copied: Block = copy_json(content)
-    return copied
-
-
-def _dict_of(event: Mapping[str, Json], key: str) -> dict[str, Json]:
-    value = event.get(key)
-    return copy_json(value) if isinstance(value, dict) else {}
 
 
 def _weight(value: Json) -> int:

@@ -8,10 +8,11 @@ decoder, fed once.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import SecretStr
 
@@ -80,28 +81,26 @@ class HttpChatModel(Endpoint, BaseChatModel):
     # -- the one body
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
-        sent = await self._http_request(request, run.io)
-        decoder = self._decoder(request)
-        async with self._transport().open(sent, blocking=run.io.blocking) as response:
-            try:
-                if response.status >= 400:
-                    raise self._status_error(response, await response.read_error())
-                more = self._more_metadata(request, response)
-                if not self._is_streamed(request, response):
-                    for event in await self._whole(response, decoder):
-                        yield _with_metadata(event, more) if more else event
-                    return
-                async with aclosing(self._decoded(response, decoder)) as events:
-                    async for event in events:
-                        yield _with_metadata(event, more) if more else event
-            except BaseException as error:
-                heard = getattr(decoder, "heard", None)
-                if heard is not None:
-                    request.note(**heard())
-                if isinstance(error, ModelError):
-                    self._hidden(error, sent)
-                    error.request_id = error.request_id or request_id(response.headers)
-                raise
+        async with _Asked(self, request, run) as asked:
+            if not asked.is_streamed:
+                for event in await asked.whole():
+                    yield event
+                return
+            async with aclosing(asked.pieces()) as events:
+                async for event in events:
+                    yield event
+
+    async def _tell_events(
+        self, request: ChatRequest, run: Run, hear: Callable[[Event], None]
+    ) -> None:
+        async with _Asked(self, request, run) as asked:
+            if not asked.is_streamed:
+                for event in await asked.whole():
+                    hear(event)
+                return
+            async with aclosing(asked.pieces()) as events:
+                async for event in events:
+                    hear(event)
 
     def _is_streamed(self, request: ChatRequest, response: Response) -> bool:
         """Say how an answer is read: by what it says it is, else by what was asked for."""
@@ -109,29 +108,6 @@ class HttpChatModel(Endpoint, BaseChatModel):
         if kind == "text/html":
             raise self._malformed("the provider sent a web page: is base_url right?")
         return kind == "text/event-stream" or (request.stream and not kind.endswith("json"))
-
-    async def _whole(self, response: Response, decoder: WireDecoder) -> list[Event]:
-        body = await response.read()
-        if not body.strip():
-            raise self._malformed("the answer is empty", is_retryable=True)
-        data = self._parse(body)
-        if isinstance(data, dict) and not data.get("id") and _is_error(data):
-            raise self._stream_error(data)
-        return guarded(self._malformed, decoder.whole, data)
-
-    async def _decoded(
-        self, response: Response, decoder: WireDecoder
-    ) -> AsyncGenerator[Event, None]:
-        reading = StreamReading(decoder, self._is_end, self._parse, self._malformed, self.limits)
-        async with aclosing(response.chunks(progress_only=True)) as chunks:
-            async for chunk in chunks:
-                for event in reading.feed(chunk):
-                    response.progress()
-                    yield event
-                if reading.is_over:
-                    response.conclude()  # some servers leave the connection open
-        for event in reading.end():
-            yield event
 
     def _more_metadata(self, request: ChatRequest, response: Response) -> Body:
         more: Body = {}
@@ -238,10 +214,87 @@ class HttpChatModel(Endpoint, BaseChatModel):
         return {"api_key": self.key_variables[0]} if self.key_variables else {}
 
 
-def _with_metadata(event: Event, more: Body) -> Event:
-    if event["event"] == "message-finish":
-        event["metadata"] = {**event.get("metadata", {}), **more}
-    return event
+class _Asked:
+    """One request under way: sent when entered; what fails inside is told with all that was heard of it."""
+
+    __slots__ = (
+        "_decoder", "_model", "_more", "_opening", "_request", "_response", "_run", "_sent", "is_streamed",
+    )  # fmt: skip
+
+    def __init__(self, model: HttpChatModel, request: ChatRequest, run: Run) -> None:
+        self._model = model
+        self._request = request
+        self._run = run
+
+    async def __aenter__(self) -> Self:
+        model, request, io = self._model, self._request, self._run.io
+        self._sent = sent = await model._http_request(request, io)
+        self._opening = opening = model._transport().open(sent, blocking=io.blocking)
+        self._response = response = await opening.__aenter__()
+        try:
+            # Not before: of five hundred calls that wait, each would hold a decoder with nothing to decode.
+            self._decoder = model._decoder(request)
+            if response.status >= 400:
+                raise model._status_error(response, await response.read_error())
+            self._more = model._more_metadata(request, response)
+            self.is_streamed = model._is_streamed(request, response)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is not None:
+                self._explain(error)
+        finally:
+            await self._opening.__aexit__(kind, error, trace)
+
+    def _explain(self, error: BaseException) -> None:
+        decoder = getattr(self, "_decoder", None)  # none where it could not be made
+        heard = getattr(decoder, "heard", None)
+        if heard is not None:
+            self._request.note(**heard())
+        if isinstance(error, ModelError):
+            self._model._hidden(error, self._sent)
+            error.request_id = error.request_id or request_id(self._response.headers)
+
+    async def whole(self) -> list[Event]:
+        """Read an answer that comes in one piece."""
+        model, body = self._model, await self._response.read()
+        if not body.strip():
+            raise model._malformed("the answer is empty", is_retryable=True)
+        data = model._parse(body)
+        if isinstance(data, dict) and not data.get("id") and _is_error(data):
+            raise model._stream_error(data)
+        events = guarded(model._malformed, self._decoder.whole, data)
+        return [self._with_more(event) for event in events] if self._more else events
+
+    async def pieces(self) -> AsyncGenerator[Event, None]:
+        """Read an answer that comes as an event stream."""
+        model, response, more = self._model, self._response, self._more
+        reading = StreamReading(
+            self._decoder, model._is_end, model._parse, model._malformed, model.limits
+        )
+        async with aclosing(response.chunks(progress_only=True)) as chunks:
+            async for chunk in chunks:
+                for event in reading.feed(chunk):
+                    response.progress()
+                    yield self._with_more(event) if more else event
+                if reading.is_over:
+                    response.conclude()  # some servers leave the connection open
+        for event in reading.end():
+            yield self._with_more(event) if more else event
+
+    def _with_more(self, event: Event) -> Event:
+        if event["event"] == "message-finish":
+            event["metadata"] = {**event.get("metadata", {}), **self._more}
+        return event
 
 
 def _is_error(data: Body) -> bool:
