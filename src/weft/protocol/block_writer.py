@@ -108,10 +108,9 @@ class BlockWriter:
 
     def _first_text(self, piece: str) -> list[Event]:
         """Say the first text of a message, which most answers are: there is no block yet that it could belong to."""
-        block = _new_block("text", None)
-        self._registry.remember(block, None, None)
+        block = GrowingBlock("text", None, {"type": "text"})
         self._registry.last_spoken = self.current = block
-        index = self._registry.place(block)
+        index = self._registry.begin(block)
         events = [_event("content-block-start", index, content={"type": "text", "text": ""})]
         return events + (
             self._grow(block, piece) if not piece.isascii() else [self._delta(block, piece)]

@@ -255,7 +255,7 @@ class MessageBuilder:
             where = "was finished before" if index in self._blocks else "was never started"
             raise MalformedStreamError(f"content-block-finish: block {index} {where}")
         content = self._content_of(event)
-        said = block.text()
+        said = "".join(block.parts)
         target = DELTA_FIELDS[block.delta][1] if block.delta else ""
         self._spend(max(0, _weight(content) - len(said)))
         if "args" in content and _weight(content["args"]) > self._limits.tool_args:
@@ -272,9 +272,10 @@ class MessageBuilder:
         if "additional_kwargs" in event:
             self.additional_kwargs = self._dict_of(event, "additional_kwargs")
         if isinstance(usage := event.get("usage"), dict):
-            self.usage = cast("UsageInfo", usage if self.is_sole_owner else copy_json(usage))
+            counted: UsageInfo = usage if self.is_sole_owner else copy_json(usage)  # type: ignore[assignment]
+            self.usage = counted
         if isinstance(reason := event.get("finish_reason"), str):
-            self.finish_reason = cast("FinishReason", reason)
+            self.finish_reason = reason  # type: ignore[assignment]
         self.is_finished = True
 
     def _on_error(self, event: Mapping[str, Json]) -> None:
@@ -420,11 +421,11 @@ def fold(
 
 def _index_of(event: Mapping[str, Json]) -> int:
     index = event.get("index")
-    if not isinstance(index, int) or isinstance(index, bool) or index < 0:
-        raise MalformedStreamError(
-            f"{event['event']}: index is {index!r:.80}, not a whole number from 0"
-        )
-    return index
+    if type(index) is int and index >= 0:
+        return index
+    raise MalformedStreamError(
+        f"{event['event']}: index is {index!r:.80}, not a whole number from 0"
+    )
 
 
 def _weight(value: Json) -> int:

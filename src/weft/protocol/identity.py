@@ -168,6 +168,11 @@ class BlockRegistry:
             if not isinstance(key, tuple):
                 self._by_id[(block.kind, id)] = block
 
+    def begin(self, block: GrowingBlock) -> int:
+        """Place a block that nobody knows by key or id."""
+        self._latest[block.kind] = block
+        return self.place(block)
+
     def place(self, block: GrowingBlock) -> int:
         """Give a block its index on the wire."""
         block.index = self._next

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
 from weft.protocol.events import FINISH_REASONS, FinishReason
 
@@ -44,5 +44,5 @@ def normalize_finish_reason(raw: str | None) -> FinishReason | None:
         return None
     word = str(raw).strip().lower().replace("-", "_")
     if word in FINISH_REASONS:
-        return cast("FinishReason", word)
+        return word  # type: ignore[return-value]
     return REASONS.get(word, "unknown")

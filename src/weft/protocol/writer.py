@@ -30,6 +30,8 @@ from weft.protocol.shapes import is_count
 from weft.utils.json import mend_surrogates, to_jsonable
 
 WHOLE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
+STR: Final = frozenset({str})
+INT: Final = frozenset({int})
 MOST_TOKENS: Final = 10**15
 """No message has more: a larger count is none."""
 REASON_KEYS: Final = ("done_reason", "stop_reason", "finish_reason")
@@ -122,7 +124,10 @@ class EventWriter:
 
     def usage(self, usage: Mapping[str, object] | None) -> list[Event]:
         """Count tokens: added up, or the newest of each counter where the provider reports running totals."""
-        counted = _counts(to_jsonable(usage)) if usage else None
+        if not usage:
+            return []
+        is_plain = STR.issuperset(map(type, usage)) and INT.issuperset(map(type, usage.values()))
+        counted = _counts(cast("dict[str, Json]", usage) if is_plain else to_jsonable(usage))
         if counted:
             combine = add_usage if self._usage_mode == "sum" else replace_usage
             self._usage = counted if self._usage is None else combine(self._usage, counted)
@@ -349,7 +354,7 @@ class EventWriter:
     def _message_finish(self) -> Event:
         finish: MessageFinish = {"event": "message-finish"}
         if self._usage is not None:
-            finish["usage"] = cast("UsageInfo", self._usage)  # the last that is said of it
+            finish["usage"] = self._usage  # type: ignore[typeddict-item]  # the last that is said of it
         if self._reason is not None:
             finish["finish_reason"] = self._reason
         if self._metadata:
@@ -369,7 +374,7 @@ def _type_of(block: Json) -> str:
 def _id_of(id: Json) -> str | None:
     """Give an id as text, whatever the provider sent for one; what is no id is none."""
     if isinstance(id, str):
-        return mend_surrogates(id)
+        return id if id.isascii() else mend_surrogates(id)
     return str(id) if isinstance(id, int) and not isinstance(id, bool) else None
 
 

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -170,7 +171,7 @@ class ReplayTransport:
 
     def open(self, request: Request, *, blocking: bool) -> AbstractAsyncContextManager[Response]:
         """Answer a request from the recording."""
-        return Opening(request, lambda: self._begin(request, blocking=blocking))
+        return Opening(request, partial(self._begin, blocking=blocking))
 
     def close(self) -> None:
         """Nothing to drop."""

@@ -44,7 +44,7 @@ class Opening:
 
     __slots__ = ("_begin", "_exchange", "_request", "_response")
 
-    def __init__(self, request: Request, begin: Callable[[], Exchange]) -> None:
+    def __init__(self, request: Request, begin: Callable[[Request], Exchange]) -> None:
         self._request = request
         self._begin = begin
         self._response: HttpResponse | None = None
@@ -53,7 +53,7 @@ class Opening:
         request = self._request
         check_request(request)
         clock = Clock(request.timeouts)
-        exchange = self._begin()
+        exchange = self._begin(request)
         done = False
         try:
             budget = clock.budget("first_byte")

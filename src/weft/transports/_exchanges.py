@@ -41,11 +41,18 @@ class Route:
     secure: bool
     proxy: str | None
     address: str | None = None
+    key: Key = field(init=False, repr=False, compare=False)
+    """What connections are kept by."""
+
+    def __post_init__(self) -> None:
+        key = (self.host, self.port, self.secure, self.proxy or self.address)
+        object.__setattr__(self, "key", key)
 
     @classmethod
     def of(cls, options: HttpOptions, request: Request) -> Route:
         """Read the route off a URL."""
-        route = _route(request.url, proxy_for(request.url, options))
+        proxy = proxy_for(request.url, options) if options.trust_env else options.proxy
+        route = _route(request.url, proxy)
         if request.address is None:
             return route
         if route.proxy is not None:
@@ -61,11 +68,6 @@ class Route:
                 "NativeTransport knows http:// proxies: use PyreqwestTransport for others"
             )
         return cls(parts.hostname or "", parts.port or (443 if secure else 80), secure, proxy)
-
-    @property
-    def key(self) -> Key:
-        """What connections are kept by."""
-        return (self.host, self.port, self.secure, self.proxy or self.address)
 
     def first_hop(self) -> tuple[str, int]:
         """Where to connect to."""
@@ -156,7 +158,6 @@ class BlockingExchange:
     __slots__ = (
         "_first",
         "_is_reused",
-        "_key",
         "_message",
         "_reader",
         "_request",
@@ -177,7 +178,6 @@ class BlockingExchange:
     ) -> None:
         self._request = request
         self._route = route
-        self._key = route.key
         self._message = message
         self._side = side
         self._tls = tls
@@ -191,7 +191,8 @@ class BlockingExchange:
     async def start(self, budget: float | None) -> Head:
         """Send, and give status and headers."""
         left = Budget(budget)
-        self._take_slot()
+        if self._side.slots is not None:
+            self._take_slot(self._side.slots)
         reader = self._reader
         try:
             wire = self._send(left)
@@ -229,22 +230,20 @@ class BlockingExchange:
         wire, self._wire = self._wire, None
         if wire is not None:
             if self._reader.done and self._reader.reusable:
-                self._side.pool.put(self._key, wire)
+                self._side.pool.put(self._route.key, wire)
             else:
                 wire.close()
         if self._slot and self._side.slots is not None:
             self._slot = False
             self._side.slots.release()
 
-    def _take_slot(self) -> None:
-        slots = self._side.slots
-        if slots is not None:
-            self._slot = slots.acquire(timeout=self._side.patience)
-            if not self._slot:
-                raise _faults.timed_out(self._request, "pool", self._side.patience)
+    def _take_slot(self, slots: threading.Semaphore) -> None:
+        self._slot = slots.acquire(timeout=self._side.patience)
+        if not self._slot:
+            raise _faults.timed_out(self._request, "pool", self._side.patience)
 
     def _send(self, left: Budget) -> BlockingWire:
-        self._wire = wire = self._side.pool.take(self._key)
+        self._wire = wire = self._side.pool.take(self._route.key)
         if wire is None:
             return self._send_anew(left)
         self._is_reused = True
@@ -288,7 +287,7 @@ class AsyncExchange:
     """One request under way on the running loop."""
 
     __slots__ = (
-        "_alarm", "_first", "_is_reused", "_key", "_message", "_per_loop", "_reader", "_request", "_route", "_side",
+        "_alarm", "_first", "_is_reused", "_message", "_per_loop", "_reader", "_request", "_route", "_side",
         "_slot", "_tls", "_wire",
     )  # fmt: skip
 
@@ -302,7 +301,6 @@ class AsyncExchange:
     ) -> None:
         self._request = request
         self._route = route
-        self._key = route.key
         self._message = message
         self._per_loop = per_loop
         self._tls = tls
@@ -323,7 +321,7 @@ class AsyncExchange:
             await self._take_slot(side)
         reader = self._reader
         try:
-            wire = side.pool.take(self._key)
+            wire = side.pool.take(self._route.key)
             self._is_reused = wire is not None
             if wire is None:
                 wire = await self._connect(left, side)
@@ -369,7 +367,7 @@ class AsyncExchange:
         side = self._side
         if wire is not None and side is not None:
             if self._reader.done and self._reader.reusable:
-                side.pool.put(self._key, wire)
+                side.pool.put(self._route.key, wire)
             else:
                 wire.close()
         if self._slot and side is not None and side.slots is not None:

@@ -99,7 +99,11 @@ class Reader:
                 break
             if self.status == 101:
                 raise BadHttp("it switches protocols, which was not asked for")
-        self.headers = [_header(line) for line in lines]
+        for line in lines:
+            found = HEADER_LINE.fullmatch(line)
+            if found is None:
+                raise BadHttp(f"one of its header lines is {line[:60]!r}")
+            self.headers.append((found[1].decode("ascii").lower(), found[2].decode("latin-1")))
         self._frame(version=int(status[1]))
         self.has_head = True
         return True
@@ -197,13 +201,6 @@ class Reader:
         if found is None:
             raise BadHttp(f"a chunk's size is {line[:30]!r}")
         return int(found[1], 16)
-
-
-def _header(line: bytes) -> tuple[str, str]:
-    found = HEADER_LINE.fullmatch(line)
-    if found is None:
-        raise BadHttp(f"one of its header lines is {line[:60]!r}")
-    return found[1].decode("ascii").lower(), found[2].decode("latin-1")
 
 
 def write_request(

@@ -11,6 +11,7 @@ import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
@@ -54,7 +55,7 @@ class HttpxTransport:
     def open(self, request: Request, *, blocking: bool) -> Opening:
         """Send a request; leaving the context frees the connection at once."""
         refuse_address(request, type(self).__name__)
-        return Opening(request, lambda: self._begin(request, blocking=blocking))
+        return Opening(request, partial(self._begin, blocking=blocking))
 
     def close(self) -> None:
         """Drop idle connections of blocking calls; the transport can still be used."""

@@ -12,6 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
+from functools import partial
 
 from weft.exceptions import UsageError
 from weft.transports._body import Exchange, Opening
@@ -63,7 +64,7 @@ class NativeTransport:
 
     def open(self, request: Request, *, blocking: bool) -> Opening:
         """Send a request; leaving the context frees the connection at once."""
-        return Opening(request, lambda: self._begin(request, blocking=blocking))
+        return Opening(request, partial(self._begin, blocking=blocking))
 
     def close(self) -> None:
         """Drop idle connections of blocking calls; the transport can still be used."""

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from weft.exceptions import UsageError
@@ -83,7 +84,7 @@ class PyreqwestTransport:
         refuse_address(request, type(self).__name__)
         if runtime_is_lost():
             return self._in_a_fork().open(request, blocking=blocking)
-        return Opening(request, lambda: PyreqwestExchange(self, request, blocking=blocking))
+        return Opening(request, partial(PyreqwestExchange, self, blocking=blocking))
 
     def _in_a_fork(self) -> Transport:
         try:

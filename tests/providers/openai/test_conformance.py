@@ -23,7 +23,7 @@ class Recorded:
 
     def open(self, request: Request, *, blocking: bool) -> Any:
         return Opening(
-            request, lambda: _ReplayExchange(self._answer(request), blocking=blocking, pace=0)
+            request, lambda _: _ReplayExchange(self._answer(request), blocking=blocking, pace=0)
         )
 
     def close(self) -> None:

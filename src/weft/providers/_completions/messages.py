@@ -47,11 +47,14 @@ class MessageEncoder:
             if isinstance(message, ToolMessage):
                 encoded.append(self._tool(message, shown))
                 continue
-            shown = _flush(encoded, shown)
+            if shown:
+                encoded.append(_shown_by_user(shown))
+                shown = []
             encoded.append(
                 self._assistant(message) if isinstance(message, AIMessage) else self._other(message)
             )
-        _flush(encoded, shown)
+        if shown:
+            encoded.append(_shown_by_user(shown))
         return encoded
 
     def _other(self, message: BaseMessage) -> Body:
@@ -197,10 +200,8 @@ class MessageEncoder:
             body["refusal"] = said["refusal"]
 
 
-def _flush(encoded: list[Body], shown: list[Body]) -> list[Body]:
-    if shown:
-        encoded.append({"role": "user", "content": shown})
-    return []
+def _shown_by_user(shown: list[Body]) -> Body:
+    return {"role": "user", "content": shown}
 
 
 def _cache_control(block: Block) -> Body:
