@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import time
 
 import pytest
 from hypothesis import given
@@ -153,3 +155,14 @@ def test_a_request_is_written_for_a_server_and_for_a_proxy() -> None:
         b"GET http://h:81/a?b=c HTTP/1.1\r\n"
     )
     assert write_connect("::1", 443, "http://p").startswith(b"CONNECT [::1]:443 HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize(
+    "line", [b"a:" + b" " * 60_000 + b"\0", b"a:" + b" \t" * 30_000 + b"x", b"a" * 60_000]
+)
+def test_F_U08_a_header_made_to_be_slow_is_not(line: bytes):
+    reader = Reader("POST", 64 * 1024)
+    began = time.process_time()
+    with contextlib.suppress(BadHttp):
+        reader.feed(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n")
+    assert time.process_time() - began < 0.5

@@ -23,6 +23,8 @@ __all__ = ["FoldLimits", "FoldedMessage", "MessageBuilder", "fold"]
 Block: TypeAlias = dict[str, Json]
 
 USUAL: Final = FoldLimits()
+EMPTY_TEXT: Final = {"type": "text", "text": ""}
+"""How most blocks begin."""
 
 UNFINISHED: Final = "the stream ended before the call was complete"
 RESPONSE_KEYS: Final = {"provider": "model_provider", "model": "model_name"}
@@ -186,17 +188,22 @@ class MessageBuilder:
         self.__init__(self._limits)  # type: ignore[misc]
 
     def _on_start(self, event: Mapping[str, Json]) -> None:
-        index = _index_of(event)
+        index = event.get("index")
+        if type(index) is not int or index < 0:
+            _refuse_index(event)
         if index in self._blocks:
             raise MalformedStreamError(f"content-block-start: block {index} was started before")
         if len(self._blocks) >= self._limits.blocks:
             raise LimitExceededError(f"the message has more than {self._limits.blocks} blocks")
         content = self._content_of(event)
-        self._spend(_weight(content))
+        if content != EMPTY_TEXT:
+            self._spend(_weight(content))
         self._open[index] = self._blocks[index] = _Open(content, self._limits)
 
     def _on_delta(self, event: Mapping[str, Json]) -> None:
-        index = _index_of(event)
+        index = event.get("index")
+        if type(index) is not int or index < 0:
+            _refuse_index(event)
         block = self._open.get(index)
         if block is None:
             where = "is finished" if index in self._blocks else "was never started"
@@ -249,7 +256,9 @@ class MessageBuilder:
                 block.content[key] = value
 
     def _on_finish(self, event: Mapping[str, Json]) -> None:
-        index = _index_of(event)
+        index = event.get("index")
+        if type(index) is not int or index < 0:
+            _refuse_index(event)
         block = self._open.get(index)
         if block is None:
             where = "was finished before" if index in self._blocks else "was never started"
@@ -257,7 +266,9 @@ class MessageBuilder:
         content = self._content_of(event)
         said = "".join(block.parts)
         target = DELTA_FIELDS[block.delta][1] if block.delta else ""
-        self._spend(max(0, _weight(content) - len(said)))
+        more = _weight(content) - len(said)
+        if more > 0:
+            self._spend(more)
         if "args" in content and _weight(content["args"]) > self._limits.tool_args:
             self._refuse_args(index)
         if said and target in ("text", "reasoning", "base64") and content.get(target) is None:
@@ -419,10 +430,8 @@ def fold(
     return builder.result(partial=partial)
 
 
-def _index_of(event: Mapping[str, Json]) -> int:
+def _refuse_index(event: Mapping[str, Json]) -> NoReturn:
     index = event.get("index")
-    if type(index) is int and index >= 0:
-        return index
     raise MalformedStreamError(
         f"{event['event']}: index is {index!r:.80}, not a whole number from 0"
     )

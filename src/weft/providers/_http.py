@@ -104,7 +104,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     def _is_streamed(self, request: ChatRequest, response: Response) -> bool:
         """Say how an answer is read: by what it says it is, else by what was asked for."""
-        kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
+        kind = response.headers.get("content-type", "")
+        if kind == "application/json":
+            return False
+        kind = kind.split(";")[0].strip().lower()
         if kind == "text/html":
             raise self._malformed("the provider sent a web page: is base_url right?")
         return kind == "text/event-stream" or (request.stream and not kind.endswith("json"))

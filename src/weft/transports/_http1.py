@@ -13,7 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 HEAD_END = b"\r\n\r\n"
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n\0]*)?")
-HEADER_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
+HEADER_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n\0]*)\r\n", re.ASCII)
+HEADER_LINES = re.compile(rf"(?:{HEADER_LINE.pattern})*", re.ASCII)
 CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?")
 LONGEST_LINE = 8 * 1024
 BODILESS = frozenset({204, 304})
@@ -89,7 +90,7 @@ class Reader:
                 if not b"HTTP/1.".startswith(self._buffer[:7]):
                     raise BadHttp(f"the answer begins with {bytes(self._buffer[:20])!r}")
                 return False
-            first, *lines = bytes(self._buffer[:at]).split(b"\r\n")
+            first, _, lines = bytes(self._buffer[: at + 2]).partition(b"\r\n")
             del self._buffer[: at + 4]
             status = STATUS_LINE.fullmatch(first)
             if status is None:
@@ -99,11 +100,7 @@ class Reader:
                 break
             if self.status == 101:
                 raise BadHttp("it switches protocols, which was not asked for")
-        for line in lines:
-            found = HEADER_LINE.fullmatch(line)
-            if found is None:
-                raise BadHttp(f"one of its header lines is {line[:60]!r}")
-            self.headers.append((found[1].decode("ascii").lower(), found[2].decode("latin-1")))
+        self.headers = _headers(lines.decode("latin-1"))
         self._frame(version=int(status[1]))
         self.has_head = True
         return True
@@ -201,6 +198,15 @@ class Reader:
         if found is None:
             raise BadHttp(f"a chunk's size is {line[:30]!r}")
         return int(found[1], 16)
+
+
+def _headers(lines: str) -> list[tuple[str, str]]:
+    """Read all header lines at once; a loop over them costs more than the rest of the head."""
+    good = HEADER_LINES.match(lines)
+    if good is None or good.end() != len(lines):
+        bad = lines[good.end() if good else 0 :].split("\r\n", 1)[0]
+        raise BadHttp(f"one of its header lines is {bad[:60].encode('latin-1')!r}")
+    return [(name.lower(), value.strip(" \t")) for name, value in HEADER_LINE.findall(lines)]
 
 
 def write_request(
