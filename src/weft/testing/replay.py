@@ -150,6 +150,10 @@ class _NoExchange:
     async def read(self, budget: float | None) -> bytes | None:
         raise NotImplementedError
 
+    def rest(self) -> bytes | None:
+        """Nothing is known of the end before it is read."""
+        return None
+
     async def close(self, *, finished: bool) -> None:
         """Nothing to free: the recorded response belongs to its own context."""
 
@@ -239,6 +243,10 @@ class _ReplayExchange:
             return _bytes_from_json(chunk)
         if "error" in self._recorded:
             raise _error_from_json(self._recorded["error"])
+        return None
+
+    def rest(self) -> bytes | None:
+        """Nothing is known of the end before it is read."""
         return None
 
     async def close(self, *, finished: bool) -> None:

@@ -35,6 +35,9 @@ class Exchange(Protocol):
     async def read(self, budget: float | None) -> bytes | None:
         """Give the next raw piece, or `None` at the end."""
 
+    def rest(self) -> bytes | None:
+        """Give all that is left of the body, where it is here to its end; None where it must be waited for."""
+
     async def close(self, *, finished: bool) -> None:
         """Free the connection: back to the pool if the body was read to its end, else closed at once."""
 
@@ -181,6 +184,11 @@ class HttpResponse:
         size = 0
         self._state = "reading"
         try:  # what `chunks` does, without a generator between
+            if (rest := self._exchange.rest()) is not None:
+                if len(rest) > limit:
+                    raise _faults.too_large(self.request, "the answer", limit)
+                self._state = "finished"
+                return rest
             while (piece := await self._next(progress_only=False)) is not None:
                 size += len(piece)
                 if size > limit:

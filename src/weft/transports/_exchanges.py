@@ -225,6 +225,13 @@ class BlockingExchange:
             raise explained(self._request, error, started=True) from error
         return None
 
+    def rest(self) -> bytes | None:
+        """Give the body if all of it came with the head, as short answers do."""
+        if not self._reader.done:
+            return None
+        piece, self._first = self._first, b""
+        return piece
+
     async def close(self, *, finished: bool) -> None:
         """Free the connection."""
         wire, self._wire = self._wire, None
@@ -358,6 +365,13 @@ class AsyncExchange:
         except EXPLAINED as error:
             raise explained(self._request, error, started=True) from error
         return None
+
+    def rest(self) -> bytes | None:
+        """Give the body if all of it came with the head, as short answers do."""
+        if not self._reader.done:
+            return None
+        piece, self._first = self._first, b""
+        return piece
 
     async def close(self, *, finished: bool) -> None:
         """Free the connection."""

@@ -236,6 +236,10 @@ class BlockingExchange:
         except Exception as error:
             raise explain_read(self._request, error) from error
 
+    def rest(self) -> bytes | None:
+        """Nothing is known of the end before it is read."""
+        return None
+
     async def close(self, *, finished: bool) -> None:
         """Free the connection."""
         if self._response is not None:
@@ -280,6 +284,10 @@ class AsyncExchange:
             return None
         except Exception as error:
             raise explain_read(self._request, error) from error
+
+    def rest(self) -> bytes | None:
+        """Nothing is known of the end before it is read."""
+        return None
 
     async def close(self, *, finished: bool) -> None:
         """Free the connection."""

@@ -258,6 +258,10 @@ class PyreqwestExchange:
             return None if piece is None else bytes(piece)
         raise fault from cause
 
+    def rest(self) -> bytes | None:
+        """Nothing is known of the end before it is read."""
+        return None
+
     async def close(self, *, finished: bool) -> None:
         """Free the connection."""
         if self._alarm is not None:
