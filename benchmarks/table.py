@@ -248,6 +248,7 @@ ROWS = [
         floor="bare",
         target=1 / 8,
         floor_target=2.5,
+        rounds=25,
     ),
     Row("HTTP call, wall", "http_scenarios.call", sides=HTTP, floor="bare", measure="wall"),
     Row(
@@ -309,7 +310,7 @@ ROWS = [
         sides=("bare", "weft", "langchain", "openai", "pydantic-ai"),
         floor="bare",
         target=1 / 20,
-        rounds=3,
+        rounds=7,
     ),
     Row(
         "1,000 open streams, memory per stream",
