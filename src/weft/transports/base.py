@@ -182,12 +182,10 @@ def refuse_address(request: Request, name: str) -> None:
 
 def check_request(request: Request) -> None:
     """Refuse, before anything is sent, a request that could say more than its author wrote."""
-    headers = (
-        request.headers
-    )  # no variable of ours holds a value: it may be a key, and a traceback shows variables
-    for name in headers:
-        if not _is_free(name) or IS_GOOD_VALUE(headers[name]) is None:
-            raise _refusal(name, headers[name])
+    # No variable here holds a value: it may be a key, and some tracebacks show variables.
+    for name in request.headers:
+        if not _is_free(name) or IS_GOOD_VALUE(request.headers[name]) is None:
+            raise _refusal(name, request.headers[name])
     if request.method != "POST" and not TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not an HTTP method")
     if not _is_good(request.url) and (refusal := _url_refusal(request.url)):
