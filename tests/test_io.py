@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -20,7 +21,7 @@ import pytest
 from weft import _waiting
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
-from weft._waiting import THREADS
+from weft._waiting import THREADS, LoopIterator
 from weft.exceptions import BlockingCallError
 
 COLOUR: ContextVar[str] = ContextVar("COLOUR", default="none")
@@ -470,3 +471,15 @@ def test_what_was_shielded_is_cancelled_when_its_grace_is_over(monkeypatch):
 
     assert asyncio.run(main()) == []
     assert ended == [True]
+
+
+def test_FC03_a_step_asked_of_a_loop_that_has_ended_ends_the_iteration():
+    async def letters() -> AsyncIterator[str]:
+        yield "a"
+
+    async def begin() -> LoopIterator[str]:
+        return LoopIterator(letters())
+
+    left = asyncio.run(begin())  # as a user's thread may hold it after its loop is gone
+    assert list(left) == []
+    gc.collect()  # a coroutine that nobody awaited would be told of here, as an error

@@ -250,7 +250,16 @@ class LoopIterator(Iterator[T]):
             self._step = None
 
     def __next__(self) -> T:
-        step = asyncio.run_coroutine_threadsafe(self._next(), self._loop).result()
+        if self._closed:
+            raise StopIteration
+        asked = self._next()
+        try:
+            step = asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise
+            asked.close()
+            raise StopIteration from None  # the loop has ended: nothing can come any more
         if step is END:
             raise StopIteration
         return cast("T", step)
