@@ -22,7 +22,7 @@ from weft._config import (
     split_config,
     var_child_runnable_config,
 )
-from weft._io import ASYNC, BLOCKING, IO
+from weft._io import ASYNC, BLOCKING, IO, stopped_by
 from weft.callbacks import hooks
 from weft.callbacks.base import BaseCallbackHandler, Callbacks, Metadata
 from weft.callbacks.dispatch import tell
@@ -280,6 +280,13 @@ class Run:
             tags=self.manager.tags,
             **kwargs,
         )
+
+    async def leave(self, output: Any, **kwargs: Any) -> None:
+        """Tell that the stream of this chain is closed: ended with what it gave, or failed with its neighbour."""
+        if (error := stopped_by()) is None:
+            await self.tell("on_chain_end", output, **kwargs)
+        else:
+            await self.tell("on_chain_error", error, **kwargs)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What the two colours of `_io` wait with: threads, locks, channels, and the bridges between thread and loop.
+"""What the two colours of `_io` wait with: threads, tasks, and the bridges between thread and loop.
 
 Threads come from one elastic pool of daemon threads of our own, because `concurrent.futures` keeps a fixed number
 of threads for ever and joins them at exit: eight slow tools would queue on six threads, and a user's function that
@@ -18,15 +18,14 @@ from collections.abc import (
     Awaitable,
     Callable,
     Coroutine,
-    Generator,
     Iterable,
     Iterator,
 )
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar, cast
 
 from weft._lazy import late
 
@@ -40,6 +39,7 @@ logger = logging.getLogger("weft")
 
 Around = AbstractContextManager[Any]
 """Entered around each step of a user's code, so it must be enterable again and again."""
+UNCHANGED: Around = nullcontext()
 
 LINGER = 0.5
 """Seconds an idle thread waits for the next job before it leaves."""
@@ -47,6 +47,14 @@ LINGER = 0.5
 GRACE = 1.0
 """Seconds that a cancelled task waits for what it shielded."""
 END = object()
+
+
+class Outcome(NamedTuple):
+    """How one of several bodies ended: its place among the items, and a `value` or an `error`."""
+
+    place: int
+    value: Any
+    error: BaseException | None
 
 
 async def next_or_end(items: AsyncIterator[T]) -> T | object:
@@ -304,49 +312,6 @@ async def cancel_all(tasks: set[asyncio.Task[Any]]) -> None:
         task.cancel()
     if waiting:
         await asyncio.gather(*waiting, return_exceptions=True)
-
-
-class Gathering(Generic[T]):
-    """Items of several threads for one reader, which they may be only so far ahead of."""
-
-    def __init__(self, producers: int, ahead: int) -> None:
-        self._producers = producers
-        self._items: queue.SimpleQueue[T | None] = queue.SimpleQueue()
-        self._room = threading.Semaphore(ahead)
-        self._stopped = False
-
-    def has_room(self) -> bool:
-        """Wait until an item may be put; False if nobody reads any more."""
-        self._room.acquire()
-        return not self._stopped
-
-    def put(self, item: T) -> None:
-        """Hand an item to the reader."""
-        self._items.put(item)
-
-    def leave(self) -> None:
-        """Say that this producer puts no more; the last thing each of them does."""
-        self._items.put(None)
-
-    def items(self) -> Generator[T, None, None]:
-        """Read until all producers have left; closing this waits for what they are doing now."""
-        producing = self._producers
-        try:
-            while producing:
-                item = self._items.get()
-                if item is None:
-                    producing -= 1
-                else:
-                    self._room.release()
-                    yield item
-        except (KeyboardInterrupt, SystemExit):
-            producing = 0  # the program is to end: its threads are not waited for
-            raise
-        finally:
-            self._stopped = True
-            self._room.release(max(1, self._producers))
-            while producing:
-                producing -= self._items.get() is None
 
 
 # -- executors, for code that was written for LangChain's

@@ -162,10 +162,33 @@ def test_the_source_that_raises_half_way_fails_every_branch(call, no_leaks):
         call.stream(chain, 1, {"callbacks": [recorder]})
 
     recorder.check()
-    ends = recorder.endings()
-    # A branch that its neighbour's failure reaches first is closed where it stands, as any stream its reader leaves.
-    assert ends.pop("RunnablePassthrough") in {"end", "error"}
-    assert set(ends.values()) == {"error"}
+    assert "end" not in recorder.endings().values()
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_branches_closed_because_a_neighbour_failed_have_failed(call, no_leaks, depth):
+    recorder = Recorder()
+    has_begun = threading.Event()
+
+    def endless(_: Iterator[Any]) -> Iterator[str]:
+        while True:
+            yield "on and on"
+            has_begun.set()
+
+    def fail(_: Iterator[Any]) -> Iterator[str]:
+        has_begun.wait(5)
+        raise ValueError("no")
+        yield
+
+    branch: Any = RunnableGenerator(endless) | RunnablePassthrough()
+    for _ in range(depth):
+        branch = {"endless": branch}
+    both = RunnableParallel(deep=branch, fails=RunnableGenerator(fail))
+    with pytest.raises(ValueError, match="no"):
+        call.stream(both, 1, {"callbacks": [recorder]})
+
+    recorder.check()
+    assert set(recorder.endings().values()) == {"error"}
 
 
 def test_tags_and_parents_of_branches(call):

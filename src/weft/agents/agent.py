@@ -116,7 +116,7 @@ class Agent(Runnable[Any, Values]):
                         observer.on_chunk(run.id, piece)
                     yield piece
         except GeneratorExit:
-            await run.tell("on_chain_end", loops[0].transcript() if loops else None)
+            await run.leave(loops[0].transcript() if loops else None)
             raise
         except BaseException as error:
             await run.tell("on_chain_error", error)

@@ -146,7 +146,7 @@ class Loop(Opened, ModelStep, ToolStep):
             await run.tell("on_chain_end", {"__interrupt__": stop.interrupts})
             raise
         except GeneratorExit:
-            await run.tell("on_chain_end", self.update)
+            await run.leave(self.update)
             raise
         except BaseException as error:
             await run.tell("on_chain_error", error)

@@ -160,7 +160,7 @@ class Chain(OlderCalls, ABC):
             outputs = {} if whole is NOTHING else dict(whole)
             self._validate_outputs(outputs)
         except GeneratorExit:
-            await run.tell("on_chain_end", {} if whole is NOTHING else dict(whole))
+            await run.leave({} if whole is NOTHING else dict(whole))
             raise
         except BaseException as error:
             await run.tell("on_chain_error", error)

@@ -1,7 +1,7 @@
 """Tell listeners of a runnable's start and end, around its behaviour: once, for every runnable and both colours.
 
 Every started run gets exactly one end or one error. A stream that its reader closes early ends with what it had
-given so far, as in LangChain.
+given so far, as in LangChain; one that is closed because a stream beside it failed has failed too.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ async def _watch(
                     observer.on_chunk(run.id, output)
                 yield output
     except GeneratorExit:
-        await run.tell("on_chain_end", None if whole is NOTHING else whole, **ending)
+        await run.leave(None if whole is NOTHING else whole, **ending)
         raise
     except BaseException as error:
         await run.tell("on_chain_error", error, **ending)
