@@ -100,9 +100,33 @@ def test_explain_shows_what_would_be_sent_and_sends_nothing(
 
 
 def test_what_cannot_be_json_is_a_usage_error(call: Any, fault_server: FaultServer) -> None:
-    for value in (float("nan"), object()):
+    circle: list[Any] = []
+    circle.append(circle)
+    for value in (float("nan"), object(), circle):
         with pytest.raises(UsageError, match="cannot be written as JSON"):
             call.invoke(model(fault_server), "Hi", extra=value)
+
+
+def test_a_field_that_changes_between_calls_is_sent_as_it_is_then(
+    call: Any, fault_server: FaultServer
+) -> None:
+    fault_server.script(CHAT, *[json_answer(WHOLE)] * 4)
+    asked = model(fault_server)
+    call.invoke(asked, "first")
+    asked.temperature = 0.5
+    call.invoke(asked, "second")
+    asked.model_kwargs["seed"] = 7
+    call.invoke(asked.model_copy(update={"stop": "!"}), "third")
+    asked.temperature = None
+    call.invoke(asked, "fourth")
+
+    sent = [request.json() for request in fault_server.requests()]
+    assert [(one.get("temperature"), one.get("seed"), one.get("stop")) for one in sent] == [
+        (None, None, None),
+        (0.5, None, None),
+        (0.5, 7, ["!"]),
+        (None, 7, None),
+    ]
 
 
 def test_F_S08_a_lone_surrogate_is_sent_escaped(call: Any, fault_server: FaultServer) -> None:

@@ -15,9 +15,13 @@ from weft.protocol.fold import FoldedMessage
 from weft.protocol.merge import copy_json
 from weft.protocol.promote import is_server_call
 
-__all__ = ["CALL_TYPES", "client_calls", "fields_of_fold", "is_plain"]
+__all__ = ["ALWAYS_FOLDED", "CALL_TYPES", "client_calls", "fields_of_fold", "is_plain"]
 
 CALL_TYPES = frozenset({"tool_call", "invalid_tool_call"})
+ALWAYS_FOLDED = frozenset(
+    {"additional_kwargs", "response_metadata", "tool_calls", "invalid_tool_calls"}
+)
+"""Fields with a default that every folded message says."""
 TEXT_KEYS = frozenset({"type", "text"})
 PLAIN_TEXT_KEYS = frozenset({"type", "text", "index"})
 

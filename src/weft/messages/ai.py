@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 from pydantic import Field, model_validator
 
 from weft.messages._calls import add_calls_of_blocks, slices_of_calls
-from weft.messages._fold import fields_of_fold
+from weft.messages._fold import ALWAYS_FOLDED, fields_of_fold
 from weft.messages._lazy import LazyFields, default_of, real_extra, real_fields, set_real_fields
 from weft.messages._sum import ChunkLog, Held, Part, slice_part, snapshot
 from weft.messages.base import BaseMessage, BaseMessageChunk, Content, given_blocks, shown
@@ -123,11 +123,10 @@ class AIMessage(BaseMessage):
     def from_fold(cls, folded: FoldedMessage, output_version: Literal["v0", "v1"] = "v0") -> Self:
         """Make a message from folded events, which need no checking."""
         fields = fields_of_fold(folded, output_version)
-        plain, factories = _defaults_of(cls)
+        plain, unsaid = _defaults_of(cls, ALWAYS_FOLDED)
         whole = plain | fields
-        for name, make in factories:
-            if name not in fields:
-                whole[name] = make()
+        for name, make in unsaid:
+            whole[name] = make()
         return build_trusted(cls, whole, set(fields), {})
 
     @classmethod
@@ -395,14 +394,17 @@ def plain_chunk(text: str, id: str | None) -> AIMessageChunk:
 
 @cache
 def _defaults_of(
-    cls: type[AIMessage],
+    cls: type[AIMessage], beside: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Json], list[tuple[str, Callable[[], Json]]]]:
-    """Give the fields of a class with their defaults, and the factories of those that are made anew each time."""
+    """Give the fields of a class with their defaults, and the factories of those that are made anew each time.
+
+    Those `beside` are left out: who asks has them.
+    """
     fields = cls.model_fields
     factories = [
         (name, cast("Callable[[], Json]", field.default_factory))
         for name, field in fields.items()
-        if field.default_factory is not None
+        if field.default_factory is not None and name not in beside
     ]
     return {name: field.default for name, field in fields.items()}, factories
 

@@ -56,6 +56,8 @@ def whole_usage(usage: Mapping[str, Json]) -> UsageMetadata:
     given = usage.get("input_tokens") or 0
     said = usage.get("output_tokens") or 0
     total = usage.get("total_tokens")
+    if given and said and total is not None:
+        return {**usage}  # type: ignore[typeddict-item]
     totals = {
         "input_tokens": given,
         "output_tokens": said,

@@ -349,11 +349,15 @@ class MessageBuilder:
         return cast("dict[str, Json]", copy_json(self._all_metadata()))
 
     def _all_metadata(self) -> dict[str, Json]:
-        start = {
-            RESPONSE_KEYS.get(key, key): value
-            for key, value in self._start_metadata.items()
-            if key not in MESSAGE_KEYS
-        }
+        said = self._start_metadata
+        if said.keys() == RESPONSE_KEYS.keys():  # as every provider's is
+            start = {"model_provider": said["provider"], "model_name": said["model"]}
+        else:
+            start = {
+                RESPONSE_KEYS.get(key, key): value
+                for key, value in said.items()
+                if key not in MESSAGE_KEYS
+            }
         return {**start, **self._finish_metadata}
 
     @property

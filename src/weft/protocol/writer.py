@@ -30,8 +30,7 @@ from weft.protocol.shapes import is_count
 from weft.utils.json import mend_surrogates, to_jsonable
 
 WHOLE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
-STR: Final = frozenset({str})
-INT: Final = frozenset({int})
+TOTALS: Final = frozenset({"input_tokens", "output_tokens", "total_tokens"})
 MOST_TOKENS: Final = 10**15
 """No message has more: a larger count is none."""
 REASON_KEYS: Final = ("done_reason", "stop_reason", "finish_reason")
@@ -126,8 +125,7 @@ class EventWriter:
         """Count tokens: added up, or the newest of each counter where the provider reports running totals."""
         if not usage:
             return []
-        is_plain = STR.issuperset(map(type, usage)) and INT.issuperset(map(type, usage.values()))
-        counted = _counts(cast("dict[str, Json]", usage) if is_plain else to_jsonable(usage))
+        counted = dict(usage) if _is_all_totals(usage) else _counts(to_jsonable(usage))
         if counted:
             combine = add_usage if self._usage_mode == "sum" else replace_usage
             self._usage = counted if self._usage is None else combine(self._usage, counted)
@@ -180,6 +178,10 @@ class EventWriter:
                 }
             ]
         return self._tell(self._blocks.say("text", text, key, id, fields))
+
+    def whole_text(self, text: str) -> list[Event]:
+        """Say a text that is complete, as an answer that comes at once does."""
+        return self._tell(self._blocks.whole_text(text))
 
     def reasoning(
         self,
@@ -281,7 +283,9 @@ class EventWriter:
             self.reason(reason or self._raw_reason)
         if usage:
             self.usage(usage)
-        if metadata:
+        if metadata and not self._metadata:
+            self._metadata = to_jsonable(metadata)
+        elif metadata:
             grow_metadata(self._metadata, to_jsonable(metadata))
         if additional_kwargs:
             self.additional_kwargs(additional_kwargs)
@@ -376,6 +380,16 @@ def _id_of(id: Json) -> str | None:
     if isinstance(id, str):
         return id if id.isascii() else mend_surrogates(id)
     return str(id) if isinstance(id, int) and not isinstance(id, bool) else None
+
+
+def _is_all_totals(usage: Mapping[str, object]) -> bool:
+    """Say whether usage is the three totals and nothing that needs looking at, as it mostly is."""
+    if usage.keys() != TOTALS:
+        return False
+    for count in usage.values():  # noqa: SIM110  a frame for each
+        if type(count) is not int or not 0 <= count < MOST_TOKENS:
+            return False
+    return True
 
 
 def _counts(usage: dict[str, Json]) -> dict[str, Json]:

@@ -6,8 +6,10 @@ Chat models and embeddings over HTTP are built on it. Only `transport.open` wait
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import json.encoder
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
 from urllib.parse import urlencode
 
@@ -53,7 +55,23 @@ Address: TypeAlias = Annotated[str | None, AfterValidator(refuse_password)]
 
 
 USUAL: Final = Timeouts()
-ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False)
+
+
+def _writer() -> Callable[[Any, Any], Iterable[str]]:
+    """Give what writes JSON as `ENCODER` does, which would make this for every body anew: as dear as a short body."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return ENCODER.iterencode
+    escape = json.encoder.encode_basestring
+    flags = (ENCODER.sort_keys, ENCODER.skipkeys, ENCODER.allow_nan)
+    made: Callable[[Any, Any], Iterable[str]] = make(
+        None, ENCODER.default, escape, None, ": ", ", ", *flags
+    )
+    return made
+
+
+WRITE: Final = _writer()
 
 
 class Endpoint(BaseModel):
@@ -138,15 +156,8 @@ class Endpoint(BaseModel):
         return key
 
     def _url(self, path: str) -> str:
-        root, _, query = self._root_url().partition("?")
-        url = root.rstrip("/") + "/" + path.lstrip("/")
-        if self.default_query:
-            query = (
-                f"{query}&{urlencode(self.default_query)}"
-                if query
-                else urlencode(self.default_query)
-            )
-        return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+        more = urlencode(self.default_query) if self.default_query else ""
+        return _joined(self._root_url(), path, more)
 
     def _timeouts(self) -> Timeouts:
         given = self.timeout
@@ -217,11 +228,23 @@ class Endpoint(BaseModel):
         return read_failure(body)
 
 
+@lru_cache(maxsize=256)
+def _joined(root: str, path: str, more: str) -> str:
+    """Put an address together; `root` may have a query of its own."""
+    root, _, query = root.partition("?")
+    url = root.rstrip("/") + "/" + path.lstrip("/")
+    if more:
+        query = f"{query}&{more}" if query else more
+    return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+
+
 def dump_body(body: Body) -> bytes:
     """Write a body; a lone surrogate is kept, escaped."""
     try:
-        return ENCODER.encode(body).encode()
+        return "".join(WRITE(body, 0)).encode()
     except UnicodeEncodeError:
         return json.dumps(body, allow_nan=False).encode()
+    except RecursionError:
+        raise UsageError("the request cannot be written as JSON: it contains itself") from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"the request cannot be written as JSON: {error}") from error

@@ -130,12 +130,11 @@ class HttpChatModel(Endpoint, BaseChatModel):
         """Put the request together; pure."""
         request.others.clear()  # an attempt before this one may have heard some
         path, body = self._encode(request)
-        headers = {
-            **(self._auth_headers(key) if key else {}),
-            "content-type": "application/json",
-            "accept": "text/event-stream" if request.stream else "application/json",
-            **self._extra_headers(request),
-        }
+        headers = self._auth_headers(key) if key else {}
+        headers["content-type"] = "application/json"
+        headers["accept"] = "text/event-stream" if request.stream else "application/json"
+        if more := self._extra_headers(request):
+            headers |= more
         if self.default_headers:
             headers |= {name.lower(): value for name, value in self.default_headers.items()}
         return Request(

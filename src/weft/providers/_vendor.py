@@ -6,7 +6,9 @@ The fields are LangChain's, under all the names it accepts. What is not set is n
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, model_validator
@@ -75,8 +77,13 @@ class VendorModel(HttpChatModel):
     def _parameters(self) -> Body:
         """Give the parameters that this model's fields set."""
         own = self.__dict__
-        said = {name: value for name in self.sent_fields if (value := own[name]) is not None}
-        return {**said, **self.model_kwargs}
+        values = _values_of(type(self))(own)
+        kept = own.get("_kept_parameters")
+        if kept is None or kept[0] != values:
+            # Of some thirty fields few are set. Which, is found anew only when one of them has changed.
+            said = {name: own[name] for name in self.sent_fields if own[name] is not None}
+            kept = own["_kept_parameters"] = (values, said)
+        return {**kept[1], **own["model_kwargs"]}
 
     def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
@@ -105,3 +112,10 @@ class VendorModel(HttpChatModel):
     def is_lc_serializable(cls) -> bool:
         """Models can be written and read again; keys are left out."""
         return True
+
+
+@cache
+def _values_of(cls: type[VendorModel]) -> Callable[[dict[str, Json]], tuple[Json, ...]]:
+    """Give what reads the fields that are sent off a model's values."""
+    first, *rest = cls.sent_fields or ("model",)
+    return itemgetter(first, *rest, "model")  # one name alone would give no tuple

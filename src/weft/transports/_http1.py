@@ -51,7 +51,8 @@ class Reader:
     def __init__(self, method: str, head_limit: int) -> None:
         self._method = method
         self._limit = head_limit
-        self._buffer = bytearray()
+        self._buffer = b""
+        """What came and is not read yet: little, but for the first piece, which is taken as it is."""
         self._body = "head"
         self._left = 0
         self.status = 0
@@ -68,7 +69,7 @@ class Reader:
             self._left -= len(data)
             self.done = not self._left
             return data
-        self._buffer += data
+        self._buffer = self._buffer + data if self._buffer else data
         if self._body == "head" and not self._read_head():
             return b""
         return self._read_body()
@@ -88,10 +89,10 @@ class Reader:
                 raise HeadTooLarge
             if at < 0:
                 if not b"HTTP/1.".startswith(self._buffer[:7]):
-                    raise BadHttp(f"the answer begins with {bytes(self._buffer[:20])!r}")
+                    raise BadHttp(f"the answer begins with {self._buffer[:20]!r}")
                 return False
-            first, _, lines = bytes(self._buffer[: at + 2]).partition(b"\r\n")
-            del self._buffer[: at + 4]
+            first, _, lines = self._buffer[: at + 2].partition(b"\r\n")
+            self._buffer = self._buffer[at + 4 :]
             status = STATUS_LINE.fullmatch(first)
             if status is None:
                 raise BadHttp(f"its status line is {first[:60]!r}")
@@ -141,8 +142,8 @@ class Reader:
             self.done = not self._left
         elif self._body == "none":
             taken = 0
-        piece = bytes(self._buffer[:taken])
-        del self._buffer[:taken]
+        piece = self._buffer[:taken]
+        self._buffer = self._buffer[taken:]
         if self._buffer:
             self.reusable = False  # it talks out of turn
         return piece
@@ -166,8 +167,8 @@ class Reader:
             if after == at:
                 break
             at = after
-        del buffer[:at]
-        if self.done and buffer:
+        self._buffer = buffer[at:]
+        if self.done and self._buffer:
             self.reusable = False
         return bytes(given)
 
@@ -179,7 +180,7 @@ class Reader:
             if len(buffer) - at >= LONGEST_LINE:
                 raise BadHttp("a chunk has no size")
             return at
-        size = self._chunk_size(bytes(buffer[at:line_end]))
+        size = self._chunk_size(buffer[at:line_end])
         if size:
             self._left = size + 2
             return line_end + 2

@@ -59,12 +59,16 @@ class ChoiceDecoder:
         """Begin the message."""
         return self.writer.start(id, {"model": model} if model else None)
 
-    def feed(self, delta: Delta, choice: Choice) -> list[Event]:
+    def feed(self, choice: Choice) -> list[Event]:
         """Take what the choice says now."""
+        delta = choice.get("delta") or choice.get("message") or {}
         content = delta.get("content")
         if type(content) is str and content and (len(delta) == 1 or _is_plain(delta)):
-            events = self._leave_call() if self._call is not None else []
-            events += self.writer.text(content)
+            if "message" in choice:
+                events = self.writer.whole_text(content)
+            else:
+                events = self._leave_call() if self._call is not None else []
+                events += self.writer.text(content)
         else:
             events = self._said(delta)
         if logprobs := choice.get("logprobs"):

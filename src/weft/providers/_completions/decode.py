@@ -57,9 +57,7 @@ class CompletionsDecoder:
         for choice in data.get("choices") or ():
             index = choice.get("index") or 0
             if index == 0:
-                events += self._first.feed(
-                    choice.get("delta") or choice.get("message") or {}, choice
-                )
+                events += self._first.feed(choice)
             else:
                 self._feed_apart(index, choice)
             if choice.get("usage"):  # Moonshot
@@ -123,7 +121,7 @@ class CompletionsDecoder:
         if index not in self._apart:
             self._apart[index] = (self._choice(), [])
         decoder, events = self._apart[index]
-        events += decoder.feed(choice.get("delta") or choice.get("message") or {}, choice)
+        events += decoder.feed(choice)
 
     def _keep(self, events: list[Event]) -> None:
         if self._others is not None:

@@ -90,23 +90,16 @@ ROUTINE = HEAD | {"created", "service_tier", "system_fingerprint"}
 """Fields that every chunk of a stream repeats; read once."""
 DELTA_FIELDS = frozenset(Delta.__annotations__)
 """Fields of a delta that are blocks; all others are kept in `additional_kwargs`."""
+COUNTS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 """Where hosts outside OpenAI's form count cached tokens: DeepSeek, Moonshot."""
 
 
 def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
     """Give a host's counts under our names; details that have no name here keep theirs."""
-    told: dict[str, Json] = {}
-    given, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if given is not None:
-        told["input_tokens"] = given
-    if made is not None:
-        told["output_tokens"] = made
-    total = usage.get("total_tokens")
-    if total is None and given is not None and made is not None:
-        total = given + made
-    if total is not None:
-        told["total_tokens"] = total
+    told = _totals(usage)
+    if usage.keys() <= COUNTS:
+        return told
     details = _details(
         usage.get("prompt_tokens_details"), {"cached_tokens": "cache_read", "audio_tokens": "audio"}
     )
@@ -122,6 +115,17 @@ def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
     if details:
         told["output_token_details"] = details
     return told
+
+
+def _totals(usage: dict[str, Json]) -> dict[str, Json]:
+    given, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    total = usage.get("total_tokens")
+    if total is None and given is not None and made is not None:
+        total = given + made
+    counts = {"input_tokens": given, "output_tokens": made, "total_tokens": total}
+    if None in (given, made, total):
+        return {name: count for name, count in counts.items() if count is not None}
+    return counts
 
 
 def _details(given: Json, names: dict[str, str]) -> dict[str, Json]:
