@@ -114,8 +114,10 @@ class BaseChatModel(ManagedModel, ABC):
     async def _tell_events(
         self, request: ChatRequest, run: Run, hear: Callable[[Event], None]
     ) -> None:
-        """Tell whoever wants only the end what `_events` would give, each event made anew; without a generator."""
-        raise NotImplementedError
+        """Tell whoever wants only the end what `_events` gives; a provider may do so without a generator between."""
+        async with aclosing(self._events(request, run)) as events:
+            async for event in events:
+                hear(event)
 
     def _generate(
         self,

@@ -8,19 +8,18 @@ place (after the end, for a block that is not open) raises `MalformedStreamError
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NoReturn, TypeAlias, cast
+from typing import Final, NoReturn, cast
 
 from weft.exceptions import LimitExceededError, MalformedStreamError
-from weft.protocol.blocks import MEDIA_TYPES, FinalizedContentBlock, Json, UsageInfo
+from weft.protocol.blocks import FinalizedContentBlock, Json, UsageInfo
 from weft.protocol.events import DELTA_FIELDS, Event, FinishReason, Role, StreamError
 from weft.protocol.folded import Bounds, FoldedMessage, FoldLimits
 from weft.protocol.merge import copy_json
+from weft.protocol.open_block import Block, OpenBlock, weight
 from weft.protocol.promote import promote
 from weft.utils.json import mend_surrogates
 
 __all__ = ["FoldLimits", "FoldedMessage", "MessageBuilder", "fold"]
-
-Block: TypeAlias = dict[str, Json]
 
 USUAL: Final = FoldLimits()
 EMPTY_TEXT: Final = {"type": "text", "text": ""}
@@ -31,50 +30,6 @@ RESPONSE_KEYS: Final = {"provider": "model_provider", "model": "model_name"}
 """Start metadata that is known by another name in response metadata."""
 MESSAGE_KEYS: Final = frozenset({"name", "tool_call_id", "status"})
 """Start metadata that is a field of the message itself."""
-
-GROWS: Final[dict[str, str]] = {
-    "text": "text-delta",
-    "reasoning": "reasoning-delta",
-    "tool_call_chunk": "tool-call-delta",
-    "server_tool_call_chunk": "tool-call-delta",
-    "tool_call": "tool-call-delta",
-    "server_tool_call": "tool-call-delta",
-    "text-plain": "text-delta",
-    **dict.fromkeys(MEDIA_TYPES, "data-delta"),
-}
-"""The delta by which a block of each type grows; other types grow by whichever delta comes first."""
-
-
-class _Open:
-    """A block that still grows: its fields, and its slices apart."""
-
-    __slots__ = ("content", "delta", "field", "parts", "room")
-
-    def __init__(self, content: Block, limits: Bounds) -> None:
-        kind = content["type"]
-        self.content = content
-        self.delta = GROWS.get(kind, "")
-        self.field, target = DELTA_FIELDS.get(self.delta, ("", ""))
-        self.parts: list[str] = []
-        # Only arguments have a bound of their own; other text is bounded by the message.
-        self.room = limits.tool_args if target == "args" else limits.message
-        if isinstance(said := content.get(target), str):
-            if said:
-                self.parts.append(said)
-            elif target in ("reasoning", "base64"):
-                content.pop(target)  # absent stays absent (T18)
-
-    def so_far(self) -> Block:
-        """Give the block with what it has said, copied."""
-        block: Block = copy_json(self.content)
-        if self.parts:
-            if len(self.parts) > 1:
-                self.parts[:] = ["".join(self.parts)]
-            block[DELTA_FIELDS[self.delta][1]] = mend_surrogates(_without_half(self.parts[0]))
-        return block
-
-    def text(self) -> str:
-        return "".join(self.parts)
 
 
 class MessageBuilder:
@@ -112,8 +67,8 @@ class MessageBuilder:
     def __init__(self, limits: Bounds | None = None) -> None:
         self._limits = limits or USUAL
         self._room = self._limits.message
-        self._open: dict[int, _Open] = {}
-        self._blocks: dict[int, Block | _Open] = {}
+        self._open: dict[int, OpenBlock] = {}
+        self._blocks: dict[int, Block | OpenBlock] = {}
         self._started = False
         self._start_metadata: dict[str, Json] = {}
         self._finish_metadata: dict[str, Json] = {}
@@ -197,8 +152,8 @@ class MessageBuilder:
             raise LimitExceededError(f"the message has more than {self._limits.blocks} blocks")
         content = self._content_of(event)
         if content != EMPTY_TEXT:
-            self._spend(_weight(content))
-        self._open[index] = self._blocks[index] = _Open(content, self._limits)
+            self._spend(weight(content))
+        self._open[index] = self._blocks[index] = OpenBlock(content, self._limits)
 
     def _on_delta(self, event: Mapping[str, Json]) -> None:
         index = event.get("index")
@@ -218,7 +173,7 @@ class MessageBuilder:
         elif delta["type"] in DELTA_FIELDS:
             self._append(block, delta, index)
 
-    def _append(self, block: _Open, delta: Mapping[str, Json], index: int) -> None:
+    def _append(self, block: OpenBlock, delta: Mapping[str, Json], index: int) -> None:
         kind = delta["type"]
         if not block.delta:
             block.delta = kind
@@ -238,14 +193,14 @@ class MessageBuilder:
         block.room -= len(piece)
         block.parts.append(piece)
 
-    def _replace(self, block: _Open, delta: Mapping[str, Json], index: int) -> None:
+    def _replace(self, block: OpenBlock, delta: Mapping[str, Json], index: int) -> None:
         fields = delta.get("fields")
         if not isinstance(fields, dict):
             raise MalformedStreamError(
                 f"block-delta: block {index}: `fields` is {fields!r:.80}, not a dict"
             )
         fields = copy_json(fields)
-        self._spend(_weight(fields))
+        self._spend(weight(fields))
         target = DELTA_FIELDS[block.delta][1] if block.delta else ""
         for key, value in fields.items():
             if key == "type":
@@ -266,10 +221,10 @@ class MessageBuilder:
         content = self._content_of(event)
         said = "".join(block.parts)
         target = DELTA_FIELDS[block.delta][1] if block.delta else ""
-        more = _weight(content) - len(said)
+        more = weight(content) - len(said)
         if more > 0:
             self._spend(more)
-        if "args" in content and _weight(content["args"]) > self._limits.tool_args:
+        if "args" in content and weight(content["args"]) > self._limits.tool_args:
             self._refuse_args(index)
         if said and target in ("text", "reasoning", "base64") and content.get(target) is None:
             content[target] = mend_surrogates(said)
@@ -370,7 +325,7 @@ class MessageBuilder:
         block = self._blocks.get(index)
         if block is None:
             return None
-        if not isinstance(block, _Open):
+        if not isinstance(block, OpenBlock):
             return cast("Block", copy_json(block))
         if partial:
             return promote(block.so_far(), unfinished=UNFINISHED)
@@ -439,23 +394,3 @@ def _refuse_index(event: Mapping[str, Json]) -> NoReturn:
     raise MalformedStreamError(
         f"{event['event']}: index is {index!r:.80}, not a whole number from 0"
     )
-
-
-def _weight(value: Json) -> int:
-    """Count the characters of the text in a value."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, dict):
-        size = 0
-        for key, item in value.items():
-            if key != "type":
-                size += len(str(key)) + (len(item) if type(item) is str else _weight(item))
-        return size
-    if isinstance(value, list):
-        return sum(map(_weight, value))
-    return 0
-
-
-def _without_half(text: str) -> str:
-    """Leave out the first half of a character whose second half has not come yet."""
-    return text[:-1] if text and "\ud800" <= text[-1] <= "\udbff" else text

@@ -81,14 +81,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
     # -- the one body
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
-        async with _Asked(self, request, run) as asked:
-            if not asked.is_streamed:
-                for event in await asked.whole():
-                    yield event
-                return
-            async with aclosing(asked.pieces()) as events:
-                async for event in events:
-                    yield event
+        async with _Asked(self, request, run) as asked, aclosing(asked.events()) as events:
+            async for event in events:
+                yield event
 
     async def _tell_events(
         self, request: ChatRequest, run: Run, hear: Callable[[Event], None]
@@ -98,7 +93,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 for event in await asked.whole():
                     hear(event)
                 return
-            async with aclosing(asked.pieces()) as events:
+            async with aclosing(asked.events()) as events:
                 async for event in events:
                     hear(event)
 
@@ -277,8 +272,12 @@ class _Asked:
         events = guarded(model._malformed, self._decoder.whole, data)
         return [self._with_more(event) for event in events] if self._more else events
 
-    async def pieces(self) -> AsyncGenerator[Event, None]:
-        """Read an answer that comes as an event stream."""
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """Read an answer that comes as an event stream, or else at once."""
+        if not self.is_streamed:
+            for event in await self.whole():
+                yield event
+            return
         model, response, more = self._model, self._response, self._more
         reading = StreamReading(
             self._decoder, model._is_end, model._parse, model._malformed, model.limits
