@@ -21,7 +21,8 @@ def drive(body: Coroutine[Any, Any, T]) -> T:
     try:
         body.send(None)
     except StopIteration as done:
-        return cast("T", done.value)
+        value: T = done.value
+        return value
     else:
         raise BlockingCallError(f"{body!r} cannot run in a blocking call: {ADVICE}")
     finally:

@@ -133,7 +133,7 @@ class Turn:
             return await self._answer_by_events(request)
         try:
             result = await self._whole(request, written)
-            self.message = cast("AIMessage", result.generations[0].message)
+            self.message = result.generations[0].message  # type: ignore[assignment]
         except BaseException as error:
             await self._fail(error)
             raise

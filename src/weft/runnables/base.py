@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, Literal, TypeVar, overload
 
 from weft._config import Configs, RunnableConfig
 from weft._drive import drive, drive_each
@@ -107,13 +107,15 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
 
     def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Run once."""
-        return cast("Output", drive(self._traced(input, Run.root(BLOCKING, config, kwargs))))
+        output: Output = drive(self._traced(input, Run.root(BLOCKING, config, kwargs)))
+        return output
 
     async def ainvoke(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Output:
         """Run once."""
-        return cast("Output", await self._traced(input, Run.asynchronous(config, kwargs)))
+        output: Output = await self._traced(input, Run.root(ASYNC, config, kwargs))
+        return output
 
     # -- many at once
 

@@ -179,26 +179,15 @@ class HttpResponse:
         """Read the whole body."""
         if self._state != "new" or "content-encoding" in self.headers:
             return await self.read_chunks(limit)
+        whole = self._exchange.rest()
+        if whole is None:
+            return await self.read_chunks(limit)
+        self._state = "finished"
+        await self.close()
         limit = limit or self.request.limits.message
-        pieces: list[bytes] = []
-        size = 0
-        self._state = "reading"
-        try:  # what `chunks` does, without a generator between
-            if (rest := self._exchange.rest()) is not None:
-                if len(rest) > limit:
-                    raise _faults.too_large(self.request, "the answer", limit)
-                self._state = "finished"
-                return rest
-            while (piece := await self._next(progress_only=False)) is not None:
-                size += len(piece)
-                if size > limit:
-                    raise _faults.too_large(self.request, "the answer", limit)
-                pieces.append(piece)
-            if self._state == "reading":
-                self._state = "finished"
-        finally:
-            await self.close()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if len(whole) > limit:
+            raise _faults.too_large(self.request, "the answer", limit)
+        return whole
 
     async def read_chunks(self, limit: int | None = None) -> bytes:
         """Read the whole body by `chunks`."""

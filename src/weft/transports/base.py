@@ -184,7 +184,7 @@ def check_request(request: Request) -> None:
     """Refuse, before anything is sent, a request that could say more than its author wrote."""
     # No variable here holds a value: it may be a key, and some tracebacks show variables.
     for name in request.headers:
-        if not _is_free(name) or IS_GOOD_VALUE(request.headers[name]) is None:
+        if not _is_free(name) or not _is_good_value(request.headers[name]):
             raise _refusal(name, request.headers[name])
     if request.method != "POST" and not TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not an HTTP method")
@@ -194,8 +194,13 @@ def check_request(request: Request) -> None:
 
 def check_header(name: str, value: str) -> None:
     """Refuse line breaks and NUL in a header; the value may be a key, so it is not shown."""
-    if not _is_free(name) or IS_GOOD_VALUE(value) is None:
+    if not _is_free(name) or not _is_good_value(value):
         raise _refusal(name, value)
+
+
+def _is_good_value(value: str) -> bool:
+    # The first two say yes to all but a tab, at a fifth of what a regular expression takes to.
+    return (value.isascii() and value.isprintable()) or IS_GOOD_VALUE(value) is not None
 
 
 def _refusal(name: str, value: str) -> WeftError:

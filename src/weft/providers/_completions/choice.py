@@ -43,7 +43,9 @@ class ChoiceDecoder:
     )
 
     def __init__(self, host: Host, model: str | None, audio_format: str | None = None) -> None:
-        metadata = {"provider": host.name, **({"model": model} if model else {})}
+        metadata = {"provider": host.name}
+        if model:
+            metadata["model"] = model
         self.writer = EventWriter(metadata=metadata, usage_mode=host.usage_mode)
         self.is_finished = False
         """Whether the host said why it stopped."""

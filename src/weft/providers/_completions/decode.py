@@ -25,6 +25,11 @@ Json = Any
 class CompletionsDecoder:
     """Turns the chunks of one answer into events."""
 
+    __slots__ = (
+        "_apart", "_audio_format", "_fail", "_first", "_host", "_is_over", "_is_told", "_metadata", "_model",
+        "_others",
+    )  # fmt: skip
+
     def __init__(
         self,
         host: Host,
