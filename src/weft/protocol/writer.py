@@ -14,6 +14,7 @@ from typing import Final, Literal, cast
 from weft.exceptions import MalformedStreamError
 from weft.protocol.block_writer import DELTA_OF, BlockWriter
 from weft.protocol.blocks import MEDIA_TYPES, Json, UsageInfo
+from weft.protocol.counts import counts_of
 from weft.protocol.events import (
     Event,
     FinishReason,
@@ -26,13 +27,9 @@ from weft.protocol.events import (
 from weft.protocol.identity import CALL_KINDS, Key, kind_of
 from weft.protocol.merge import add_usage, copy_json, grow_metadata, merge_dicts, replace_usage
 from weft.protocol.reasons import normalize_finish_reason
-from weft.protocol.shapes import is_count
 from weft.utils.json import mend_surrogates, to_jsonable
 
 WHOLE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
-TOTALS: Final = frozenset({"input_tokens", "output_tokens", "total_tokens"})
-MOST_TOKENS: Final = 10**15
-"""No message has more: a larger count is none."""
 REASON_KEYS: Final = ("done_reason", "stop_reason", "finish_reason")
 """Where response metadata keeps a provider's own word for why it stopped."""
 
@@ -125,7 +122,7 @@ class EventWriter:
         """Count tokens: added up, or the newest of each counter where the provider reports running totals."""
         if not usage:
             return []
-        counted = dict(usage) if _is_all_totals(usage) else _counts(to_jsonable(usage))
+        counted = counts_of(usage)
         if counted:
             combine = add_usage if self._usage_mode == "sum" else replace_usage
             self._usage = counted if self._usage is None else combine(self._usage, counted)
@@ -380,33 +377,3 @@ def _id_of(id: Json) -> str | None:
     if isinstance(id, str):
         return id if id.isascii() else mend_surrogates(id)
     return str(id) if isinstance(id, int) and not isinstance(id, bool) else None
-
-
-def _is_all_totals(usage: Mapping[str, object]) -> bool:
-    """Say whether usage is the three totals and nothing that needs looking at, as it mostly is."""
-    if usage.keys() != TOTALS:
-        return False
-    for count in usage.values():  # noqa: SIM110  a frame for each
-        if type(count) is not int or not 0 <= count < MOST_TOKENS:
-            return False
-    return True
-
-
-def _counts(usage: dict[str, Json]) -> dict[str, Json]:
-    """Leave out counters that count nothing: a provider's mistake there must not cost the answer."""
-    found: dict[str, Json] = {}
-    for name, value in usage.items():
-        if name.endswith("_token_details"):
-            if isinstance(value, dict):
-                found[name] = {key: one for key, one in value.items() if _is_count(one)}
-        elif (
-            (type(value) is int and 0 <= value < MOST_TOKENS)
-            or not name.endswith("_tokens")
-            or _is_count(value)
-        ):
-            found[name] = value
-    return found
-
-
-def _is_count(value: Json) -> bool:
-    return (type(value) is int or is_count(value)) and 0 <= value < MOST_TOKENS

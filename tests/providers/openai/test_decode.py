@@ -299,6 +299,17 @@ def test_F_T13_running_totals_are_not_summed_and_absent_usage_is_none() -> None:
     assert recordings.message(events).usage_metadata is None
 
 
+@pytest.mark.parametrize("field", ["delta", "message"])
+def test_slices_of_a_stream_are_one_block_whatever_they_are_called(field: str) -> None:
+    spoken, builder = decoder("chat-text"), MessageBuilder()
+    choices = [{"delta": None, "message": None, field: {"content": word}} for word in ("a", "b")]
+    events = [one for choice in choices for one in spoken.feed({"id": "1", "choices": [choice]})]
+    for event in events + spoken.end(marked=True):
+        builder.feed(event)
+
+    assert builder.blocks() == [{"type": "text", "text": "ab"}]
+
+
 def test_interleaved_calls_stay_apart() -> None:
     reader = decoder("chat-")
 

@@ -61,12 +61,12 @@ class ChoiceDecoder:
         """Begin the message."""
         return self.writer.start(id, {"model": model} if model else None)
 
-    def feed(self, choice: Choice) -> list[Event]:
-        """Take what the choice says now."""
+    def feed(self, choice: Choice, *, is_whole: bool = False) -> list[Event]:
+        """Take what the choice says now, or all that it says."""
         delta = choice.get("delta") or choice.get("message") or {}
         content = delta.get("content")
         if type(content) is str and content and (len(delta) == 1 or _is_plain(delta)):
-            if "message" in choice:
+            if is_whole:
                 events = self.writer.whole_text(content)
             else:
                 events = self._leave_call() if self._call is not None else []

@@ -26,8 +26,8 @@ class CompletionsDecoder:
     """Turns the chunks of one answer into events."""
 
     __slots__ = (
-        "_apart", "_audio_format", "_fail", "_first", "_host", "_is_over", "_is_told", "_metadata", "_model",
-        "_others",
+        "_apart", "_audio_format", "_fail", "_first", "_host", "_is_over", "_is_told", "_is_whole", "_metadata",
+        "_model", "_others",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +49,7 @@ class CompletionsDecoder:
         self._metadata: dict[str, Json] = {}
         self._is_told = False
         self._is_over = False
+        self._is_whole = False
 
     def feed(self, data: Chunk, event: str = "message") -> list[Event]:
         """Take one chunk."""
@@ -62,7 +63,7 @@ class CompletionsDecoder:
         for choice in data.get("choices") or ():
             index = choice.get("index") or 0
             if index == 0:
-                events += self._first.feed(choice)
+                events += self._first.feed(choice, is_whole=self._is_whole)
             else:
                 self._feed_apart(index, choice)
             if choice.get("usage"):  # Moonshot
@@ -73,6 +74,7 @@ class CompletionsDecoder:
 
     def whole(self, data: Chunk) -> list[Event]:
         """Take an answer that came in one piece."""
+        self._is_whole = True
         events = self.feed(data)
         if not isinstance(data.get("choices"), list):
             raise MalformedStreamError(
@@ -126,7 +128,7 @@ class CompletionsDecoder:
         if index not in self._apart:
             self._apart[index] = (self._choice(), [])
         decoder, events = self._apart[index]
-        events += decoder.feed(choice)
+        events += decoder.feed(choice, is_whole=self._is_whole)
 
     def _keep(self, events: list[Event]) -> None:
         if self._others is not None:
