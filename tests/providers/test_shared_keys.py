@@ -110,7 +110,7 @@ def test_what_cannot_be_json_is_a_usage_error(call: Any, fault_server: FaultServ
 def test_a_field_that_changes_between_calls_is_sent_as_it_is_then(
     call: Any, fault_server: FaultServer
 ) -> None:
-    fault_server.script(CHAT, *[json_answer(WHOLE)] * 4)
+    fault_server.script(CHAT, *[json_answer(WHOLE)] * 5)
     asked = model(fault_server)
     call.invoke(asked, "first")
     asked.temperature = 0.5
@@ -118,7 +118,10 @@ def test_a_field_that_changes_between_calls_is_sent_as_it_is_then(
     asked.model_kwargs["seed"] = 7
     call.invoke(asked.model_copy(update={"stop": "!"}), "third")
     asked.temperature = None
+    asked.logprobs = 1
     call.invoke(asked, "fourth")
+    asked.logprobs = True  # equal, and not the same JSON
+    call.invoke(asked, "fifth")
 
     sent = [request.json() for request in fault_server.requests()]
     assert [(one.get("temperature"), one.get("seed"), one.get("stop")) for one in sent] == [
@@ -126,7 +129,9 @@ def test_a_field_that_changes_between_calls_is_sent_as_it_is_then(
         (0.5, None, None),
         (0.5, 7, ["!"]),
         (None, 7, None),
+        (None, 7, None),
     ]
+    assert [type(one.get("logprobs")) for one in sent[3:]] == [int, bool]
 
 
 def test_F_S08_a_lone_surrogate_is_sent_escaped(call: Any, fault_server: FaultServer) -> None:

@@ -81,9 +81,10 @@ class VendorModel(HttpChatModel):
         kept = own.get("_kept_parameters")
         if kept is None or kept[0] != values:
             # Of some thirty fields few are set. Which, is found anew only when one of them has changed.
-            said = {name: own[name] for name in self.sent_fields if own[name] is not None}
-            kept = own["_kept_parameters"] = (values, said)
-        return {**kept[1], **own["model_kwargs"]}
+            given = [name for name in self.sent_fields if own[name] is not None]
+            kept = own["_kept_parameters"] = (values, given)
+        said = {name: own[name] for name in kept[1]}
+        return said | own["model_kwargs"] if own["model_kwargs"] else said
 
     def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
