@@ -31,7 +31,6 @@ NOBODYS = re.compile(
 """Hosts reserved for examples and tests: no request to them can reach anybody."""
 PATIENCE = 2.0
 """Seconds that threads and file descriptors get to go away before they count as leaked."""
-LOOK_EVERY = 0.02
 
 
 class Blocking:
@@ -163,14 +162,12 @@ class Baseline:
 
     def check(self) -> None:
         """Wait until everything that came since has gone, or say what has not."""
-        looks = round(PATIENCE / LOOK_EVERY)
-        for look in range(looks):
-            if not (grown := self._grown()):
-                return
-            if look % 10 == 0:  # a collection stops every thread, those we wait for too
+        deadline, looks = time.monotonic() + PATIENCE, 0
+        while (grown := self._grown()) and time.monotonic() < deadline:
+            if looks % 10 == 0:  # a collection stops every thread, those we wait for too
                 gc.collect()
-            time.sleep(LOOK_EVERY)
-        grown = self._grown()
+            looks += 1
+            time.sleep(0.02)
         assert not grown, f"left behind: {grown}"
 
     def _grown(self) -> list[str]:

@@ -19,7 +19,7 @@ import pytest
 
 from weft import _waiting
 from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, IO
+from weft._io import ASYNC, BLOCKING, IO, stopped_by
 from weft._waiting import THREADS, LoopIterator
 from weft.exceptions import BlockingCallError
 
@@ -222,6 +222,40 @@ def test_an_error_in_one_stream_ends_the_merge_and_closes_the_others(io, no_leak
     with pytest.raises(ValueError, match="no"):
         finish(io, main())
     assert closed == [1_000_000]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_stream_that_is_closed_can_ask_which_failure_it_is_closed_for(io, no_leaks, depth):
+    why: list[BaseException | None] = []
+
+    async def endless() -> AsyncGenerator[int, None]:
+        try:
+            while True:
+                yield 1  # never waits: it is held up only where its item is handed over
+        finally:
+            why.append(stopped_by())
+
+    async def fails() -> AsyncGenerator[int, None]:
+        raise ValueError("no")
+        yield 1
+
+    def nested() -> AsyncGenerator[Any, None]:
+        stream: AsyncGenerator[Any, None] = endless()
+        for _ in range(depth - 1):
+            stream = io.merge({"within": stream})
+        return stream
+
+    async def leave() -> None:
+        merged = io.merge({"endless": nested()})
+        async with aclosing(merged):
+            await anext(merged)
+
+    with pytest.raises(ValueError, match="no") as caught:
+        finish(io, collect(io.merge({"endless": nested(), "fails": fails()})))
+    finish(io, leave())
+
+    assert why == [caught.value, None]
+    assert stopped_by() is None
 
 
 def test_a_stream_that_is_cancelled_from_within_does_not_hang_the_merge():

@@ -10,7 +10,7 @@ import queue
 import threading
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from weft._lazy import late
@@ -28,13 +28,13 @@ K = TypeVar("K")
 
 LOOK_AHEAD = 16
 """Items a merged stream may be ahead of its reader."""
-STOPPED_BY: ContextVar[BaseException | None] = ContextVar("weft_stopped_by", default=None)
-"""Set in the context of a thread or task that closes a stream, for as long as it closes it."""
+STOPPED_BY: ContextVar[BaseException | None] = ContextVar("weft_stopped_by")
+"""Set in the context of a thread or task that is stopped, before it closes its stream."""
 
 
 def stopped_by() -> BaseException | None:
     """Give the failure of a neighbour that the stream being closed here is closed for; None: its reader has left."""
-    return STOPPED_BY.get()
+    return STOPPED_BY.get(None)
 
 
 class ThreadGathering(Generic[T]):
@@ -46,7 +46,7 @@ class ThreadGathering(Generic[T]):
         self._room = threading.Semaphore(ahead)
         self._stopped = False
         self.failure: BaseException | None = None
-        """Why the producers are stopped, unless all is well."""
+        """Why the producers are stopped; None where the reader has simply left."""
 
     def has_room(self) -> bool:
         """Wait until an item may be put; False if nobody reads any more."""
@@ -55,11 +55,6 @@ class ThreadGathering(Generic[T]):
 
     def put(self, item: T) -> None:
         """Hand an item to the reader."""
-        self._items.put(item)
-
-    def fail(self, item: T, error: BaseException) -> None:
-        """Hand over the item that says this producer failed."""
-        self.failure = error
         self._items.put(item)
 
     def leave(self) -> None:
@@ -94,13 +89,19 @@ class TaskGathering(Generic[K, T]):
 
     def __init__(self, streams: Mapping[K, AsyncGenerator[T, None]], ahead: int) -> None:
         self._streams = streams
-        self._items: asyncio.Queue[tuple[K, T] | BaseException | None] = asyncio.Queue(ahead)
+        self._items: asyncio.Queue[tuple[K, T] | BaseException | None] = asyncio.Queue()
+        # Apart from the queue, which would let a quick stream keep the end of another waiting for ever.
+        self._room = asyncio.Semaphore(ahead)
         self._stopped = False
-        self._failure: BaseException | None = None
 
     async def items(self) -> AsyncGenerator[tuple[K, T], None]:
         """Read until all streams have ended or one fails; closing this closes them."""
-        tasks = {asyncio.ensure_future(self._read(*each)) for each in self._streams.items()}
+        loop = asyncio.get_running_loop()
+        contexts = {key: copy_context() for key in self._streams}
+        tasks = {
+            loop.create_task(self._read(key, stream), context=contexts[key])
+            for key, stream in self._streams.items()
+        }
         producing = len(tasks)
         try:
             while producing:
@@ -110,9 +111,12 @@ class TaskGathering(Generic[K, T]):
                 elif isinstance(item, BaseException):
                     raise item
                 else:
+                    self._room.release()
                     yield item
         except BaseException as error:
-            self._failure = stopped_by() if isinstance(error, GeneratorExit) else error
+            failure = STOPPED_BY.get(None if isinstance(error, GeneratorExit) else error)
+            for context in contexts.values():
+                context.run(STOPPED_BY.set, failure)
             raise
         finally:
             self._stopped = True
@@ -122,16 +126,10 @@ class TaskGathering(Generic[K, T]):
         try:
             async with aclosing(stream):
                 async for item in stream:
-                    await self._put((key, item))
+                    await self._room.acquire()
+                    self._items.put_nowait((key, item))
         except BaseException as error:
             if self._stopped:  # cancelled by us: nobody reads any more
                 raise
-            await self._items.put(error)
-        await self._items.put(None)
-
-    async def _put(self, item: tuple[K, T]) -> None:
-        try:
-            await self._items.put(item)
-        except asyncio.CancelledError:
-            STOPPED_BY.set(self._failure)
-            raise
+            self._items.put_nowait(error)
+        self._items.put_nowait(None)

@@ -149,7 +149,8 @@ class Blocking:
                             break
                         gathering.put((key, item))
             except BaseException as error:
-                gathering.fail(error, error)
+                gathering.failure = error
+                gathering.put(error)
             gathering.leave()
 
         for key, stream in streams.items():
