@@ -33,22 +33,19 @@ __all__ = [
     "tool",
 ]
 
-_HOMES = {
-    "AIMessage": "weft.messages",
-    "ChatPromptTemplate": "weft.prompts",
-    "HumanMessage": "weft.messages",
-    "Runnable": "weft.runnables",
-    "StrOutputParser": "weft.output_parsers",
-    "SystemMessage": "weft.messages",
-    "ToolMessage": "weft.messages",
-    "create_agent": "weft.agents",
-    "init_chat_model": "weft.chat_models",
-    "tool": "weft.tools",
-}
-"""Where each name lives."""
 
-
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = lazily(
+    __name__,
+    {
+        ".agents": "create_agent",
+        ".chat_models": "init_chat_model",
+        ".messages": "AIMessage HumanMessage SystemMessage ToolMessage",
+        ".output_parsers": "StrOutputParser",
+        ".prompts": "ChatPromptTemplate",
+        ".runnables": "Runnable",
+        ".tools": "tool",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -1,36 +1,57 @@
-"""Names of a package that are loaded when they are first used (PEP 562).
+"""What is imported when it is first used: names of a package (PEP 562), and modules that only a call needs.
 
-For the few front doors that publish far more than most programs need: `from weft.messages import HumanMessage` must not
-pay for the grammar checker. The package lists its names under `TYPE_CHECKING` for editors and type checkers.
+A front door publishes far more than most programs need: `from weft.messages import HumanMessage` must not pay for the
+grammar checker. And what a class *is* (its bases, the types of its fields) is needed when it is imported, what its
+methods *do* when they are called: a provider's class is there in a fifth of the time if the rest waits. Both list what
+they name under `TYPE_CHECKING`, for editors, type checkers and the check of the layers.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 
 def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Make a module's `__getattr__`: `homes` says where each name lives, by a full path or as `.sibling`."""
+    """Make a module's `__getattr__`: `homes` has, for each place (a path or `.sibling`), the names that live there."""
+    here = sys.modules[module]
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+    if any(home.rpartition(".")[2] == name for name, home in home_of.items()):
+        here.__class__ = Front
 
     def load(name: str) -> object:
-        home = homes.get(name)
-        if home is None:
+        if (home := home_of.get(name)) is not None:
+            value: object = getattr(_imported(home, here.__package__), name)
+        elif f".{name}" in homes:
+            value = _imported(f".{name}", here.__package__)
+        else:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        here = sys.modules[module]
-        value = getattr(import_module(home, here.__package__), name)
         setattr(here, name, value)  # the next look-up finds it at once
         return value
 
+    here.__dict__["__dir__"] = lambda: sorted(
+        {*here.__dict__, *home_of}
+    )  # what can be asked for, as editors do
     return load
+
+
+class Front(ModuleType):
+    """A package that has a module and a function of one name, as `weft.load.load`: it shows the function."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Keep what a module is named after in its place, when Python puts the module there."""
+        named_after = getattr(value, name, None) if isinstance(value, ModuleType) else None
+        super().__setattr__(name, value if named_after is None else named_after)
 
 
 class late:
     """A module that is imported when something of it is first used.
 
-    For `asyncio` alone, which a program that only makes blocking calls never needs, and which would be a tenth of its
-    start. Type checkers see the module itself: stand this under `if not TYPE_CHECKING`.
+    Type checkers see the module itself: stand this under `if not TYPE_CHECKING`.
     """
 
     def __init__(self, name: str) -> None:
@@ -38,6 +59,38 @@ class late:
 
     def __getattr__(self, name: str) -> object:
         """Import the module, and keep what was asked for."""
-        value = getattr(import_module(self._module), name)
+        value = getattr(_imported(self._module), name)
         setattr(self, name, value)
         return value
+
+
+class TypeLater:
+    """The type of a Pydantic field, said when Pydantic builds the class: `Annotated[Any, TypeLater(lambda: ...)]`.
+
+    Type checkers see the type itself: stand this, too, under `if not TYPE_CHECKING`.
+    """
+
+    def __init__(self, say: Callable[[], object]) -> None:
+        self._say = say
+
+    def __get_pydantic_core_schema__(self, source: object, handler: Any) -> Any:  # noqa: ANN401
+        """Give the schema of the type, as if it had stood there."""
+        return handler.generate_schema(self._say())
+
+
+def _imported(name: str, package: str | None = None) -> ModuleType:
+    """Import a module with the collector at rest.
+
+    What an import makes is there to stay: the collector would look through it some seventy times and find nothing.
+    Then it is told that all of it is old (frozen and thawed), or it would look through it once more at once.
+    """
+    if not gc.isenabled():
+        return import_module(name, package)
+    gc.disable()
+    try:
+        return import_module(name, package)
+    finally:
+        if gc.get_freeze_count() == 0:  # or somebody keeps things frozen
+            gc.freeze()
+            gc.unfreeze()
+        gc.enable()

@@ -47,7 +47,7 @@ SINKS = {
         "cli/doctor.py": "`weft doctor` tries whether the configured endpoint answers",
     },
     scan.sends_a_request: {
-        "providers/_http.py": "every chat model over HTTP",
+        "providers/_asked.py": "every chat model over HTTP",
         "providers/_counting.py": "counting on the server, asked for by name",
         "providers/_embedding.py": "embeddings",
         "language_models/files.py::FileResolver.fetch": "the one fetch of a URL in data: off until hosts are allowed",

@@ -69,41 +69,21 @@ __all__ = [
     "interrupt",
 ]
 
-ELSEWHERE = {
-    "Agent": ".agent",
-    "AgentExecutor": ".executor",
-    "AgentExecutorIterator": ".executor",
-    "AgentOutputParser": ".output_parsers",
-    "AgentState": ".state",
-    "AutoStrategy": ".structured_output",
-    "BaseMultiActionAgent": ".plans",
-    "BaseSingleActionAgent": ".plans",
-    "Command": ".interrupts",
-    "InjectedState": ".runtime",
-    "InjectedStore": ".runtime",
-    "Interrupt": ".interrupts",
-    "MultiActionAgentOutputParser": ".output_parsers",
-    "ProviderStrategy": ".structured_output",
-    "RunnableAgent": ".plans",
-    "RunnableMultiActionAgent": ".plans",
-    "Runtime": ".runtime",
-    "StateSnapshot": ".agent",
-    "ToolRuntime": ".runtime",
-    "ToolStrategy": ".structured_output",
-    "add_messages": ".state",
-    "create_agent": ".factory",
-    "create_json_chat_agent": ".recipes",
-    "create_openai_tools_agent": ".recipes",
-    "create_react_agent": ".recipes",
-    "create_structured_chat_agent": ".recipes",
-    "create_tool_calling_agent": ".recipes",
-    "interrupt": ".interrupts",
-}
-"""Names of a higher layer -> the module that has them."""
 
-
-__getattr__ = lazily(__name__, ELSEWHERE)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__ = lazily(
+    __name__,
+    {
+        ".agent": "Agent StateSnapshot",
+        ".executor": "AgentExecutor AgentExecutorIterator",
+        ".factory": "create_agent",
+        ".interrupts": "Command Interrupt interrupt",
+        ".output_parsers": "AgentOutputParser MultiActionAgentOutputParser",
+        ".plans": "BaseMultiActionAgent BaseSingleActionAgent RunnableAgent "
+        "RunnableMultiActionAgent",
+        ".recipes": "create_json_chat_agent create_openai_tools_agent create_react_agent "
+        "create_structured_chat_agent create_tool_calling_agent",
+        ".runtime": "InjectedState InjectedStore Runtime ToolRuntime",
+        ".state": "AgentState add_messages",
+        ".structured_output": "AutoStrategy ProviderStrategy ToolStrategy",
+    },
+)

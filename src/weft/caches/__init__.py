@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft._lazy import lazily
-from weft.caches.base import RETURN_VAL_TYPE, BaseCache
-from weft.caches.memory import InMemoryCache
 
 if TYPE_CHECKING:
+    from weft.caches.base import RETURN_VAL_TYPE, BaseCache
+    from weft.caches.memory import InMemoryCache
     from weft.caches.redis import RedisCache
     from weft.caches.sqlite import SQLiteCache
 
 __all__ = ["RETURN_VAL_TYPE", "BaseCache", "InMemoryCache", "RedisCache", "SQLiteCache"]
 
-# sqlite3 and redis are loaded by those who use them.
-__getattr__ = lazily(__name__, {"SQLiteCache": ".sqlite", "RedisCache": ".redis"})
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "BaseCache RETURN_VAL_TYPE",
+        ".memory": "InMemoryCache",
+        ".redis": "RedisCache",
+        ".sqlite": "SQLiteCache",
+    },
+)

@@ -4,44 +4,62 @@
 loaded when asked for.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft._lazy import lazily
-from weft.callbacks.base import (
-    AsyncCallbackHandler,
-    BaseCallbackHandler,
-    BaseCallbackManager,
-    CallbackManagerMixin,
-    Callbacks,
-    ChainManagerMixin,
-    LLMManagerMixin,
-    RetrieverManagerMixin,
-    RunManagerMixin,
-    ToolManagerMixin,
-)
-from weft.callbacks.file import FileCallbackHandler
-from weft.callbacks.groups import AsyncCallbackManagerForChainGroup, CallbackManagerForChainGroup
-from weft.callbacks.manager import (
-    AsyncCallbackManager,
-    AsyncCallbackManagerForChainRun,
-    AsyncCallbackManagerForLLMRun,
-    AsyncCallbackManagerForRetrieverRun,
-    AsyncCallbackManagerForToolRun,
-    AsyncParentRunManager,
-    AsyncRunManager,
-    BaseRunManager,
-    CallbackManager,
-    CallbackManagerForChainRun,
-    CallbackManagerForLLMRun,
-    CallbackManagerForRetrieverRun,
-    CallbackManagerForToolRun,
-    ParentRunManager,
-    RunManager,
-)
-from weft.callbacks.stdout import StdOutCallbackHandler
-from weft.callbacks.streaming_stdout import StreamingStdOutCallbackHandler
-from weft.callbacks.usage import UsageMetadataCallbackHandler, get_usage_metadata_callback
+
+if TYPE_CHECKING:
+    from weft.callbacks.base import (
+        AsyncCallbackHandler,
+        BaseCallbackHandler,
+        BaseCallbackManager,
+        CallbackManagerMixin,
+        Callbacks,
+        ChainManagerMixin,
+        LLMManagerMixin,
+        RetrieverManagerMixin,
+        RunManagerMixin,
+        ToolManagerMixin,
+    )
+    from weft.callbacks.file import FileCallbackHandler
+    from weft.callbacks.groups import (
+        AsyncCallbackManagerForChainGroup,
+        CallbackManagerForChainGroup,
+    )
+    from weft.callbacks.manager import (
+        AsyncCallbackManager,
+        AsyncCallbackManagerForChainRun,
+        AsyncCallbackManagerForLLMRun,
+        AsyncCallbackManagerForRetrieverRun,
+        AsyncCallbackManagerForToolRun,
+        AsyncParentRunManager,
+        AsyncRunManager,
+        BaseRunManager,
+        CallbackManager,
+        CallbackManagerForChainRun,
+        CallbackManagerForLLMRun,
+        CallbackManagerForRetrieverRun,
+        CallbackManagerForToolRun,
+        ParentRunManager,
+        RunManager,
+    )
+    from weft.callbacks.stdout import StdOutCallbackHandler
+    from weft.callbacks.streaming_stdout import StreamingStdOutCallbackHandler
+    from weft.callbacks.usage import UsageMetadataCallbackHandler, get_usage_metadata_callback
+
+    def dispatch_custom_event(
+        name: str, data: Any, *, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Tell the handlers of the run under way of an event of your own."""
+
+    async def adispatch_custom_event(
+        name: str, data: Any, *, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Tell the handlers of the run under way of an event of your own."""
+
 
 __all__ = [
     "AsyncCallbackHandler",
@@ -80,19 +98,23 @@ __all__ = [
     "get_usage_metadata_callback",
 ]
 
-_HIGHER = {"adispatch_custom_event", "dispatch_custom_event"}
-
-if TYPE_CHECKING:  # their shapes, for checkers: an import, even here, would point up
-
-    def dispatch_custom_event(
-        name: str, data: Any, *, config: Mapping[str, object] | None = None
-    ) -> None:
-        """Tell the handlers of the run under way of an event of your own."""
-
-    async def adispatch_custom_event(
-        name: str, data: Any, *, config: Mapping[str, object] | None = None
-    ) -> None:
-        """Tell the handlers of the run under way of an event of your own."""
-
-
-__getattr__ = lazily(__name__, dict.fromkeys(_HIGHER, "weft.tracers._custom_events"))
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "AsyncCallbackHandler BaseCallbackHandler BaseCallbackManager "
+        "CallbackManagerMixin Callbacks ChainManagerMixin LLMManagerMixin "
+        "RetrieverManagerMixin RunManagerMixin ToolManagerMixin",
+        ".file": "FileCallbackHandler",
+        ".groups": "AsyncCallbackManagerForChainGroup CallbackManagerForChainGroup",
+        ".manager": "AsyncCallbackManager AsyncCallbackManagerForChainRun "
+        "AsyncCallbackManagerForLLMRun AsyncCallbackManagerForRetrieverRun "
+        "AsyncCallbackManagerForToolRun AsyncParentRunManager AsyncRunManager "
+        "BaseRunManager CallbackManager CallbackManagerForChainRun "
+        "CallbackManagerForLLMRun CallbackManagerForRetrieverRun "
+        "CallbackManagerForToolRun ParentRunManager RunManager",
+        ".stdout": "StdOutCallbackHandler",
+        ".streaming_stdout": "StreamingStdOutCallbackHandler",
+        "weft.tracers._custom_events": "adispatch_custom_event dispatch_custom_event",
+        ".usage": "UsageMetadataCallbackHandler get_usage_metadata_callback",
+    },
+)

@@ -427,17 +427,13 @@ def child_manager(
     )
 
 
-ELSEWHERE = {
-    "AsyncCallbackManagerForChainGroup": "weft.callbacks.groups",
-    "CallbackManagerForChainGroup": "weft.callbacks.groups",
-    "atrace_as_chain_group": "weft.callbacks.groups",
-    "trace_as_chain_group": "weft.callbacks.groups",
-    "ahandle_event": "weft.callbacks.dispatch",
-    "handle_event": "weft.callbacks.dispatch",
-    "shielded": "weft.callbacks.dispatch",
-    "adispatch_custom_event": "weft.tracers._custom_events",
-    "dispatch_custom_event": "weft.tracers._custom_events",
-}
-"""Names that LangChain keeps in this module -> the module that has them here."""
-
-__getattr__ = lazily(__name__, ELSEWHERE)
+# Names that LangChain keeps in this module.
+__getattr__ = lazily(
+    __name__,
+    {
+        ".dispatch": "ahandle_event handle_event shielded",
+        ".groups": "AsyncCallbackManagerForChainGroup CallbackManagerForChainGroup "
+        "atrace_as_chain_group trace_as_chain_group",
+        "weft.tracers._custom_events": "adispatch_custom_event dispatch_custom_event",
+    },
+)

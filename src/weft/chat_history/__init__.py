@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft._lazy import lazily
-from weft.chat_history.base import BaseChatMessageHistory
-from weft.chat_history.memory import InMemoryChatMessageHistory
 
 if TYPE_CHECKING:
+    from weft.chat_history.base import BaseChatMessageHistory
+    from weft.chat_history.memory import InMemoryChatMessageHistory
     from weft.chat_history.postgres import PostgresChatMessageHistory
     from weft.chat_history.redis import RedisChatMessageHistory
     from weft.chat_history.sqlite import SQLiteChatMessageHistory
@@ -21,12 +21,13 @@ __all__ = [
     "SQLiteChatMessageHistory",
 ]
 
-# The drivers are loaded by those who use them.
 __getattr__ = lazily(
     __name__,
     {
-        "SQLiteChatMessageHistory": ".sqlite",
-        "PostgresChatMessageHistory": ".postgres",
-        "RedisChatMessageHistory": ".redis",
+        ".base": "BaseChatMessageHistory",
+        ".memory": "InMemoryChatMessageHistory",
+        ".postgres": "PostgresChatMessageHistory",
+        ".redis": "RedisChatMessageHistory",
+        ".sqlite": "SQLiteChatMessageHistory",
     },
 )

@@ -1,11 +1,13 @@
 """Documents: the values are here; compressors and transformers run things and are loaded when asked for."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from weft._lazy import lazily
-from weft.documents.base import BaseMedia, Blob, Document
 
 if TYPE_CHECKING:
+    from weft.documents.base import BaseMedia, Blob, Document
     from weft.documents.compressor import BaseDocumentCompressor
     from weft.documents.transformers import BaseDocumentTransformer
 
@@ -19,5 +21,9 @@ __all__ = [
 
 __getattr__ = lazily(
     __name__,
-    {"BaseDocumentCompressor": ".compressor", "BaseDocumentTransformer": ".transformers"},
+    {
+        ".base": "BaseMedia Blob Document",
+        ".compressor": "BaseDocumentCompressor",
+        ".transformers": "BaseDocumentTransformer",
+    },
 )

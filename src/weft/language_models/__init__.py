@@ -1,22 +1,22 @@
 """Language models: messages or text in, a message or text out."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from weft._lazy import lazily
-from weft.language_models.base import (
-    BaseLanguageModel,
-    LangSmithParams,
-    LanguageModelInput,
-    LanguageModelLike,
-    LanguageModelOutput,
-    get_tokenizer,
-)
-from weft.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
-from weft.language_models.chat_models import BaseChatModel
-from weft.language_models.request import ChatRequest
-from weft.language_models.retry import RetryPolicy
 
 if TYPE_CHECKING:
+    from weft.language_models.base import (
+        BaseLanguageModel,
+        LangSmithParams,
+        LanguageModelInput,
+        LanguageModelLike,
+        LanguageModelOutput,
+        get_tokenizer,
+    )
+    from weft.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
+    from weft.language_models.chat_models import BaseChatModel
     from weft.language_models.count import TokenCount
     from weft.language_models.data_blocks import is_openai_data_block
     from weft.language_models.fake import FakeListLLM, FakeStreamingListLLM
@@ -32,9 +32,17 @@ if TYPE_CHECKING:
     from weft.language_models.llms import LLM, BaseLLM
     from weft.language_models.managed import ChatModel
     from weft.language_models.options import ToolChoice, from_config, tool_choice_of
-    from weft.language_models.profile import find_profile, register_profile, register_profiles
+    from weft.language_models.profile import (
+        ModelProfile,
+        ModelProfileRegistry,
+        find_profile,
+        register_profile,
+        register_profiles,
+    )
     from weft.language_models.prompt_caching import CacheConfig
     from weft.language_models.records import ChatModelInput, ChatModelOutput, ChatModelUsage
+    from weft.language_models.request import ChatRequest
+    from weft.language_models.retry import RetryPolicy
     from weft.language_models.simple import SimpleChatModel
     from weft.language_models.usage import Limits, current_usage, usage_scope
 
@@ -82,39 +90,30 @@ __all__ = [
     "usage_scope",
 ]
 
-LATER = {
-    "BaseLLM": "llms",
-    "CacheConfig": "prompt_caching",
-    "ChatModel": "managed",
-    "ChatModelInput": "records",
-    "ChatModelOutput": "records",
-    "ChatModelUsage": "records",
-    "FakeChatModel": "fake_chat_models",
-    "FakeListChatModel": "fake_chat_models",
-    "FakeListLLM": "fake",
-    "FakeMessagesListChatModel": "fake_chat_models",
-    "FakeStreamingListLLM": "fake",
-    "FileResolver": "files",
-    "GenericFakeChatModel": "fake_chat_models",
-    "LLM": "llms",
-    "Limits": "usage",
-    "ModelHooks": "hooks",
-    "ModelProfile": "profile",
-    "ModelProfileRegistry": "profile",
-    "ParrotFakeChatModel": "fake_chat_models",
-    "TokenCount": "count",
-    "SimpleChatModel": "simple",
-    "ToolChoice": "options",
-    "current_usage": "usage",
-    "find_profile": "profile",
-    "from_config": "options",
-    "is_openai_data_block": "data_blocks",
-    "register_profile": "profile",
-    "register_profiles": "profile",
-    "tool_choice_of": "options",
-    "usage_scope": "usage",
-}
-"""Names that a program with a chat model rarely needs -> the module that has them, imported when asked for."""
-
-
-__getattr__ = lazily(__name__, {name: f".{module}" for name, module in LATER.items()})
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "BaseLanguageModel LangSmithParams LanguageModelInput LanguageModelLike "
+        "LanguageModelOutput get_tokenizer",
+        ".chat_model_stream": "AsyncChatModelStream ChatModelStream",
+        ".chat_models": "BaseChatModel",
+        ".count": "TokenCount",
+        ".data_blocks": "is_openai_data_block",
+        ".fake": "FakeListLLM FakeStreamingListLLM",
+        ".fake_chat_models": "FakeChatModel FakeListChatModel FakeMessagesListChatModel GenericFakeChatModel "
+        "ParrotFakeChatModel",
+        ".files": "FileResolver",
+        ".hooks": "ModelHooks",
+        ".llms": "BaseLLM LLM",
+        ".managed": "ChatModel",
+        ".options": "ToolChoice from_config tool_choice_of",
+        ".profile": "ModelProfile ModelProfileRegistry find_profile register_profile "
+        "register_profiles",
+        ".prompt_caching": "CacheConfig",
+        ".records": "ChatModelInput ChatModelOutput ChatModelUsage",
+        ".request": "ChatRequest",
+        ".retry": "RetryPolicy",
+        ".simple": "SimpleChatModel",
+        ".usage": "Limits current_usage usage_scope",
+    },
+)

@@ -5,20 +5,41 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import TypedDict
 
-from weft.caches import BaseCache
-from weft.callbacks.base import Callbacks
-from weft.globals import get_verbose
-from weft.messages import AnyMessage, BaseMessage, MessageLikeRepresentation
-from weft.messages.utils import count_tokens_approximately
-from weft.outputs import LLMResult
-from weft.prompt_values import PromptValue
-from weft.runnables.base import Runnable
+from weft._lazy import TypeLater, late, lazily
 from weft.runnables.serializable import RunnableSerializable
+
+if TYPE_CHECKING:
+    from weft import globals as settings
+    from weft.caches import BaseCache
+    from weft.callbacks.base import Callbacks
+    from weft.language_models import _types
+    from weft.language_models._types import (
+        LangSmithParams,
+        LanguageModelInput,
+        LanguageModelLike,
+        LanguageModelOutput,
+    )
+    from weft.messages import BaseMessage
+    from weft.messages import count as counting
+    from weft.messages.kinds import AnyMessage
+    from weft.outputs import LLMResult
+    from weft.prompt_values import PromptValue
+    from weft.runnables.base import Runnable
+
+    Cache: TypeAlias = BaseCache | bool | None
+else:
+    _types = late("weft.language_models._types")
+    caches = late("weft.caches.base")
+    counting = late("weft.messages.count")
+    handlers = late("weft.callbacks.base")
+    settings = late("weft.globals")
+
+    Cache = Annotated[Any, TypeLater(lambda: caches.BaseCache | bool | None)]
+    Callbacks = Annotated[Any, TypeLater(lambda: handlers.Callbacks)]
 
 __all__ = [
     "ApproximateTokenizer",
@@ -31,10 +52,7 @@ __all__ = [
     "get_tokenizer",
 ]
 
-LanguageModelInput: TypeAlias = PromptValue | str | Sequence[MessageLikeRepresentation]
-LanguageModelOutput: TypeAlias = BaseMessage | str
-LanguageModelLike: TypeAlias = Runnable[LanguageModelInput, LanguageModelOutput]
-LanguageModelOutputVar = TypeVar("LanguageModelOutputVar", AnyMessage, str, covariant=True)
+LanguageModelOutputVar = TypeVar("LanguageModelOutputVar", "AnyMessage", str, covariant=True)
 
 Params: TypeAlias = dict[str, Any]
 """A dict of settings; written so because models have a method named `dict`."""
@@ -42,18 +60,6 @@ Params: TypeAlias = dict[str, Any]
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 3
 """What the role and the borders of a message cost, where a tokenizer counts its text."""
-
-
-class LangSmithParams(TypedDict, total=False):
-    """What traces say of a model."""
-
-    ls_provider: str
-    ls_model_name: str
-    ls_model_type: str
-    ls_temperature: float | None
-    ls_max_tokens: int | None
-    ls_stop: list[str] | None
-    ls_integration: str
 
 
 class ApproximateTokenizer:
@@ -73,9 +79,9 @@ def get_tokenizer() -> ApproximateTokenizer:
 class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     """A model that continues text or messages."""
 
-    cache: BaseCache | bool | None = Field(default=None, exclude=True)
+    cache: Cache = Field(default=None, exclude=True)
     """None: the global cache if one is set. True: the global cache. False: none. Or a cache of its own."""
-    verbose: bool = Field(default_factory=get_verbose, exclude=True, repr=False)
+    verbose: bool = Field(default_factory=lambda: settings.get_verbose(), exclude=True, repr=False)
     """Whether to print what happens."""
     callbacks: Callbacks = Field(default=None, exclude=True)
     """Handlers that observe every run of this model."""
@@ -91,7 +97,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     @property
     def InputType(self) -> Any:
         """Text, a prompt value, or messages in any form."""
-        return LanguageModelInput
+        return _types.LanguageModelInput
 
     # -- what tells this model from another
 
@@ -190,8 +196,10 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     ) -> int:
         """Count the tokens of messages and tools; opens no socket."""
         if self.custom_get_token_ids is None:
-            return count_tokens_approximately(messages, tools=list(tools) if tools else None)
-        described = count_tokens_approximately([], tools=list(tools)) if tools else 0
+            return counting.count_tokens_approximately(
+                messages, tools=list(tools) if tools else None
+            )
+        described = counting.count_tokens_approximately([], tools=list(tools)) if tools else 0
         said = (self.get_num_tokens(str(message.text)) for message in messages)
         return sum(said) + TOKENS_PER_MESSAGE * len(messages) + described
 
@@ -215,3 +223,9 @@ def _may_have(cls: type[BaseLanguageModel[Any]], name: str) -> bool:
 def _provider_of(class_name: str) -> str:
     """Guess a provider's name from its class: ChatAcme -> acme, AcmeLLM -> acme."""
     return class_name.removeprefix("Chat").removesuffix("LLM").removesuffix("Chat").lower()
+
+
+__getattr__ = lazily(
+    __name__,
+    {"._types": "LangSmithParams LanguageModelInput LanguageModelLike LanguageModelOutput"},
+)

@@ -9,48 +9,72 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
-from uuid import UUID
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, cast
 
 from pydantic import Field, SkipValidation, field_validator
 
-from weft._config import RunnableConfig
 from weft._drive import drive, drive_each
-from weft._io import ASYNC, BLOCKING, IO
-from weft._lazy import lazily
-from weft._run import Run
-from weft.callbacks.base import Callbacks
+from weft._lazy import TypeLater, late, lazily
 from weft.exceptions import UsageError
-from weft.language_models import _sources
-from weft.language_models._deadline import pause
-from weft.language_models._turn import Turn
 from weft.language_models.base import Params
-from weft.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
 from weft.language_models.managing import ManagedModel
-from weft.language_models.request import ChatRequest, messages_of
-from weft.language_models.retry import RetryPolicy
-from weft.language_models.usage import time_left
-from weft.load import dumpd
-from weft.messages import AnyMessage, BaseMessage, message_chunk_to_message
-from weft.messages._view import ChunkView
-from weft.messages.output_version import output_version
-from weft.outputs import (
-    ChatGeneration,
-    ChatGenerationChunk,
-    ChatResult,
-    LLMResult,
-    RunInfo,
-    merge_chat_generation_chunks,
-)
-from weft.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
-from weft.protocol.events import Event
-from weft.protocol.folded import Bounds
-from weft.rate_limiters import BaseRateLimiter
-from weft.runnables._opening import Opening
-from weft.runnables._trace import NOTHING, add_up
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from weft import _io, _run, load, messages, outputs, prompt_values
+    from weft._config import RunnableConfig
+    from weft._io import IO
+    from weft._run import Run
+    from weft.callbacks.base import Callbacks
+    from weft.language_models import (
+        _deadline,
+        _sources,
+        _turn,
+        chat_model_stream,
+        retry,
+        usage,
+    )
+    from weft.language_models import (
+        request as requests,
+    )
+    from weft.language_models._turn import Turn
+    from weft.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
+    from weft.language_models.request import ChatRequest
+    from weft.language_models.retry import RetryPolicy
     from weft.language_models.simple import SimpleChatModel
+    from weft.messages import BaseMessage, _view
+    from weft.messages import output_version as versions
+    from weft.outputs import ChatGenerationChunk, ChatResult, LLMResult
+    from weft.prompt_values import PromptValue
+    from weft.protocol.events import Event
+    from weft.protocol.folded import Bounds
+    from weft.rate_limiters import BaseRateLimiter
+    from weft.runnables import _trace
+    from weft.runnables._opening import Opening
+
+    Retrying: TypeAlias = RetryPolicy | bool | int | Params
+else:
+    _deadline = late("weft.language_models._deadline")
+    _io = late("weft._io")
+    _run = late("weft._run")
+    _sources = late("weft.language_models._sources")
+    _trace = late("weft.runnables._trace")
+    _turn = late("weft.language_models._turn")
+    _view = late("weft.messages._view")
+    chat_model_stream = late("weft.language_models.chat_model_stream")
+    limiters = late("weft.rate_limiters.base")
+    load = late("weft.load")
+    messages = late("weft.messages")
+    outputs = late("weft.outputs")
+    prompt_values = late("weft.prompt_values")
+    requests = late("weft.language_models.request")
+    retry = late("weft.language_models.retry")
+    usage = late("weft.language_models.usage")
+    versions = late("weft.messages.output_version")
+
+    BaseRateLimiter = Annotated[Any, TypeLater(lambda: limiters.BaseRateLimiter)]
+    Retrying = Any
 
 __all__ = ["BaseChatModel", "SimpleChatModel", "agenerate_from_stream", "generate_from_stream"]
 
@@ -78,15 +102,13 @@ class BaseChatModel(ManagedModel, ABC):
 
     Where it is not said, the environment may say it at the first call."""
     # As it was given: validation would make a policy of any dict, and drop the keys it does not know.
-    retry_on_error: SkipValidation[RetryPolicy | bool | int | Params] = Field(
-        default=True, exclude=True
-    )
+    retry_on_error: SkipValidation[Retrying] = Field(default=True, exclude=True)
     """Whether and how a failed request is tried again before anything was delivered."""
 
     @field_validator("retry_on_error")
     @classmethod
     def _check_retry(cls, value: Any) -> Any:
-        RetryPolicy.of(value)
+        retry.RetryPolicy.of(value)
         return value
 
     _kind: ClassVar[Any] = "llm"
@@ -126,8 +148,8 @@ class BaseChatModel(ManagedModel, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> ChatResult:
-        request = ChatRequest(messages, stop, kwargs)
-        return drive(_sources.derived_result(self, request, Run.blocking(), "_generate"))
+        request = requests.ChatRequest(messages, stop, kwargs)
+        return drive(_sources.derived_result(self, request, _run.Run.blocking(), "_generate"))
 
     async def _agenerate(
         self,
@@ -136,8 +158,8 @@ class BaseChatModel(ManagedModel, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> ChatResult:
-        request = ChatRequest(messages, stop, kwargs)
-        return await _sources.derived_result(self, request, Run.asynchronous(), "_agenerate")
+        request = requests.ChatRequest(messages, stop, kwargs)
+        return await _sources.derived_result(self, request, _run.Run.asynchronous(), "_agenerate")
 
     def _stream(
         self,
@@ -146,8 +168,8 @@ class BaseChatModel(ManagedModel, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        request = ChatRequest(messages, stop, kwargs, stream=True)
-        return drive_each(_sources.derived_chunks(self, request, Run.blocking(), "_stream"))
+        request = requests.ChatRequest(messages, stop, kwargs, stream=True)
+        return drive_each(_sources.derived_chunks(self, request, _run.Run.blocking(), "_stream"))
 
     def _astream(
         self,
@@ -156,19 +178,23 @@ class BaseChatModel(ManagedModel, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        request = ChatRequest(messages, stop, kwargs, stream=True)
-        return _sources.derived_chunks(self, request, Run.asynchronous(), "_astream")
+        request = requests.ChatRequest(messages, stop, kwargs, stream=True)
+        return _sources.derived_chunks(self, request, _run.Run.asynchronous(), "_astream")
 
     # -- what a turn asks of its model
 
     def _request(self, value: Any, run: Run, *, stream: bool) -> ChatRequest:
-        messages = list(value.messages) if type(value) is ChatPromptValue else messages_of(value)
+        messages = (
+            list(value.messages)
+            if type(value) is prompt_values.ChatPromptValue
+            else requests.messages_of(value)
+        )
         options = dict(run.kwargs)
         stop = options.pop("stop", None)
         if type(stop) is str:
             stop = [stop]
         streams = stream and not self._streaming_disabled(options)
-        return ChatRequest(messages, stop, options, streams)
+        return requests.ChatRequest(messages, stop, options, streams)
 
     def _is_managed(self) -> bool:
         """Whether anything a managed call needs is set, a profile included: by most providers, by few tests."""
@@ -188,7 +214,7 @@ class BaseChatModel(ManagedModel, ABC):
         limiter = self.rate_limiter
         if limiter is None:
             return
-        has_deadline = time_left() is not None
+        has_deadline = usage.time_left() is not None
         while True:
             if run.io.blocking:
                 is_taken = limiter.acquire(blocking=not has_deadline)
@@ -196,7 +222,7 @@ class BaseChatModel(ManagedModel, ABC):
                 is_taken = await limiter.aacquire(blocking=not has_deadline)
             if is_taken or not has_deadline:
                 return
-            await pause(LIMITER_LOOK, run.io)
+            await _deadline.pause(LIMITER_LOOK, run.io)
 
     async def _tell_start(self, request: ChatRequest, run: Run) -> None:
         if run.manager is not None:  # a trace shows which model it was, as LangChain's do
@@ -207,7 +233,7 @@ class BaseChatModel(ManagedModel, ABC):
         await run.begin(
             "llm",
             "on_chat_model_start",
-            dumpd(self),
+            load.dumpd(self),
             [list(request.messages)],
             invocation_params=self._get_invocation_params(request.stop, **request.options),
             options={"stop": request.stop, **request.options},
@@ -222,7 +248,7 @@ class BaseChatModel(ManagedModel, ABC):
 
     @property
     def _retry_policy(self) -> RetryPolicy:
-        return RetryPolicy.of(self.retry_on_error)
+        return retry.RetryPolicy.of(self.retry_on_error)
 
     @property
     def _fold_limits(self) -> Bounds | None:
@@ -234,9 +260,9 @@ class BaseChatModel(ManagedModel, ABC):
         # Asked of the environment at the first call and kept: making a model reads nothing, every call would be slow.
         own = self.__dict__
         if own["output_version"] is not None:
-            return output_version(own["output_version"])
+            return versions.output_version(own["output_version"])
         if "_heard_version" not in own:
-            own["_heard_version"] = output_version()
+            own["_heard_version"] = versions.output_version()
         heard: Literal["v0", "v1"] = own["_heard_version"]
         return heard
 
@@ -244,41 +270,42 @@ class BaseChatModel(ManagedModel, ABC):
         return "chat"
 
     def _convert_input(self, model_input: Any) -> PromptValue:
-        if isinstance(model_input, PromptValue):
+        if isinstance(model_input, prompt_values.PromptValue):
             return model_input
         if isinstance(model_input, str):
-            return StringPromptValue(text=model_input)
-        return ChatPromptValue(messages=messages_of(model_input))
+            return prompt_values.StringPromptValue(text=model_input)
+        return prompt_values.ChatPromptValue(messages=requests.messages_of(model_input))
 
     @property
     def OutputType(self) -> Any:
         """A message."""
-        return AnyMessage
+        return messages.AnyMessage
 
     # -- views of a turn
 
     async def _traced(self, input: Any, run: Run) -> Any:
-        result = await Turn(self, input, run, stream=False).answer()
+        result = await _turn.Turn(self, input, run, stream=False).answer()
         return result.generations[0].message
 
     def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
-        turn = Turn(self, input, run, stream=True)
+        turn = _turn.Turn(self, input, run, stream=True)
         turn.tokens = True
-        return turn.events(ChunkView(self._output_version))
+        return turn.events(_view.ChunkView(self._output_version))
 
     async def _traced_transform(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        whole = await add_up(inputs)
-        if whole is NOTHING:
+        whole = await _trace.add_up(inputs)
+        if whole is _trace.NOTHING:
             return
         async with aclosing(self._traced_stream(whole, run)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
     def _open_stream_v2(self, opening: Opening) -> ChatModelStream | AsyncChatModelStream:
-        turn = Turn.opened(self, opening)
-        return ChatModelStream(turn) if opening.io.blocking else AsyncChatModelStream(turn)
+        turn = _turn.Turn.opened(self, opening)
+        streams = chat_model_stream.ChatModelStream, chat_model_stream.AsyncChatModelStream
+        return streams[not opening.io.blocking](turn)
 
     # -- many prompts at once
 
@@ -290,10 +317,10 @@ class BaseChatModel(ManagedModel, ABC):
             key: value for key, value in given.items() if key != "run_id"
         }  # it names one run: the first
         turns = [
-            Turn(
+            _turn.Turn(
                 self,
                 prompt,
-                Run.root(io, _config(given if not place else rest), kwargs),
+                _run.Run.root(io, _config(given if not place else rest), kwargs),
                 stream=False,
             )
             for place, prompt in enumerate(prompts)
@@ -314,9 +341,11 @@ class BaseChatModel(ManagedModel, ABC):
 
     def _llm_result(self, results: list[ChatResult], turns: list[Turn]) -> LLMResult:
         output = self._combine_llm_outputs([result.llm_output for result in results])
-        told = LLMResult(generations=[result.generations for result in results], llm_output=output)
+        told = outputs.LLMResult(
+            generations=[result.generations for result in results], llm_output=output
+        )
         ids = [turn.run.id for turn in turns if turn.run.id is not None]
-        told.run = [RunInfo(run_id=one) for one in ids] or None
+        told.run = [outputs.RunInfo(run_id=one) for one in ids] or None
         return told
 
     def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
@@ -342,7 +371,7 @@ class BaseChatModel(ManagedModel, ABC):
             "run_name": run_name,
             "run_id": run_id,
         }
-        return drive(self._generate_each(messages, BLOCKING, config, _with_stop(kwargs, stop)))
+        return drive(self._generate_each(messages, _io.BLOCKING, config, _with_stop(kwargs, stop)))
 
     async def agenerate(
         self,
@@ -364,7 +393,7 @@ class BaseChatModel(ManagedModel, ABC):
             "run_name": run_name,
             "run_id": run_id,
         }
-        return await self._generate_each(messages, ASYNC, config, _with_stop(kwargs, stop))
+        return await self._generate_each(messages, _io.ASYNC, config, _with_stop(kwargs, stop))
 
     def generate_prompt(
         self,
@@ -402,12 +431,12 @@ async def agenerate_from_stream(stream: AsyncIterator[ChatGenerationChunk]) -> C
 
 
 def _added_up(chunks: list[ChatGenerationChunk]) -> ChatResult:
-    whole = merge_chat_generation_chunks(chunks)
+    whole = outputs.merge_chat_generation_chunks(chunks)
     if whole is None:
         raise UsageError("the stream gave no chunk at all")
-    message = message_chunk_to_message(whole.message)
-    return ChatResult(
-        generations=[ChatGeneration(message=message, generation_info=whole.generation_info)]
+    message = messages.message_chunk_to_message(whole.message)
+    return outputs.ChatResult(
+        generations=[outputs.ChatGeneration(message=message, generation_info=whole.generation_info)]
     )
 
 
@@ -419,4 +448,4 @@ def _with_stop(kwargs: Params, stop: list[str] | None) -> Params:
     return kwargs if stop is None else {**kwargs, "stop": stop}
 
 
-__getattr__ = lazily(__name__, {"SimpleChatModel": ".simple"})
+__getattr__ = lazily(__name__, {".simple": "SimpleChatModel"})

@@ -7,22 +7,33 @@ plain call does not need is imported by the method that does: it was a tenth of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from weft._config import RunnableConfig
 from weft._drive import drive
-from weft._run import Run
+from weft._lazy import TypeLater, late
 from weft.language_models.base import BaseLanguageModel, Params
-from weft.language_models.profile import ModelProfile, find_profile
-from weft.messages import AIMessage, BaseMessage
-from weft.runnables.base import Runnable
 
 if TYPE_CHECKING:
+    from weft import _run
+    from weft._config import RunnableConfig
+    from weft._run import Run
+    from weft.language_models import profile as profiles
     from weft.language_models.count import TokenCount
+    from weft.language_models.profile import ModelProfile
     from weft.language_models.records import ChatModelInput, ChatModelOutput
     from weft.language_models.tool_binding import Validate
+    from weft.messages import AIMessage, BaseMessage
+    from weft.runnables.base import Runnable
+
+    AnswersMessages: TypeAlias = BaseLanguageModel[AIMessage]  # type: ignore[type-var]  # an AIMessage is one of them
+else:
+    _run = late("weft._run")
+    profiles = late("weft.language_models.profile")
+
+    AnswersMessages = BaseLanguageModel  # not subscripted: Pydantic would make one more class of it
+    ModelProfile = Annotated[Any, TypeLater(lambda: profiles.ModelProfile)]
 
 __all__ = ["ManagedModel"]
 
@@ -32,7 +43,7 @@ SETTINGS = (
 )  # fmt: skip
 
 
-class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # an AIMessage is one of them
+class ManagedModel(AnswersMessages):
     """Settings that every chat model takes, whatever its provider."""
 
     profile: ModelProfile | None = Field(default=None, exclude=True, repr=False)
@@ -89,7 +100,7 @@ class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # a
 
     def _resolve_model_profile(self) -> ModelProfile | None:
         """Find the profile of this model; a provider may override it."""
-        return find_profile(self._provider, self._model_name)
+        return profiles.find_profile(self._provider, self._model_name)
 
     @property
     def _settings(self) -> Params:
@@ -174,13 +185,13 @@ class ManagedModel(BaseLanguageModel[AIMessage]):  # type: ignore[type-var]  # a
         self, input: ChatModelInput | Params, config: RunnableConfig | None = None, **kwargs: Any
     ) -> ChatModelOutput:
         """Answer a `ChatModelInput` with a `ChatModelOutput`."""
-        return drive(self._run_record(input, Run.blocking(config, kwargs)))
+        return drive(self._run_record(input, _run.Run.blocking(config, kwargs)))
 
     async def arun(
         self, input: ChatModelInput | Params, config: RunnableConfig | None = None, **kwargs: Any
     ) -> ChatModelOutput:
         """Answer a `ChatModelInput` with a `ChatModelOutput`."""
-        return await self._run_record(input, Run.asynchronous(config, kwargs))
+        return await self._run_record(input, _run.Run.asynchronous(config, kwargs))
 
     async def _run_record(self, input: ChatModelInput | Params, run: Run) -> ChatModelOutput:
         from weft.language_models.records import input_of, output_of  # noqa: PLC0415

@@ -6,10 +6,17 @@ Profiles are registered per provider under a model's name or the beginning of it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, with_config
-from typing_extensions import TypedDict
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.language_models._profile_types import (
+        ModelProfile,
+        ModelProfileRegistry,
+        Prices,
+        ReasoningRules,
+    )
 
 __all__ = [
     "ModelProfile",
@@ -22,82 +29,6 @@ __all__ = [
     "register_profiles",
 ]
 
-
-class Prices(TypedDict, total=False):
-    """What a million tokens cost, in one currency of your choice."""
-
-    input: float
-    output: float
-    cache_read: float
-    cache_creation: float
-
-
-class ReasoningRules(TypedDict, total=False):
-    """How a provider is told how much to think."""
-
-    form: Literal["level", "budget"]
-    """Whether it takes a word or a number of tokens."""
-    levels: dict[str, int]
-    """The words it knows -> the tokens each stands for, in rising order."""
-    minimum: int
-    """The smallest budget it takes."""
-    maximum: int
-
-
-@with_config(ConfigDict(extra="allow"))
-class ModelProfile(TypedDict, total=False):
-    """What a model can do; a key that is absent is not known."""
-
-    name: str
-    status: str
-    release_date: str
-    last_updated: str
-    open_weights: bool
-
-    max_input_tokens: int
-    text_inputs: bool
-    image_inputs: bool
-    image_url_inputs: bool
-    pdf_inputs: bool
-    audio_inputs: bool
-    video_inputs: bool
-    image_tool_message: bool
-    pdf_tool_message: bool
-
-    max_output_tokens: int
-    reasoning_output: bool
-    reasoning_effort_levels: list[str]
-    reasoning_effort_default: str
-    text_outputs: bool
-    image_outputs: bool
-    audio_outputs: bool
-    video_outputs: bool
-
-    tool_calling: bool
-    tool_choice: bool
-    tool_call_streaming: bool
-    mid_conversation_system_messages: bool
-    mid_conversation_tools: bool
-    structured_output: bool
-    attachment: bool
-    temperature: bool
-
-    # Ours beyond LangChain's
-    structured_output_with_tools: bool
-    """Whether a native schema and tools go in one request."""
-    json_mode: bool
-    parallel_tool_calls: bool
-    tool_name_pattern: str
-    """The characters a tool's name may have, as a class: `[A-Za-z0-9_-]`."""
-    tool_name_length: int
-    unsupported_options: list[str]
-    """Known options that the model refuses."""
-    reasoning: ReasoningRules
-    prices: Prices
-
-
-ModelProfileRegistry = dict[str, ModelProfile]
-"""Model name, or the beginning of one -> its profile."""
 
 _registry: dict[str, ModelProfileRegistry] = {}
 
@@ -131,3 +62,8 @@ def find_profile(provider: str | None, model: str | None) -> ModelProfile | None
     for name in fitting:
         merged.update(rows[name])
     return merged  # type: ignore[return-value]
+
+
+__getattr__ = lazily(
+    __name__, {"._profile_types": "ModelProfile ModelProfileRegistry Prices ReasoningRules"}
+)

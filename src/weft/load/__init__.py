@@ -1,9 +1,16 @@
 """Writing values as JSON and reading them back: `dumps`, `dumpd`, `loads`, `load`, and the registry."""
 
-from weft.load.dump import dumpd, dumps
-from weft.load.load import InitValidator, default_init_validator, load, loads
-from weft.load.registry import register_loadable
-from weft.load.serializable import Serializable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.load.dump import dumpd, dumps
+    from weft.load.load import InitValidator, default_init_validator, load, loads
+    from weft.load.registry import register_loadable
+    from weft.load.serializable import Serializable
 
 __all__ = [
     "InitValidator",
@@ -15,3 +22,13 @@ __all__ = [
     "loads",
     "register_loadable",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".dump": "dumpd dumps",
+        ".load": "InitValidator default_init_validator load loads",
+        ".registry": "register_loadable",
+        ".serializable": "Serializable",
+    },
+)

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.load._shapes import (
+        BaseSerialized,
+        SerializedConstructor,
+        SerializedNotImplemented,
+        SerializedSecret,
+    )
 
 __all__ = [
     "BaseSerialized",
@@ -28,35 +38,6 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
-
-
-class BaseSerialized(TypedDict):
-    """What the three shapes below share."""
-
-    lc: int
-    id: list[str]
-    name: NotRequired[str]
-    graph: NotRequired[dict[str, Any]]
-
-
-class SerializedConstructor(BaseSerialized):
-    """An object that can be built again from `kwargs`."""
-
-    type: Literal["constructor"]
-    kwargs: dict[str, Any]
-
-
-class SerializedSecret(BaseSerialized):
-    """The place of a secret: its name, never its value."""
-
-    type: Literal["secret"]
-
-
-class SerializedNotImplemented(BaseSerialized):
-    """An object that cannot be built again; `repr` is for people."""
-
-    type: Literal["not_implemented"]
-    repr: NotRequired[str | None]
 
 
 class Serializable(BaseModel):
@@ -247,3 +228,11 @@ def _hide_secrets(
                 kwargs[argument] = secret_reference(names[argument])
         elif isinstance(value, (SecretStr, SecretBytes)):
             kwargs[argument] = secret_reference(argument.upper())
+
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "._shapes": "BaseSerialized SerializedConstructor SerializedNotImplemented SerializedSecret",
+    },
+)

@@ -5,75 +5,56 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft._lazy import lazily
-from weft.messages.ai import (
-    LC_AUTO_PREFIX,
-    LC_ID_PREFIX,
-    AIMessage,
-    AIMessageChunk,
-    InputTokenDetails,
-    OutputTokenDetails,
-    UsageMetadata,
-)
-from weft.messages.base import (
-    BaseMessage,
-    BaseMessageChunk,
-    merge_content,
-    message_to_dict,
-    messages_to_dict,
-)
-from weft.messages.chat import (
-    ChatMessage,
-    ChatMessageChunk,
-)
-from weft.messages.content import (
-    Annotation,
-    AudioContentBlock,
-    Citation,
-    ContentBlock,
-    DataContentBlock,
-    FileContentBlock,
-    ImageContentBlock,
-    InvalidToolCall,
-    NonStandardAnnotation,
-    NonStandardContentBlock,
-    PlainTextContentBlock,
-    ReasoningContentBlock,
-    ServerToolCall,
-    ServerToolCallChunk,
-    ServerToolResult,
-    TextContentBlock,
-    VideoContentBlock,
-    ensure_id,
-    is_data_content_block,
-)
-from weft.messages.function import (
-    FunctionMessage,
-    FunctionMessageChunk,
-)
-from weft.messages.human import (
-    HumanMessage,
-    HumanMessageChunk,
-)
-from weft.messages.modifier import (
-    RemoveMessage,
-)
-from weft.messages.system import (
-    SystemMessage,
-    SystemMessageChunk,
-)
-from weft.messages.tool import (
-    ToolCall,
-    ToolCallChunk,
-    ToolMessage,
-    ToolMessageChunk,
-)
 
 if TYPE_CHECKING:
+    from weft.messages.ai import (
+        LC_AUTO_PREFIX,
+        LC_ID_PREFIX,
+        AIMessage,
+        AIMessageChunk,
+        InputTokenDetails,
+        OutputTokenDetails,
+        UsageMetadata,
+    )
+    from weft.messages.base import (
+        BaseMessage,
+        BaseMessageChunk,
+        merge_content,
+        message_to_dict,
+        messages_to_dict,
+    )
+    from weft.messages.chat import ChatMessage, ChatMessageChunk
+    from weft.messages.content import (
+        Annotation,
+        AudioContentBlock,
+        Citation,
+        ContentBlock,
+        DataContentBlock,
+        FileContentBlock,
+        ImageContentBlock,
+        InvalidToolCall,
+        NonStandardAnnotation,
+        NonStandardContentBlock,
+        PlainTextContentBlock,
+        ReasoningContentBlock,
+        ServerToolCall,
+        ServerToolCallChunk,
+        ServerToolResult,
+        TextContentBlock,
+        VideoContentBlock,
+        ensure_id,
+        is_data_content_block,
+    )
+    from weft.messages.function import FunctionMessage, FunctionMessageChunk
+    from weft.messages.human import HumanMessage, HumanMessageChunk
+    from weft.messages.modifier import RemoveMessage
     from weft.messages.notification import (
         NotificationMetadata,
         add_notification_metadata,
         get_notification_metadata,
     )
+    from weft.messages.system import SystemMessage, SystemMessageChunk
+    from weft.messages.tool import ToolCall, ToolCallChunk, ToolMessage, ToolMessageChunk
     from weft.messages.utils import (
         AnyMessage,
         MessageLikeRepresentation,
@@ -155,31 +136,28 @@ __all__ = [
     "trim_messages",
 ]
 
-_HOMES = {
-    **dict.fromkeys(
-        ("NotificationMetadata", "add_notification_metadata", "get_notification_metadata"),
-        "weft.messages.notification",
-    ),
-    **dict.fromkeys(
-        (
-            "AnyMessage",
-            "MessageLikeRepresentation",
-            "_message_from_dict",
-            "convert_to_messages",
-            "convert_to_openai_data_block",
-            "convert_to_openai_image_block",
-            "convert_to_openai_messages",
-            "count_tokens_approximately",
-            "filter_messages",
-            "get_buffer_string",
-            "merge_message_runs",
-            "message_chunk_to_message",
-            "messages_from_dict",
-            "trim_messages",
-        ),
-        "weft.messages.utils",
-    ),
-}
-"""Where each name lives."""
-
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = lazily(
+    __name__,
+    {
+        ".ai": "AIMessage AIMessageChunk InputTokenDetails LC_AUTO_PREFIX LC_ID_PREFIX "
+        "OutputTokenDetails UsageMetadata",
+        ".base": "BaseMessage BaseMessageChunk merge_content message_to_dict messages_to_dict",
+        ".chat": "ChatMessage ChatMessageChunk",
+        ".content": "Annotation AudioContentBlock Citation ContentBlock DataContentBlock "
+        "FileContentBlock ImageContentBlock InvalidToolCall NonStandardAnnotation "
+        "NonStandardContentBlock PlainTextContentBlock ReasoningContentBlock "
+        "ServerToolCall ServerToolCallChunk ServerToolResult TextContentBlock "
+        "VideoContentBlock ensure_id is_data_content_block",
+        ".function": "FunctionMessage FunctionMessageChunk",
+        ".human": "HumanMessage HumanMessageChunk",
+        ".modifier": "RemoveMessage",
+        ".notification": "NotificationMetadata add_notification_metadata get_notification_metadata",
+        ".system": "SystemMessage SystemMessageChunk",
+        ".tool": "ToolCall ToolCallChunk ToolMessage ToolMessageChunk",
+        ".utils": "AnyMessage MessageLikeRepresentation _message_from_dict convert_to_messages "
+        "convert_to_openai_data_block convert_to_openai_image_block "
+        "convert_to_openai_messages count_tokens_approximately filter_messages "
+        "get_buffer_string merge_message_runs message_chunk_to_message messages_from_dict "
+        "trim_messages",
+    },
+)

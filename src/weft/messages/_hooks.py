@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from weft.exceptions import UsageError
-from weft.protocol.blocks import Json
+
+if TYPE_CHECKING:
+    from weft.protocol.blocks import Json
 
 __all__ = ["HOOKS", "Verb", "hook", "runnable_verb"]
 

@@ -6,16 +6,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, cast
 
 from pydantic import ConfigDict, Field, field_validator
 
+from weft._lazy import late, lazily
 from weft.exceptions import LimitExceededError, UsageError
 from weft.load.serializable import Serializable
-from weft.messages._growth import grow_id, merge_content, merge_kwargs, merge_metadata
 from weft.messages._hooks import hook, runnable_verb
-from weft.protocol.blocks import ContentBlock, Json
-from weft.utils.json import has_surrogates, mend_surrogates
+
+if TYPE_CHECKING:
+    from weft.messages import _growth
+    from weft.messages._growth import merge_content
+    from weft.protocol.blocks import ContentBlock, Json
+    from weft.utils import _surrogates
+else:
+    _growth = late("weft.messages._growth")
+    _surrogates = late("weft.utils._surrogates")
 
 __all__ = [
     "BaseMessage",
@@ -96,9 +103,10 @@ class BaseMessage(Serializable):
         if issubclass(cls, BaseMessageChunk):
             return content
         if isinstance(content, str):
-            return mend_surrogates(content)
+            return _surrogates.mend_surrogates(content)
         return [
-            mend_surrogates(item) if isinstance(item, str) else _mended(item) for item in content
+            _surrogates.mend_surrogates(item) if isinstance(item, str) else _mended(item)
+            for item in content
         ]
 
     @classmethod
@@ -183,12 +191,14 @@ class BaseMessageChunk(BaseMessage):
     def _joined(self, other: BaseMessageChunk) -> Self:
         return self.model_copy(
             update={
-                "content": merge_content(self.content, other.content),
-                "additional_kwargs": merge_kwargs(self.additional_kwargs, other.additional_kwargs),
-                "response_metadata": merge_metadata(
+                "content": _growth.merge_content(self.content, other.content),
+                "additional_kwargs": _growth.merge_kwargs(
+                    self.additional_kwargs, other.additional_kwargs
+                ),
+                "response_metadata": _growth.merge_metadata(
                     self.response_metadata, other.response_metadata
                 ),
-                "id": grow_id(self.id, other.id),
+                "id": _growth.grow_id(self.id, other.id),
                 "name": self.name or other.name,
             }
         )
@@ -215,8 +225,8 @@ def messages_to_dict(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
 
 def _mended(block: dict[Any, Any]) -> dict[Any, Any]:
     text = block.get("text")
-    if isinstance(text, str) and has_surrogates(text):
-        return {**block, "text": mend_surrogates(text)}
+    if isinstance(text, str) and _surrogates.has_surrogates(text):
+        return {**block, "text": _surrogates.mend_surrogates(text)}
     return block
 
 
@@ -243,3 +253,6 @@ def shown(value: Json) -> str:
         return repr(value)
     except RecursionError:
         return f"<{type(value).__name__} nested too deep to be shown>"
+
+
+__getattr__ = lazily(__name__, {"._growth": "merge_content"})

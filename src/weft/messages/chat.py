@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from weft.exceptions import UsageError
 from weft.messages.base import BaseMessage, BaseMessageChunk, Content
-from weft.protocol.blocks import ContentBlock, Json
+
+if TYPE_CHECKING:
+    from weft.protocol.blocks import ContentBlock, Json
 
 __all__ = ["ChatMessage", "ChatMessageChunk"]
 

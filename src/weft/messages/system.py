@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from weft.messages.base import BaseMessage, BaseMessageChunk, Content
-from weft.protocol.blocks import ContentBlock, Json
+
+if TYPE_CHECKING:
+    from weft.protocol.blocks import ContentBlock, Json
 
 __all__ = ["SystemMessage", "SystemMessageChunk"]
 

@@ -3,15 +3,22 @@
 The values of agents (`weft.outputs.agent`) live here too, and are public as `weft.agents`.
 """
 
-from weft.outputs.chat_generation import (
-    ChatGeneration,
-    ChatGenerationChunk,
-    merge_chat_generation_chunks,
-)
-from weft.outputs.chat_result import ChatResult
-from weft.outputs.generation import Generation, GenerationChunk
-from weft.outputs.llm_result import LLMResult
-from weft.outputs.run_info import RunInfo
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.outputs.chat_generation import (
+        ChatGeneration,
+        ChatGenerationChunk,
+        merge_chat_generation_chunks,
+    )
+    from weft.outputs.chat_result import ChatResult
+    from weft.outputs.generation import Generation, GenerationChunk
+    from weft.outputs.llm_result import LLMResult
+    from weft.outputs.run_info import RunInfo
 
 __all__ = [
     "ChatGeneration",
@@ -23,3 +30,14 @@ __all__ = [
     "RunInfo",
     "merge_chat_generation_chunks",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".chat_generation": "ChatGeneration ChatGenerationChunk merge_chat_generation_chunks",
+        ".chat_result": "ChatResult",
+        ".generation": "Generation GenerationChunk",
+        ".llm_result": "LLMResult",
+        ".run_info": "RunInfo",
+    },
+)

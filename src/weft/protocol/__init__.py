@@ -10,11 +10,6 @@ from typing import TYPE_CHECKING
 
 from weft._lazy import lazily
 
-# At once: functions that are named as their modules, which a late look-up would find instead.
-from weft.protocol.fold import MessageBuilder, fold
-from weft.protocol.promote import is_growing_call, is_server_call, parse_tool_args, promote
-from weft.protocol.replay import MessageLike, describe, message_to_events, replay
-
 if TYPE_CHECKING:
     from weft.protocol.blocks import (
         BLOCK_TYPES,
@@ -69,6 +64,7 @@ if TYPE_CHECKING:
         TextDelta,
         ToolCallDelta,
     )
+    from weft.protocol.fold import MessageBuilder, fold
     from weft.protocol.folded import FoldedMessage, FoldLimits
     from weft.protocol.grammar import GrammarChecker, Violation, assert_valid_event_stream, check
     from weft.protocol.identity import Key
@@ -84,7 +80,9 @@ if TYPE_CHECKING:
         merge_metadata,
         replace_usage,
     )
+    from weft.protocol.promote import is_growing_call, is_server_call, parse_tool_args, promote
     from weft.protocol.reasons import normalize_finish_reason
+    from weft.protocol.replay import MessageLike, describe, message_to_events, replay
     from weft.protocol.writer import EventWriter
 
 __all__ = [
@@ -168,93 +166,29 @@ __all__ = [
     "replay",
 ]
 
-_HOMES = {
-    **dict.fromkeys(
-        (
-            "BLOCK_TYPES",
-            "HEAVY_FIELDS",
-            "MEDIA_TYPES",
-            "Annotation",
-            "AudioContentBlock",
-            "BlockIndex",
-            "Citation",
-            "ContentBlock",
-            "DataContentBlock",
-            "FileContentBlock",
-            "FinalizedContentBlock",
-            "ImageContentBlock",
-            "InputTokenDetails",
-            "InvalidToolCall",
-            "Json",
-            "NonStandardAnnotation",
-            "NonStandardContentBlock",
-            "OutputTokenDetails",
-            "PlainTextContentBlock",
-            "ReasoningContentBlock",
-            "ServerToolCall",
-            "ServerToolCallChunk",
-            "ServerToolResult",
-            "TextContentBlock",
-            "ToolCall",
-            "ToolCallChunk",
-            "ToolContentBlock",
-            "UsageInfo",
-            "VideoContentBlock",
-        ),
-        "weft.protocol.blocks",
-    ),
-    **dict.fromkeys(
-        (
-            "DELTA_FIELDS",
-            "FINISH_REASONS",
-            "ROLES",
-            "BlockDelta",
-            "ContentBlockDelta",
-            "ContentBlockDeltaEvent",
-            "ContentBlockFinish",
-            "ContentBlockStart",
-            "DataDelta",
-            "Event",
-            "FinishReason",
-            "MessageFinish",
-            "MessageReset",
-            "MessageStart",
-            "MetadataScalar",
-            "ReasoningDelta",
-            "Role",
-            "StreamError",
-            "TextDelta",
-            "ToolCallDelta",
-        ),
-        "weft.protocol.events",
-    ),
-    **dict.fromkeys(
-        ("FoldedMessage", "FoldLimits"),
-        "weft.protocol.folded",
-    ),
-    **dict.fromkeys(
-        ("GrammarChecker", "Violation", "assert_valid_event_stream", "check"),
-        "weft.protocol.grammar",
-    ),
-    "Key": "weft.protocol.identity",
-    **dict.fromkeys(
-        (
-            "RULES",
-            "Rule",
-            "add_usage",
-            "copy_json",
-            "grow_name",
-            "merge_block",
-            "merge_dicts",
-            "merge_lists",
-            "merge_metadata",
-            "replace_usage",
-        ),
-        "weft.protocol.merge",
-    ),
-    "normalize_finish_reason": "weft.protocol.reasons",
-    "EventWriter": "weft.protocol.writer",
-}
-"""Where each name lives."""
-
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = lazily(
+    __name__,
+    {
+        ".blocks": "Annotation AudioContentBlock BLOCK_TYPES BlockIndex Citation ContentBlock "
+        "DataContentBlock FileContentBlock FinalizedContentBlock HEAVY_FIELDS "
+        "ImageContentBlock InputTokenDetails InvalidToolCall Json MEDIA_TYPES "
+        "NonStandardAnnotation NonStandardContentBlock OutputTokenDetails "
+        "PlainTextContentBlock ReasoningContentBlock ServerToolCall ServerToolCallChunk "
+        "ServerToolResult TextContentBlock ToolCall ToolCallChunk ToolContentBlock "
+        "UsageInfo VideoContentBlock",
+        ".events": "BlockDelta ContentBlockDelta ContentBlockDeltaEvent ContentBlockFinish "
+        "ContentBlockStart DELTA_FIELDS DataDelta Event FINISH_REASONS FinishReason "
+        "MessageFinish MessageReset MessageStart MetadataScalar ROLES ReasoningDelta Role "
+        "StreamError TextDelta ToolCallDelta",
+        ".fold": "MessageBuilder fold",
+        ".folded": "FoldLimits FoldedMessage",
+        ".grammar": "GrammarChecker Violation assert_valid_event_stream check",
+        ".identity": "Key",
+        ".merge": "RULES Rule add_usage copy_json grow_name merge_block merge_dicts merge_lists "
+        "merge_metadata replace_usage",
+        ".promote": "is_growing_call is_server_call parse_tool_args promote",
+        ".reasons": "normalize_finish_reason",
+        ".replay": "MessageLike describe message_to_events replay",
+        ".writer": "EventWriter",
+    },
+)

@@ -15,7 +15,8 @@ from weft._io import ASYNC, BLOCKING, IO
 from weft.embeddings.base import Embeddings
 from weft.exceptions import ModelError
 from weft.language_models.retry import RetryPolicy
-from weft.providers._endpoint import Body, Endpoint, dump_body
+from weft.providers._body import dump_body
+from weft.providers._endpoint import Body, Endpoint
 from weft.providers._keys import resolve_key
 from weft.transports import Request
 

@@ -5,18 +5,16 @@ Chat models and embeddings over HTTP are built on it. Only `transport.open` wait
 
 from __future__ import annotations
 
-import json
-import json.encoder
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlencode
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
-from weft.exceptions import MalformedStreamError, ModelAPIError, ModelError, UsageError
-from weft.language_models.usage import time_left
+from weft._lazy import TypeLater, late
+from weft.exceptions import MalformedStreamError, ModelAPIError, ModelError
 from weft.providers._keys import (
     Key,
     SecretKey,
@@ -27,51 +25,36 @@ from weft.providers._keys import (
     public_query,
     refuse_password,
 )
-from weft.providers._wire import (
-    ErrorTable,
-    Failure,
-    error_class,
-    read_failure,
-    request_id,
-    retry_after,
-)
-from weft.transports import (
-    HttpOptions,
-    Limits,
-    Request,
-    Response,
-    Timeouts,
-    Transport,
-    default_transport,
-)
-from weft.transports._default import transport_for
-from weft.utils.json import JsonError, parse_wire
 
-__all__ = ["Address", "Body", "Endpoint", "dump_body"]
+if TYPE_CHECKING:
+    import json
+
+    from weft.language_models import usage
+    from weft.providers import _wire
+    from weft.providers._wire import Failure
+    from weft.transports import HttpOptions, Limits, Request, Response, Timeouts, Transport
+    from weft.transports import _default as default
+    from weft.transports import base as transports
+    from weft.utils import json as parsing
+
+    Clocks: TypeAlias = float | Timeouts | None
+else:
+    _wire = late("weft.providers._wire")
+    json = late("json")
+    default = late("weft.transports._default")
+    parsing = late("weft.utils.json")
+    transports = late("weft.transports.base")
+    usage = late("weft.language_models.usage")
+
+    Clocks = Annotated[Any, TypeLater(lambda: float | transports.Timeouts | None)]
+    HttpOptions = Annotated[Any, TypeLater(lambda: transports.HttpOptions)]
+    Limits = Annotated[Any, TypeLater(lambda: transports.Limits)]
+
+__all__ = ["Address", "Body", "Endpoint"]
 
 Body = dict[str, Any]
 Address: TypeAlias = Annotated[str | None, AfterValidator(refuse_password)]
 """The type of a field that takes an address."""
-
-
-USUAL: Final = Timeouts()
-ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False)
-
-
-def _writer() -> Callable[[Any, Any], Iterable[str]]:
-    """Give what writes JSON as `ENCODER` does, which would make this for every body anew: as dear as a short body."""
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return ENCODER.iterencode
-    escape = json.encoder.encode_basestring
-    flags = (ENCODER.sort_keys, ENCODER.skipkeys, ENCODER.allow_nan)
-    made: Callable[[Any, Any], Iterable[str]] = make(
-        None, ENCODER.default, escape, None, ": ", ", ", *flags
-    )
-    return made
-
-
-WRITE: Final = _writer()
 
 
 class Endpoint(BaseModel):
@@ -86,7 +69,7 @@ class Endpoint(BaseModel):
     """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""
     base_url: Address = None
     """Where the API lives, if not at the provider's own address."""
-    timeout: float | Timeouts | None = Field(default=None, exclude=True)
+    timeout: Clocks = Field(default=None, exclude=True)
     """Seconds for the whole call, or each clock on its own (`weft.transports.Timeouts`)."""
     max_retries: int | None = Field(default=None, exclude=True)
     """How often a failed request is tried again; overrides `retry_on_error`."""
@@ -98,13 +81,13 @@ class Endpoint(BaseModel):
     """Your own `weft.transports.Transport`; default: one shared by the process."""
     http: HttpOptions | None = Field(default=None, exclude=True)
     """Proxy, certificates, HTTP/2 and the like, for a transport of this model's own."""
-    limits: Limits = Field(default_factory=Limits, exclude=True, repr=False)
+    limits: Limits = Field(default_factory=lambda: transports.Limits(), exclude=True, repr=False)
     """How much is accepted from the server."""
 
     provider_name: ClassVar[str] = "http"
     key_variables: ClassVar[Sequence[str]] = ()
     needs_key: ClassVar[bool] = True
-    error_table: ClassVar[ErrorTable] = {}
+    error_table: ClassVar[Mapping[str, type[ModelError]]] = {}
     """Vendor code or type -> error class."""
 
     _own_transport: Transport | None = PrivateAttr(default=None)
@@ -161,9 +144,9 @@ class Endpoint(BaseModel):
 
     def _timeouts(self) -> Timeouts:
         given = self.timeout
-        if not isinstance(given, Timeouts):
-            given = USUAL if given is None else Timeouts(total=float(given))
-        left = time_left()  # of a usage_scope: what cancels a blocking call
+        if not isinstance(given, transports.Timeouts):
+            given = transports.USUAL if given is None else transports.Timeouts(total=float(given))
+        left = usage.time_left()  # of a usage_scope: what cancels a blocking call
         if left is None or (given.total is not None and given.total <= left):
             return given
         return replace(given, total=max(left, 0.001))
@@ -173,15 +156,15 @@ class Endpoint(BaseModel):
             chosen: Transport = self.transport
             return chosen
         if self.http is None:
-            return default_transport()
+            return default.default_transport()
         if self._own_transport is None:
-            self._own_transport = transport_for(self.http)
+            self._own_transport = default.transport_for(self.http)
         return self._own_transport
 
     def _parse(self, data: str | bytes) -> Any:  # noqa: ANN401
         try:
-            return parse_wire(data, max_depth=self.limits.json_depth)
-        except JsonError as error:
+            return parsing.parse_wire(data, max_depth=self.limits.json_depth)
+        except parsing.JsonError as error:
             raise self._malformed(f"the provider sent what is not JSON: {error}") from error
 
     # -- errors
@@ -189,15 +172,15 @@ class Endpoint(BaseModel):
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")
         try:
-            failure = self._read_error(parse_wire(text))
-        except JsonError:
-            failure = Failure()
+            failure = self._read_error(parsing.parse_wire(text))
+        except parsing.JsonError:
+            failure = _wire.Failure()
         return self._failed(
             failure,
             status=response.status,
             body=text,
-            request_id=request_id(response.headers),
-            retry_after=retry_after(response.headers),
+            request_id=_wire.request_id(response.headers),
+            retry_after=_wire.retry_after(response.headers),
         )
 
     def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
@@ -208,7 +191,7 @@ class Endpoint(BaseModel):
     def _failed(self, failure: Failure, *, status: int | None = None, **facts: Any) -> ModelError:
         status = status or failure.status
         # Told in the middle of a good answer and not known: the provider broke down.
-        cls = error_class(failure, status, self.error_table) or ModelAPIError
+        cls = _wire.error_class(failure, status, self.error_table) or ModelAPIError
         return cls(
             failure.message or (f"HTTP {status}" if status else "the provider reported an error"),
             provider=self._provider,
@@ -225,7 +208,7 @@ class Endpoint(BaseModel):
 
     def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
         """Find code, type and message in an error's JSON."""
-        return read_failure(body)
+        return _wire.read_failure(body)
 
 
 @lru_cache(maxsize=256)
@@ -236,15 +219,3 @@ def _joined(root: str, path: str, more: str) -> str:
     if more:
         query = f"{query}&{more}" if query else more
     return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
-
-
-def dump_body(body: Body) -> bytes:
-    """Write a body; a lone surrogate is kept, escaped."""
-    try:
-        return "".join(WRITE(body, 0)).encode()
-    except UnicodeEncodeError:
-        return json.dumps(body, allow_nan=False).encode()
-    except RecursionError:
-        raise UsageError("the request cannot be written as JSON: it contains itself") from None
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"the request cannot be written as JSON: {error}") from error

@@ -6,14 +6,16 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, SecretStr
 
-from weft._io import IO
 from weft.exceptions import ModelAuthenticationError, ModelError, UsageError
-from weft.transports import HttpOptions
+
+if TYPE_CHECKING:
+    from weft._io import IO
+    from weft.transports import HttpOptions
 
 __all__ = [
     "MASK",

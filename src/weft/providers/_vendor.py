@@ -9,15 +9,17 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from weft._run import Run
 from weft.exceptions import UsageError
-from weft.language_models.request import ChatRequest
 from weft.providers._endpoint import Body
 from weft.providers._http import HttpChatModel
+
+if TYPE_CHECKING:
+    from weft._run import Run
+    from weft.language_models.request import ChatRequest
 
 __all__ = ["VendorModel"]
 

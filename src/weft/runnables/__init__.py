@@ -1,13 +1,21 @@
 """Runnables: units of work that compose with `|`. The kinds of them are loaded when they are first used."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
-from weft._config import RunnableConfig, ensure_config, get_config_list, merge_configs, patch_config
 from weft._lazy import lazily
-from weft.runnables.base import Runnable
 
 if TYPE_CHECKING:
+    from weft._config import (
+        RunnableConfig,
+        ensure_config,
+        get_config_list,
+        merge_configs,
+        patch_config,
+    )
     from weft.runnables._chain import chain
+    from weft.runnables.base import Runnable
     from weft.runnables.binding import RunnableBinding
     from weft.runnables.branch import RunnableBranch
     from weft.runnables.config import run_in_executor
@@ -67,33 +75,27 @@ __all__ = [
     "run_in_executor",
 ]
 
-_MODULES = {
-    "_chain": ("chain",),
-    "binding": ("RunnableBinding",),
-    "branch": ("RunnableBranch",),
-    "config": ("run_in_executor",),
-    "each": ("RunnableEach",),
-    "fallbacks": ("RunnableWithFallbacks",),
-    "generator": ("RunnableGenerator",),
-    "history": ("RunnableWithMessageHistory",),
-    "lambda_": ("RunnableLambda",),
-    "parallel": ("RunnableMap", "RunnableParallel"),
-    "passthrough": ("RunnableAssign", "RunnablePassthrough", "RunnablePick"),
-    "retry": ("RunnableRetry",),
-    "router": ("RouterInput", "RouterRunnable"),
-    "sequence": ("RunnableSequence",),
-    "serializable": ("RunnableSerializable",),
-    "utils": (
-        "AddableDict",
-        "ConfigurableField",
-        "ConfigurableFieldMultiOption",
-        "ConfigurableFieldSingleOption",
-        "ConfigurableFieldSpec",
-        "aadd",
-        "add",
-    ),
-}
-
 __getattr__ = lazily(
-    __name__, {name: f".{module}" for module, names in _MODULES.items() for name in names}
+    __name__,
+    {
+        "weft._config": "RunnableConfig ensure_config get_config_list merge_configs patch_config",
+        "._chain": "chain",
+        ".base": "Runnable",
+        ".binding": "RunnableBinding",
+        ".branch": "RunnableBranch",
+        ".config": "run_in_executor",
+        ".each": "RunnableEach",
+        ".fallbacks": "RunnableWithFallbacks",
+        ".generator": "RunnableGenerator",
+        ".history": "RunnableWithMessageHistory",
+        ".lambda_": "RunnableLambda",
+        ".parallel": "RunnableMap RunnableParallel",
+        ".passthrough": "RunnableAssign RunnablePassthrough RunnablePick",
+        ".retry": "RunnableRetry",
+        ".router": "RouterInput RouterRunnable",
+        ".sequence": "RunnableSequence",
+        ".serializable": "RunnableSerializable",
+        ".utils": "AddableDict ConfigurableField ConfigurableFieldMultiOption "
+        "ConfigurableFieldSingleOption ConfigurableFieldSpec aadd add",
+    },
 )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from weft._config import RunnableConfig
-
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from weft._config import RunnableConfig
     from weft.runnables.base import Runnable
     from weft.runnables.fallbacks import RunnableWithFallbacks
     from weft.runnables.graph import Graph

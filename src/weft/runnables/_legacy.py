@@ -13,11 +13,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from weft._run import Run
+from weft._lazy import late
 from weft.exceptions import BlockingCallError
-from weft.runnables._trace import NOTHING, add_up
+
+if TYPE_CHECKING:
+    from weft._run import Run
+    from weft.runnables import _trace
+else:
+    _trace = late("weft.runnables._trace")
 
 FAR = 1000
 """A place in the ancestry behind everything."""
@@ -40,9 +45,10 @@ NOT_BY_HAND = ByHand(None, None)
 class Legacy:
     """What the classes below `Runnable` know of their hand-written methods, and LangChain's helpers to write them."""
 
-    _once_by_hand: ClassVar[ByHand] = NOT_BY_HAND
-    _pieces_by_hand: ClassVar[ByHand] = NOT_BY_HAND
-    _flow_by_hand: ClassVar[ByHand] = NOT_BY_HAND
+    # Not annotated: Pydantic would read it again for every class below.
+    _once_by_hand = NOT_BY_HAND
+    _pieces_by_hand = NOT_BY_HAND
+    _flow_by_hand = NOT_BY_HAND
 
     def _call_with_config(
         self,
@@ -115,6 +121,8 @@ def _as_generator(runnable: Any, transformer: Callable[..., Any]) -> Any:
 def adopt(cls: type[Any]) -> None:
     """Choose how parents run instances of a new class, and how what it did not write is derived."""
     cls._written = frozenset(NAMES & cls.__dict__.keys())
+    if not cls._written and sum(issubclass(base, Legacy) for base in cls.__bases__) == 1:
+        return  # all that its one parent of our kind has chosen
     once, pieces, flow = (
         _nearest(cls, "_once", "_traced"),
         _nearest(cls, "_pieces", "_traced_stream", "_flow", "_traced_transform"),
@@ -234,8 +242,8 @@ async def _transform_blocking(
 async def _transform_by_stream(
     self: Any, inputs: AsyncGenerator[Any, None], run: Run
 ) -> AsyncGenerator[Any, None]:
-    whole = await add_up(inputs)
-    if whole is NOTHING:
+    whole = await _trace.add_up(inputs)
+    if whole is _trace.NOTHING:
         return
     async with aclosing(self._step_stream(whole, run)) as outputs:
         async for output in outputs:

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from weft._config import RunnableConfig
+from weft._lazy import late
+
+if TYPE_CHECKING:
+    from weft import _config
+    from weft._config import RunnableConfig
+else:
+    _config = late("weft._config")
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]
@@ -83,7 +89,7 @@ class Types:
                 object_model("Configurable", {s.id: _configurable(s) for s in specs}),
                 None,
             )
-        hints = get_type_hints(RunnableConfig) if include else {}
+        hints = get_type_hints(_config.RunnableConfig) if include else {}
         fields |= {
             key: (hints[key], None)
             for key in hints

@@ -17,19 +17,27 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any, ClassVar, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
 
-from weft._config import Configs, RunnableConfig
 from weft._drive import drive, drive_each
-from weft._io import ASYNC, BLOCKING, IO
-from weft._lazy import lazily
-from weft._run import Kind, Run
+from weft._lazy import late, lazily
 from weft.exceptions import UsageError
-from weft.runnables import _trace
 from weft.runnables._forward import Forward
 from weft.runnables._legacy import Legacy, adopt
-from weft.runnables._opening import Opening
 from weft.runnables._types import Types
+
+if TYPE_CHECKING:
+    from weft import _io, _run
+    from weft._config import Configs, RunnableConfig
+    from weft._io import IO
+    from weft._run import Kind, Run
+    from weft.runnables import _opening, _trace
+    from weft.runnables._opening import Opening
+else:
+    _io = late("weft._io")
+    _run = late("weft._run")
+    _opening = late("weft.runnables._opening")
+    _trace = late("weft.runnables._trace")
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -49,8 +57,9 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
     ```
     """
 
-    name: str | None
-    """The name of this runnable in traces; a subclass that has none leaves it unset."""
+    if TYPE_CHECKING:  # Pydantic would read it again for every class below
+        name: str | None
+        """The name of this runnable in traces; a subclass that has none leaves it unset."""
 
     _kind: ClassVar[Kind] = "chain"
     _run_type: ClassVar[str | None] = None
@@ -107,14 +116,14 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
 
     def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Run once."""
-        output: Output = drive(self._traced(input, Run.root(BLOCKING, config, kwargs)))
+        output: Output = drive(self._traced(input, _run.Run.root(_io.BLOCKING, config, kwargs)))
         return output
 
     async def ainvoke(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Output:
         """Run once."""
-        output: Output = await self._traced(input, Run.root(ASYNC, config, kwargs))
+        output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
         return output
 
     # -- many at once
@@ -179,7 +188,7 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
     ) -> list[Any]:
         """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order."""
         return drive(
-            self._run_each(inputs, config, BLOCKING, kwargs, keep_errors=return_exceptions)
+            self._run_each(inputs, config, _io.BLOCKING, kwargs, keep_errors=return_exceptions)
         )
 
     async def abatch(
@@ -191,7 +200,9 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
         **kwargs: Any,
     ) -> list[Any]:
         """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order."""
-        return await self._run_each(inputs, config, ASYNC, kwargs, keep_errors=return_exceptions)
+        return await self._run_each(
+            inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions
+        )
 
     def batch_as_completed(
         self,
@@ -203,7 +214,7 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
     ) -> Iterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return drive_each(
-            self._as_completed(inputs, config, BLOCKING, kwargs, keep_errors=return_exceptions)
+            self._as_completed(inputs, config, _io.BLOCKING, kwargs, keep_errors=return_exceptions)
         )
 
     def abatch_as_completed(
@@ -215,7 +226,7 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
         **kwargs: Any,
     ) -> AsyncIterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
-        return self._as_completed(inputs, config, ASYNC, kwargs, keep_errors=return_exceptions)
+        return self._as_completed(inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions)
 
     # -- piece by piece
 
@@ -223,19 +234,19 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
         """Run once; give the output piece by piece."""
-        return drive_each(self._traced_stream(input, Run.blocking(config, kwargs)))
+        return drive_each(self._traced_stream(input, _run.Run.blocking(config, kwargs)))
 
     def astream(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncGenerator[Output, None]:
         """Run once; give the output piece by piece."""
-        return self._traced_stream(input, Run.asynchronous(config, kwargs))
+        return self._traced_stream(input, _run.Run.asynchronous(config, kwargs))
 
     def transform(
         self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
         """Turn a stream of inputs into a stream of outputs."""
-        run = Run.blocking(config, kwargs)
+        run = _run.Run.blocking(config, kwargs)
         return drive_each(self._traced_transform(run.io.each(input), run))
 
     def atransform(
@@ -245,20 +256,20 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
         **kwargs: Any,
     ) -> AsyncGenerator[Output, None]:
         """Turn a stream of inputs into a stream of outputs."""
-        run = Run.asynchronous(config, kwargs)
+        run = _run.Run.asynchronous(config, kwargs)
         return self._traced_transform(run.io.each(input), run)
 
     # -- a model's stream of events
 
     def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Give the stream of a chat model's answer; nothing happens before it is read."""
-        return self._open_stream_v2(Opening(input, Run.blocking(config, kwargs)))
+        return self._open_stream_v2(_opening.Opening(input, _run.Run.blocking(config, kwargs)))
 
     async def astream_v2(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Any:
         """Give the stream of a chat model's answer; nothing happens before it is read."""
-        return self._open_stream_v2(Opening(input, Run.asynchronous(config, kwargs)))
+        return self._open_stream_v2(_opening.Opening(input, _run.Run.asynchronous(config, kwargs)))
 
     def _open_stream_v2(self, opening: Opening) -> Any:
         raise UsageError(
@@ -275,21 +286,18 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
         return None
 
 
-ELSEWHERE = {
-    "RunnableBinding": ".binding",
-    "RunnableBindingBase": ".binding",
-    "RunnableEach": ".each",
-    "RunnableEachBase": ".each",
-    "RunnableGenerator": ".generator",
-    "RunnableLambda": ".lambda_",
-    "RunnableLike": ".coerce",
-    "RunnableMap": ".parallel",
-    "RunnableParallel": ".parallel",
-    "RunnableSequence": ".sequence",
-    "RunnableSerializable": ".serializable",
-    "chain": "._chain",
-    "coerce_to_runnable": ".coerce",
-}
-"""Names that LangChain keeps in this module -> the module that has them here."""
-
-__getattr__ = lazily(__name__, ELSEWHERE)
+# Names that LangChain keeps in this module.
+__getattr__ = lazily(
+    __name__,
+    {
+        "._chain": "chain",
+        ".binding": "RunnableBinding RunnableBindingBase",
+        ".coerce": "RunnableLike coerce_to_runnable",
+        ".each": "RunnableEach RunnableEachBase",
+        ".generator": "RunnableGenerator",
+        ".lambda_": "RunnableLambda",
+        ".parallel": "RunnableMap RunnableParallel",
+        ".sequence": "RunnableSequence",
+        ".serializable": "RunnableSerializable",
+    },
+)

@@ -3,6 +3,8 @@
 Every model imports the markers of `_streaming`; the recorders themselves are loaded when asked for.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from weft._lazy import lazily
@@ -34,16 +36,13 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        "AsyncBaseTracer": ".base",
-        "BaseTracer": ".base",
-        "ConsoleCallbackHandler": ".stdout",
-        "LogStreamCallbackHandler": ".log_stream",
-        "OpenTelemetryTracer": ".otel",
-        "Run": ".schemas",
-        "RunCollectorCallbackHandler": ".run_collector",
-        "RunLog": ".log_stream",
-        "RunLogPatch": ".log_stream",
-        "SQLiteTracer": ".sqlite",
-        "TraceStore": ".store",
+        ".base": "AsyncBaseTracer BaseTracer",
+        ".log_stream": "LogStreamCallbackHandler RunLog RunLogPatch",
+        ".otel": "OpenTelemetryTracer",
+        ".run_collector": "RunCollectorCallbackHandler",
+        ".schemas": "Run",
+        ".sqlite": "SQLiteTracer",
+        ".stdout": "ConsoleCallbackHandler",
+        ".store": "TraceStore",
     },
 )

@@ -8,19 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft._lazy import lazily
-from weft.transports._default import default_transport, transport_for
-from weft.transports.base import (
-    HttpOptions,
-    Limits,
-    Request,
-    Response,
-    Timeouts,
-    Transport,
-    check_request,
-    origin_of,
-)
 
 if TYPE_CHECKING:
+    from weft.transports._default import default_transport, transport_for
+    from weft.transports.base import (
+        HttpOptions,
+        Limits,
+        Request,
+        Response,
+        Timeouts,
+        Transport,
+        check_request,
+        origin_of,
+    )
     from weft.transports.native import NativeTransport
     from weft.transports.pyreqwest import PyreqwestTransport
 
@@ -39,4 +39,12 @@ __all__ = [
     "transport_for",
 ]
 
-__getattr__ = lazily(__name__, {"NativeTransport": ".native", "PyreqwestTransport": ".pyreqwest"})
+__getattr__ = lazily(
+    __name__,
+    {
+        "._default": "default_transport transport_for",
+        ".base": "HttpOptions Limits Request Response Timeouts Transport check_request origin_of",
+        ".native": "NativeTransport",
+        ".pyreqwest": "PyreqwestTransport",
+    },
+)

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import unquote, urlsplit
 
 from weft.exceptions import SecurityError, UsageError, WeftError
@@ -56,6 +56,9 @@ class Timeouts:
                 raise UsageError(
                     f"Timeouts({name}={value!r}): seconds above 0, or None for no limit"
                 )
+
+
+USUAL: Final = Timeouts()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,39 +56,18 @@ __all__ = [
     "xor_args",
 ]
 
-_HOMES = {
-    "abatch_iterate": "weft.utils.aiter",
-    **dict.fromkeys(
-        ("from_env", "get_from_dict_or_env", "get_from_env", "secret_from_env"),
-        "weft.utils.env",
-    ),
-    **dict.fromkeys(
-        ("StrictFormatter", "formatter"),
-        "weft.utils.formatting",
-    ),
-    **dict.fromkeys(
-        ("get_bolded_text", "get_color_mapping", "get_colored_text", "print_text"),
-        "weft.utils.input",
-    ),
-    "batch_iterate": "weft.utils.iter",
-    "pre_init": "weft.utils.pydantic",
-    **dict.fromkeys(
-        ("comma_list", "sanitize_for_postgres", "stringify_dict", "stringify_value"),
-        "weft.utils.strings",
-    ),
-    **dict.fromkeys(
-        (
-            "build_extra_kwargs",
-            "check_package_version",
-            "convert_to_secret_str",
-            "get_pydantic_field_names",
-            "guard_import",
-            "raise_for_status_with_text",
-            "xor_args",
-        ),
-        "weft.utils.utils",
-    ),
-}
-"""Where each name lives."""
 
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = lazily(
+    __name__,
+    {
+        ".aiter": "abatch_iterate",
+        ".env": "from_env get_from_dict_or_env get_from_env secret_from_env",
+        ".formatting": "StrictFormatter formatter",
+        ".input": "get_bolded_text get_color_mapping get_colored_text print_text",
+        ".iter": "batch_iterate",
+        ".pydantic": "pre_init",
+        ".strings": "comma_list sanitize_for_postgres stringify_dict stringify_value",
+        ".utils": "build_extra_kwargs check_package_version convert_to_secret_str "
+        "get_pydantic_field_names guard_import raise_for_status_with_text xor_args",
+    },
+)

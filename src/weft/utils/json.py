@@ -47,26 +47,15 @@ __all__ = [
     "to_jsonable",
 ]
 
-_HOMES = {
-    **dict.fromkeys(
-        ("find_json", "parse_and_check_json_markdown", "parse_json_markdown", "parse_partial_json"),
-        "weft.utils._json_markdown",
-    ),
-    "PartialJson": "weft.utils._json_partial",
-    "repair_json": "weft.utils._json_repair",
-    **dict.fromkeys(
-        ("MAX_DEPTH", "Json", "JsonError", "nesting_depth", "parse_strict", "parse_wire"),
-        "weft.utils._json_strict",
-    ),
-    **dict.fromkeys(
-        ("dumps_canonical", "to_jsonable"),
-        "weft.utils._json_write",
-    ),
-    **dict.fromkeys(
-        ("SurrogateJoiner", "has_surrogates", "mend_surrogates", "mend_value"),
-        "weft.utils._surrogates",
-    ),
-}
-"""Where each name lives."""
 
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = lazily(
+    __name__,
+    {
+        "._json_markdown": "find_json parse_and_check_json_markdown parse_json_markdown parse_partial_json",
+        "._json_partial": "PartialJson",
+        "._json_repair": "repair_json",
+        "._json_strict": "Json JsonError MAX_DEPTH nesting_depth parse_strict parse_wire",
+        "._json_write": "dumps_canonical to_jsonable",
+        "._surrogates": "SurrogateJoiner has_surrogates mend_surrogates mend_value",
+    },
+)

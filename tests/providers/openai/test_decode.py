@@ -14,8 +14,8 @@ from weft.exceptions import MalformedStreamError, ModelError, StreamTruncatedErr
 from weft.protocol.fold import MessageBuilder
 from weft.protocol.grammar import assert_valid_event_stream
 from weft.providers._completions import CompletionsDecoder
-from weft.providers.openai.chat import OPENAI
 from weft.providers.openai.decode import ResponsesDecoder
+from weft.providers.openai.host import OPENAI
 
 CHAT = recordings.names("openai", "chat-", ".json")
 RESPONSES = recordings.names("openai", "responses-", ".json")

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from weft.language_models.request import ChatRequest
-from weft.providers._completions.decode import CompletionsDecoder
-from weft.providers._completions.encode import encode_completion
-from weft.providers._completions.host import Host
+from weft._lazy import late
 from weft.providers._keys import SecretKey, key_from_env, missing_key
 from weft.providers._vendor import VendorModel
-from weft.providers._wire import WireDecoder
+
+if TYPE_CHECKING:
+    from weft.language_models.request import ChatRequest
+    from weft.providers._completions import decode, encode
+    from weft.providers._completions.host import Host
+    from weft.providers._wire import WireDecoder
+else:
+    decode = late("weft.providers._completions.decode")
+    encode = late("weft.providers._completions.encode")
 
 __all__ = ["ALIASES", "CompletionsModel"]
 
@@ -114,7 +119,7 @@ class CompletionsModel(VendorModel):
         return said
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
-        body = encode_completion(
+        body = encode.encode_completion(
             request,
             self._host,
             settings=self._parameters(),
@@ -125,7 +130,7 @@ class CompletionsModel(VendorModel):
 
     def _decoder(self, request: ChatRequest) -> WireDecoder:
         audio = request.options.get("audio") or self.model_kwargs.get("audio") or {}
-        return CompletionsDecoder(
+        return decode.CompletionsDecoder(
             self._host,
             self._stream_error,
             model=request.options.get("model") or self.model,

@@ -1,8 +1,15 @@
 """Gemini: `generateContent` of the Gemini API and of Vertex, and embeddings."""
 
-from weft.providers.google.chat import ChatGoogle, ChatGoogleGenerativeAI
-from weft.providers.google.embeddings import GoogleGenerativeAIEmbeddings
-from weft.providers.google.safety import HarmBlockThreshold, HarmCategory
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.providers.google.chat import ChatGoogle, ChatGoogleGenerativeAI
+    from weft.providers.google.embeddings import GoogleGenerativeAIEmbeddings
+    from weft.providers.google.safety import HarmBlockThreshold, HarmCategory
 
 __all__ = [
     "ChatGoogle",
@@ -11,3 +18,12 @@ __all__ = [
     "HarmBlockThreshold",
     "HarmCategory",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".chat": "ChatGoogle ChatGoogleGenerativeAI",
+        ".embeddings": "GoogleGenerativeAIEmbeddings",
+        ".safety": "HarmBlockThreshold HarmCategory",
+    },
+)

@@ -14,8 +14,9 @@ from weft.language_models.profile import register_profiles
 from weft.providers._completions.host import Host
 from weft.providers._endpoint import Address, Endpoint
 from weft.providers._keys import Key, SecretKey
-from weft.providers.openai.chat import OPENAI, ChatOpenAI
+from weft.providers.openai.chat import ChatOpenAI
 from weft.providers.openai.embeddings import OpenAIEmbeddings
+from weft.providers.openai.host import OPENAI
 from weft.providers.openai.profiles import PROFILES
 
 __all__ = ["AzureChatOpenAI", "AzureEndpoint", "AzureOpenAIEmbeddings"]

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import model_validator
 
+from weft._lazy import late
 from weft.language_models.profile import register_profiles
-from weft.language_models.request import ChatRequest
-from weft.providers._completions.host import Host
 from weft.providers._completions.model import SENT, CompletionsModel
-from weft.providers._wire import ErrorTable, WireDecoder
-from weft.providers.openai.decode import ResponsesDecoder
-from weft.providers.openai.encode import encode_response, needs_responses
 from weft.providers.openai.errors import ERRORS
 from weft.providers.openai.profiles import PROFILES
-from weft.transports import HttpOptions
 
-__all__ = ["OPENAI", "ChatOpenAI"]
+if TYPE_CHECKING:
+    from weft import transports
+    from weft.exceptions import ModelError
+    from weft.language_models.request import ChatRequest
+    from weft.providers._completions.host import Host
+    from weft.providers._wire import WireDecoder
+    from weft.providers.openai import decode, encode, host
+else:
+    decode = late("weft.providers.openai.decode")
+    encode = late("weft.providers.openai.encode")
+    host = late("weft.providers.openai.host")
+    transports = late("weft.transports")
+
+__all__ = ["ChatOpenAI"]
 
 Json = Any
 
-OPENAI = Host(
-    "openai",
-    "https://api.openai.com/v1",
-    keys=("OPENAI_API_KEY",),
-    url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-    reasoning_field=None,
-    max_tokens_field="max_completion_tokens",
-)
 OWN = frozenset({"openai", "azure", "azure_openai"})
 """Names under which answers of OpenAI's models are signed."""
 RESPONSES_PREFIXES = (
@@ -94,8 +94,8 @@ class ChatOpenAI(CompletionsModel):
     prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
 
-    key_variables: ClassVar[Sequence[str]] = OPENAI.keys
-    error_table: ClassVar[ErrorTable] = ERRORS
+    key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
+    error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     sent_fields: ClassVar[tuple[str, ...]] = (
         *SENT,
         "audio",
@@ -118,12 +118,12 @@ class ChatOpenAI(CompletionsModel):
     @classmethod
     def _read_proxy(cls, values: Json) -> Json:
         if isinstance(values, dict) and (proxy := values.pop("openai_proxy", None)):
-            values.setdefault("http", HttpOptions(proxy=proxy))
+            values.setdefault("http", transports.HttpOptions(proxy=proxy))
         return values
 
     @property
     def _host(self) -> Host:
-        return OPENAI
+        return host.OPENAI
 
     @property
     def _own_providers(self) -> frozenset[str]:
@@ -145,14 +145,14 @@ class ChatOpenAI(CompletionsModel):
             return True
         own = self.__dict__
         fields = {name: own[name] for name in RESPONSES_FIELDS if own[name] is not None}
-        return needs_responses(
+        return encode.needs_responses(
             request, {**fields, **self.model_kwargs} if fields or self.model_kwargs else {}
         )
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         if not self._uses_responses(request):
             return super()._encode(request)
-        body = encode_response(
+        body = encode.encode_response(
             request,
             self._host,
             settings=self._parameters(),
@@ -166,7 +166,7 @@ class ChatOpenAI(CompletionsModel):
         if not self._uses_responses(request):
             return super()._decoder(request)
         model = request.options.get("model") or self.model
-        return ResponsesDecoder(self._stream_error, provider=self._provider, model=model)
+        return decode.ResponsesDecoder(self._stream_error, provider=self._provider, model=model)
 
 
 register_profiles("openai", PROFILES)
