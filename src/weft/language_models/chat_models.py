@@ -9,43 +9,47 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, SkipValidation, field_validator
+from pydantic import Field, SkipValidation, field_validator, model_validator
 
 from weft._drive import drive, drive_each
 from weft._lazy import TypeLater, late, lazily
 from weft.exceptions import UsageError
-from weft.language_models.base import Params
-from weft.language_models.managing import ManagedModel
+from weft.language_models._generating import Generating
+from weft.language_models.base import BaseLanguageModel, Params
+from weft.language_models.managing import Managed
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from weft import _io, _run, load, messages, outputs, prompt_values
     from weft._config import RunnableConfig
-    from weft._io import IO
     from weft._run import Run
-    from weft.callbacks.base import Callbacks
     from weft.language_models import (
         _deadline,
         _sources,
         _turn,
         chat_model_stream,
+        prompt_caching,
         retry,
         usage,
     )
     from weft.language_models import (
+        hooks as model_hooks,
+    )
+    from weft.language_models import (
+        profile as profiles,
+    )
+    from weft.language_models import (
         request as requests,
     )
-    from weft.language_models._turn import Turn
     from weft.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
+    from weft.language_models.profile import ModelProfile
     from weft.language_models.request import ChatRequest
     from weft.language_models.retry import RetryPolicy
     from weft.language_models.simple import SimpleChatModel
-    from weft.messages import BaseMessage, _view
+    from weft.messages import AIMessage, BaseMessage, _view
     from weft.messages import output_version as versions
-    from weft.outputs import ChatGenerationChunk, ChatResult, LLMResult
+    from weft.outputs import ChatGenerationChunk, ChatResult
     from weft.prompt_values import PromptValue
     from weft.protocol.events import Event
     from weft.protocol.folded import Bounds
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
     from weft.runnables import _trace
     from weft.runnables._opening import Opening
 
+    AnswersMessages: TypeAlias = BaseLanguageModel[AIMessage]  # type: ignore[type-var]  # an AIMessage is one of them
     Retrying: TypeAlias = RetryPolicy | bool | int | Params
 else:
     _deadline = late("weft.language_models._deadline")
@@ -66,7 +71,10 @@ else:
     limiters = late("weft.rate_limiters.base")
     load = late("weft.load")
     messages = late("weft.messages")
+    model_hooks = late("weft.language_models.hooks")
     outputs = late("weft.outputs")
+    profiles = late("weft.language_models.profile")
+    prompt_caching = late("weft.language_models.prompt_caching")
     prompt_values = late("weft.prompt_values")
     requests = late("weft.language_models.request")
     retry = late("weft.language_models.retry")
@@ -74,6 +82,8 @@ else:
     versions = late("weft.messages.output_version")
 
     BaseRateLimiter = Annotated[Any, TypeLater(lambda: limiters.BaseRateLimiter)]
+    AnswersMessages = BaseLanguageModel  # not subscripted: Pydantic would make one more class of it
+    ModelProfile = Annotated[Any, TypeLater(lambda: profiles.ModelProfile)]
     Retrying = Any
 
 __all__ = ["BaseChatModel", "SimpleChatModel", "agenerate_from_stream", "generate_from_stream"]
@@ -82,7 +92,7 @@ LIMITER_LOOK = 0.02
 """Seconds between two looks at a rate limiter where a usage scope has a deadline."""
 
 
-class BaseChatModel(ManagedModel, ABC):
+class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
     """A model that answers messages with a message.
 
     ```python
@@ -105,15 +115,68 @@ class BaseChatModel(ManagedModel, ABC):
     retry_on_error: SkipValidation[Retrying] = Field(default=True, exclude=True)
     """Whether and how a failed request is tried again before anything was delivered."""
 
+    # -- the settings of a managed call
+
+    profile: ModelProfile | None = Field(default=None, exclude=True, repr=False)
+    """What the model can do; found by its provider and name where you do not say."""
+    model_options: Params | None = Field(default=None, exclude=True, repr=False)
+    """Options for every call; nested dicts merge with those of the call, which win."""
+    hooks: Any = Field(default=None, exclude=True, repr=False)
+    """`ModelHooks`: may replace requests, results and errors."""
+    guards: list[Any] | None = Field(default=None, exclude=True, repr=False)
+    """Functions that a finished answer must pass."""
+    guard_mode: Literal["buffer", "post"] | None = Field(default=None, exclude=True, repr=False)
+    """While streaming: "buffer" (the default) holds everything back until the guards have passed, "post" does not."""
+    file_resolver: Any = Field(default=None, exclude=True, repr=False)
+    """`FileResolver`: which files and URLs that messages name may be read. None: none."""
+    output_file_type: Literal["local", "file", "url"] | None = Field(
+        default=None, exclude=True, repr=False
+    )
+    """How files of an answer are given: written to `output_dir`, as base64, or as URLs."""
+    output_dir: Any = Field(default=None, exclude=True, repr=False)
+    max_input_tokens: int | None = Field(default=None, exclude=True, repr=False)
+    """The longest request; default: what the profile says."""
+    on_overflow: Literal["raise", "trim"] | None = Field(default=None, exclude=True, repr=False)
+    """What to do with a longer one: raise (the default), or leave out the oldest messages."""
+    on_unsupported: Literal["warn", "raise"] | None = Field(default=None, exclude=True, repr=False)
+    """What to do with an option the model does not take: leave it out with a warning (the default), or raise."""
+    prompt_cache: Any = Field(default=None, exclude=True, repr=False)
+    """`CacheConfig`, or True: where marks for the provider's prompt cache go by themselves."""
+
+    _kind: ClassVar[Any] = "llm"
+    _tool_name_pattern: ClassVar[str | None] = None
+    """The characters that the provider takes in a tool's name, as a class; None for any."""
+    _usage_mode: ClassVar[Literal["sum", "last"]] = "sum"
+    """How the usage on an author's chunks adds up: "last" where the provider sends running totals (T59)."""
+
     @field_validator("retry_on_error")
     @classmethod
     def _check_retry(cls, value: Any) -> Any:
         retry.RetryPolicy.of(value)
         return value
 
-    _kind: ClassVar[Any] = "llm"
-    _usage_mode: ClassVar[Literal["sum", "last"]] = "sum"
-    """How the usage on an author's chunks adds up: "last" where the provider sends running totals (T59)."""
+    @field_validator("prompt_cache")
+    @classmethod
+    def _check_prompt_cache(cls, value: Any) -> Any:
+        prompt_caching.CacheConfig.of(value)
+        return value
+
+    @field_validator("hooks")
+    @classmethod
+    def _check_hooks(cls, value: Any) -> Any:
+        return model_hooks.ModelHooks.of(value)
+
+    @model_validator(mode="after")
+    def _set_model_profile(self) -> Self:
+        if self.profile is None:
+            found = self._resolve_model_profile()
+            if found is not None:
+                self.__dict__["profile"] = found  # what was found is not what the caller set
+        return self
+
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        """Find the profile of this model; a provider may override it."""
+        return profiles.find_profile(self._provider, self._model_name)
 
     if TYPE_CHECKING:
 
@@ -307,118 +370,6 @@ class BaseChatModel(ManagedModel, ABC):
         streams = chat_model_stream.ChatModelStream, chat_model_stream.AsyncChatModelStream
         return streams[not opening.io.blocking](turn)
 
-    # -- many prompts at once
-
-    async def _generate_each(
-        self, prompts: list[list[BaseMessage]], io: IO, config: Params, kwargs: Params
-    ) -> LLMResult:
-        given = {key: value for key, value in config.items() if value is not None}
-        rest = {
-            key: value for key, value in given.items() if key != "run_id"
-        }  # it names one run: the first
-        turns = [
-            _turn.Turn(
-                self,
-                prompt,
-                _run.Run.root(io, _config(given if not place else rest), kwargs),
-                stream=False,
-            )
-            for place, prompt in enumerate(prompts)
-        ]
-        results: list[ChatResult | None] = [None] * len(turns)
-        limit = 1 if io.blocking else None
-        failed: BaseException | None = None
-        async with aclosing(
-            io.as_completed(lambda turn: turn.answer(), turns, limit=limit)
-        ) as outcomes:
-            async for place, value, error in outcomes:
-                results[place], failed = value, failed or error
-                if failed is not None and io.blocking:
-                    break
-        if failed is not None:
-            raise failed
-        return self._llm_result([one for one in results if one is not None], turns)
-
-    def _llm_result(self, results: list[ChatResult], turns: list[Turn]) -> LLMResult:
-        output = self._combine_llm_outputs([result.llm_output for result in results])
-        told = outputs.LLMResult(
-            generations=[result.generations for result in results], llm_output=output
-        )
-        ids = [turn.run.id for turn in turns if turn.run.id is not None]
-        told.run = [outputs.RunInfo(run_id=one) for one in ids] or None
-        return told
-
-    def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
-        return {}
-
-    def generate(
-        self,
-        messages: list[list[BaseMessage]],
-        stop: list[str] | None = None,
-        callbacks: Callbacks = None,
-        *,
-        tags: list[str] | None = None,
-        metadata: Params | None = None,
-        run_name: str | None = None,
-        run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> LLMResult:
-        """Answer several conversations; every generation of each is kept."""
-        config = {
-            "callbacks": callbacks,
-            "tags": tags,
-            "metadata": metadata,
-            "run_name": run_name,
-            "run_id": run_id,
-        }
-        return drive(self._generate_each(messages, _io.BLOCKING, config, _with_stop(kwargs, stop)))
-
-    async def agenerate(
-        self,
-        messages: list[list[BaseMessage]],
-        stop: list[str] | None = None,
-        callbacks: Callbacks = None,
-        *,
-        tags: list[str] | None = None,
-        metadata: Params | None = None,
-        run_name: str | None = None,
-        run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> LLMResult:
-        """Answer several conversations at once; every generation of each is kept."""
-        config = {
-            "callbacks": callbacks,
-            "tags": tags,
-            "metadata": metadata,
-            "run_name": run_name,
-            "run_id": run_id,
-        }
-        return await self._generate_each(messages, _io.ASYNC, config, _with_stop(kwargs, stop))
-
-    def generate_prompt(
-        self,
-        prompts: list[PromptValue],
-        stop: list[str] | None = None,
-        callbacks: Callbacks = None,
-        **kwargs: Any,
-    ) -> LLMResult:
-        """Answer several prompts."""
-        return self.generate(
-            [prompt.to_messages() for prompt in prompts], stop, callbacks, **kwargs
-        )
-
-    async def agenerate_prompt(
-        self,
-        prompts: list[PromptValue],
-        stop: list[str] | None = None,
-        callbacks: Callbacks = None,
-        **kwargs: Any,
-    ) -> LLMResult:
-        """Answer several prompts at once."""
-        return await self.agenerate(
-            [prompt.to_messages() for prompt in prompts], stop, callbacks, **kwargs
-        )
-
 
 def generate_from_stream(stream: Iterator[ChatGenerationChunk]) -> ChatResult:
     """Add up an author's chunks: `_generate` for a model that only streams."""
@@ -438,14 +389,6 @@ def _added_up(chunks: list[ChatGenerationChunk]) -> ChatResult:
     return outputs.ChatResult(
         generations=[outputs.ChatGeneration(message=message, generation_info=whole.generation_info)]
     )
-
-
-def _config(values: Params) -> RunnableConfig:
-    return cast("RunnableConfig", values)
-
-
-def _with_stop(kwargs: Params, stop: list[str] | None) -> Params:
-    return kwargs if stop is None else {**kwargs, "stop": stop}
 
 
 __getattr__ = lazily(__name__, {".simple": "SimpleChatModel"})

@@ -5,7 +5,7 @@ Profiles are registered per provider under a model's name or the beginning of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft._lazy import lazily
@@ -31,30 +31,42 @@ __all__ = [
 
 
 _registry: dict[str, ModelProfileRegistry] = {}
+_later: dict[str, list[Callable[[], Mapping[str, ModelProfile]]]] = {}
+"""Provider -> what gives its rows, until one is looked for."""
 
 
 def register_profile(provider: str, model: str, profile: ModelProfile) -> None:
     """Say what a model can do; `model` may be the beginning of a name (`gpt-5`), or "" for all of a provider's."""
-    _registry.setdefault(provider, {})[model] = profile
+    _rows(provider)[model] = profile
 
 
-def register_profiles(provider: str, profiles: Mapping[str, ModelProfile]) -> None:
-    """Say what the models of a provider can do."""
-    _registry.setdefault(provider, {}).update(profiles)
+def register_profiles(
+    provider: str, profiles: Mapping[str, ModelProfile] | Callable[[], Mapping[str, ModelProfile]]
+) -> None:
+    """Say what the models of a provider can do: in rows, or by a function that gives them when one is looked for."""
+    if callable(profiles):
+        _later.setdefault(provider, []).append(profiles)
+    else:
+        _rows(provider).update(profiles)
+
+
+def _rows(provider: str) -> ModelProfileRegistry:
+    rows = _registry.setdefault(provider, {})
+    for give in _later.pop(provider, ()):
+        rows.update(give())
+    return rows
 
 
 def known_profiles(provider: str | None = None) -> dict[str, Any]:
     """Give the profiles of a provider, or of all of them by provider."""
     if provider is None:
-        return {name: dict(rows) for name, rows in _registry.items()}
-    return dict(_registry.get(provider, {}))
+        return {name: dict(_rows(name)) for name in [*{**_registry, **_later}]}
+    return dict(_rows(provider))
 
 
 def find_profile(provider: str | None, model: str | None) -> ModelProfile | None:
     """Find a model's profile: every row whose name its name begins with, the longer over the shorter."""
-    rows = _registry.get(provider or "")
-    if not rows:
-        return None
+    rows = _rows(provider or "")
     fitting = sorted((name for name in rows if (model or "").startswith(name)), key=len)
     if not fitting:
         return None

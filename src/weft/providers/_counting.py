@@ -12,14 +12,14 @@ from weft._io import ASYNC, BLOCKING, IO
 from weft.language_models.request import ChatRequest
 from weft.providers._endpoint import Body
 from weft.providers._explain import prepare
-from weft.providers._vendor import VendorModel
+from weft.providers._http import HttpChatModel
 
 __all__ = ["CountingModel"]
 
 Json = Any
 
 
-class CountingModel(VendorModel):
+class CountingModel(HttpChatModel):
     """A chat model whose vendor counts the tokens of a request."""
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weft._lazy import late
 from weft.exceptions import BlockingCallError
@@ -32,14 +32,10 @@ BEHAVIOURS = {"_once", "_traced", "_pieces", "_traced_stream", "_flow", "_traced
 NAMES = BEHAVIOURS | {"invoke", "ainvoke", "stream", "astream", "transform", "atransform"}
 
 
-class ByHand(NamedTuple):
-    """Names of the hand-written methods that steps call, blocking and async; None where there is none."""
+ByHand: TypeAlias = tuple[str | None, str | None]
+"""Names of the hand-written methods that steps call, blocking and async; None where there is none."""
 
-    blocking: str | None
-    awaited: str | None
-
-
-NOT_BY_HAND = ByHand(None, None)
+NOT_BY_HAND: ByHand = (None, None)
 
 
 class Legacy:
@@ -164,7 +160,7 @@ def _defines(cls: type[Any], name: str) -> bool:
 def _by_hand(cls: type[Any], blocking: str, awaited: str, behaviour: int, *, lend: bool) -> ByHand:
     """Say which public methods are nearer than our behaviour; `lend` lets the blocking one serve async calls."""
     nearer = [name if _nearest(cls, name) < behaviour else None for name in (blocking, awaited)]
-    return ByHand(nearer[0], nearer[1] or (nearer[0] if lend else None))
+    return nearer[0], nearer[1] or (nearer[0] if lend else None)
 
 
 def _inherited(cls: type[Any], name: str) -> Any:
@@ -204,7 +200,7 @@ async def _stream_public(self: Any, input: Any, run: Run) -> AsyncGenerator[Any,
 
 
 async def _stream_twin(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:
-    if not run.io.blocking and self._pieces_by_hand.awaited == "stream":
+    if not run.io.blocking and self._pieces_by_hand[1] == "stream":
         async with aclosing(
             run.io.each(self.stream(input, run.own_config(), **run.kwargs))
         ) as outputs:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from weft.runnables import _opening, _trace
     from weft.runnables._opening import Opening
 else:
+    Kind = str  # for Pydantic, which reads it for every class below
     _io = late("weft._io")
     _run = late("weft._run")
     _opening = late("weft.runnables._opening")

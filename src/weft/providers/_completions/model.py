@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft._lazy import late
+from weft.providers._http import HttpChatModel
 from weft.providers._keys import SecretKey, key_from_env, missing_key
-from weft.providers._vendor import VendorModel
 
 if TYPE_CHECKING:
     from weft.language_models.request import ChatRequest
@@ -57,7 +57,7 @@ SENT = (
 """Fields that are sent under their own name where they are set."""
 
 
-class CompletionsModel(VendorModel):
+class CompletionsModel(HttpChatModel):
     """What every chat model on this wire has."""
 
     n: int | None = None

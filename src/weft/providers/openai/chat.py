@@ -11,7 +11,6 @@ from weft._lazy import late
 from weft.language_models.profile import register_profiles
 from weft.providers._completions.model import SENT, CompletionsModel
 from weft.providers.openai.errors import ERRORS
-from weft.providers.openai.profiles import PROFILES
 
 if TYPE_CHECKING:
     from weft import transports
@@ -19,11 +18,12 @@ if TYPE_CHECKING:
     from weft.language_models.request import ChatRequest
     from weft.providers._completions.host import Host
     from weft.providers._wire import WireDecoder
-    from weft.providers.openai import decode, encode, host
+    from weft.providers.openai import decode, encode, host, profiles
 else:
     decode = late("weft.providers.openai.decode")
     encode = late("weft.providers.openai.encode")
     host = late("weft.providers.openai.host")
+    profiles = late("weft.providers.openai.profiles")
     transports = late("weft.transports")
 
 __all__ = ["ChatOpenAI"]
@@ -169,4 +169,4 @@ class ChatOpenAI(CompletionsModel):
         return decode.ResponsesDecoder(self._stream_error, provider=self._provider, model=model)
 
 
-register_profiles("openai", PROFILES)
+register_profiles("openai", lambda: profiles.PROFILES)
