@@ -5,7 +5,7 @@ import pytest
 from tests.language_models.scripted import Speaking
 from weft.exceptions import ContextOverflowError
 from weft.language_models import TokenCount, find_profile, register_profile, register_profiles
-from weft.language_models.profile import known_profiles
+from weft.language_models.profile import ModelProfile, known_profiles
 from weft.messages import AIMessage, HumanMessage, SystemMessage
 
 
@@ -20,6 +20,7 @@ class Acme(Speaking):
 @pytest.fixture
 def acme(monkeypatch):
     monkeypatch.setattr("weft.language_models.profile._registry", {})
+    monkeypatch.setattr("weft.language_models.profile._later", {})
     register_profiles("acme", {"": {"tool_calling": True}, "anvil": {"max_input_tokens": 1000}})
     register_profile("acme", "anvil-1", {"structured_output": True})
 
@@ -34,6 +35,23 @@ def test_a_vendor_is_rows_in_a_table_the_longer_name_over_the_shorter(acme):
     assert find_profile("nobody", "x") is None
     assert set(known_profiles("acme")) == {"", "anvil", "anvil-1"}
     assert set(known_profiles()) == {"acme"}
+
+
+def test_rows_that_come_when_they_are_looked_for_do_not_win_over_those_said_since(acme):
+    asked: list[str] = []
+
+    def give() -> dict[str, ModelProfile]:
+        asked.append("rows")
+        return {"a": {"json_mode": True}, "b": {"json_mode": True}}
+
+    register_profiles("later", give)
+    assert asked == []
+    register_profile("later", "a", {"json_mode": False})
+
+    assert find_profile("later", "a-1") == {"json_mode": False}
+    assert find_profile("later", "b-1") == {"json_mode": True}
+    assert set(known_profiles()) == {"acme", "later"}
+    assert asked == ["rows"]
 
 
 def test_a_profile_that_is_given_wins(acme):

@@ -25,8 +25,7 @@ NOWHERE = {
         "cli/install.py": "pip or uv, for an extra of ours, after the user at the terminal said yes",
     },
     scan.imports_by_name: {
-        "_lazy.py::late.__getattr__": "asyncio, and what our own modules write down",
-        "_lazy.py::lazily.load": "names of our own table",
+        "_lazy.py::_imported": "what our own modules write down: names of packages, and modules that a call needs",
         "messages/_hooks.py::hook": "names of our own table",
         "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
         "providers/__init__.py::find_provider": "a row of our registry, or an installed entry point",

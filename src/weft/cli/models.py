@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +12,7 @@ from weft.cli.terminal import note, say, table
 from weft.exceptions import UsageError, WeftError
 from weft.language_models.profile import find_profile, known_profiles
 from weft.providers import REGISTRY, find_provider, provider_names
-from weft.providers._completions.host import Host
+from weft.providers._completions.model import CompletionsModel
 
 __all__ = ["host_of", "key_variables", "main_names", "models", "url_variables"]
 
@@ -111,15 +112,11 @@ def _of_host(kind: Any, what: str) -> Any:
 
 
 def host_of(kind: Any) -> Any:
-    """The row of a provider that speaks chat completions; None for others."""
-    fields = getattr(kind, "model_fields", {})
-    named = fields["provider"].default if "provider" in fields else None
-    hosts = import_module("weft.providers.openai_compatible.hosts").HOSTS
-    if isinstance(named, str) and named in hosts:
-        return hosts[named]
-    module = vars(import_module(kind.__module__))
-    # The last: a module that builds on another's row imports that row before it has its own.
-    return next((one for one in reversed(module.values()) if isinstance(one, Host)), None)
+    """The row of a provider that speaks chat completions; None for others, and for the one that takes any server."""
+    if issubclass(kind, CompletionsModel):
+        with suppress(UsageError):
+            return kind.model_construct()._host
+    return None
 
 
 def _key_state(kind: Any) -> str:

@@ -37,7 +37,7 @@ _later: dict[str, list[Callable[[], Mapping[str, ModelProfile]]]] = {}
 
 def register_profile(provider: str, model: str, profile: ModelProfile) -> None:
     """Say what a model can do; `model` may be the beginning of a name (`gpt-5`), or "" for all of a provider's."""
-    _rows(provider)[model] = profile
+    register_profiles(provider, {model: profile})
 
 
 def register_profiles(
@@ -47,14 +47,14 @@ def register_profiles(
     if callable(profiles):
         _later.setdefault(provider, []).append(profiles)
     else:
-        _rows(provider).update(profiles)
+        _registry[provider] = {**_rows(provider), **profiles}
 
 
 def _rows(provider: str) -> ModelProfileRegistry:
-    rows = _registry.setdefault(provider, {})
-    for give in _later.pop(provider, ()):
-        rows.update(give())
-    return rows
+    for give in _later.get(provider, ()):
+        _registry.setdefault(provider, {}).update(give())
+    _later.pop(provider, None)
+    return _registry.get(provider, {})
 
 
 def known_profiles(provider: str | None = None) -> dict[str, Any]:

@@ -16,13 +16,12 @@ from functools import partial
 
 from weft.exceptions import UsageError
 from weft.transports._body import Exchange, Opening
-from weft.transports._exchange import LoopSide, Side
-from weft.transports._exchange_async import AsyncExchange
-from weft.transports._exchange_blocking import BlockingExchange
+from weft.transports._exchange import AsyncExchange, BlockingExchange
 from weft.transports._http1 import proxy_authorization, with_body, write_head
 from weft.transports._loops import PerLoop
 from weft.transports._pool import Pool
 from weft.transports._route import Route
+from weft.transports._steps import LoopSide, Side
 from weft.transports._tls import Tls
 from weft.transports._wires import BlockingWire
 from weft.transports.base import HttpOptions, Request, check_header
