@@ -1,31 +1,38 @@
 """Chains: named inputs to named outputs, with memory; each on runnables."""
 
-from weft.chains.base import RUN_KEY, Chain
-from weft.chains.documents import (
-    BaseCombineDocumentsChain,
-    MapReduceDocumentsChain,
-    ReduceDocumentsChain,
-    RefineDocumentsChain,
-    StuffDocumentsChain,
-    load_qa_chain,
-)
-from weft.chains.llm import ConversationChain, LLMChain
-from weft.chains.retrieval import (
-    ConversationalRetrievalChain,
-    RetrievalQA,
-    create_history_aware_retriever,
-    create_retrieval_chain,
-    create_stuff_documents_chain,
-)
-from weft.chains.router import (
-    LLMRouterChain,
-    MultiPromptChain,
-    MultiRouteChain,
-    Route,
-    RouterChain,
-    RouterOutputParser,
-)
-from weft.chains.sequential import SequentialChain, SimpleSequentialChain, TransformChain
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.chains.base import RUN_KEY, Chain
+    from weft.chains.documents import (
+        BaseCombineDocumentsChain,
+        MapReduceDocumentsChain,
+        ReduceDocumentsChain,
+        RefineDocumentsChain,
+        StuffDocumentsChain,
+        load_qa_chain,
+    )
+    from weft.chains.llm import ConversationChain, LLMChain
+    from weft.chains.retrieval import (
+        ConversationalRetrievalChain,
+        RetrievalQA,
+        create_history_aware_retriever,
+        create_retrieval_chain,
+        create_stuff_documents_chain,
+    )
+    from weft.chains.router import (
+        LLMRouterChain,
+        MultiPromptChain,
+        MultiRouteChain,
+        Route,
+        RouterChain,
+        RouterOutputParser,
+    )
+    from weft.chains.sequential import SequentialChain, SimpleSequentialChain, TransformChain
 
 __all__ = [
     "RUN_KEY",
@@ -53,3 +60,18 @@ __all__ = [
     "create_stuff_documents_chain",
     "load_qa_chain",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "Chain RUN_KEY",
+        ".documents": "BaseCombineDocumentsChain MapReduceDocumentsChain ReduceDocumentsChain "
+        "RefineDocumentsChain StuffDocumentsChain load_qa_chain",
+        ".llm": "ConversationChain LLMChain",
+        ".retrieval": "ConversationalRetrievalChain RetrievalQA create_history_aware_retriever "
+        "create_retrieval_chain create_stuff_documents_chain",
+        ".router": "LLMRouterChain MultiPromptChain MultiRouteChain Route RouterChain "
+        "RouterOutputParser",
+        ".sequential": "SequentialChain SimpleSequentialChain TransformChain",
+    },
+)

@@ -1,8 +1,15 @@
 """Embeddings: text to vectors; kept in a store; made up for tests."""
 
-from weft.embeddings.base import Embeddings
-from weft.embeddings.cached import CacheBackedEmbeddings
-from weft.embeddings.fake import DeterministicFakeEmbedding, FakeEmbeddings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.embeddings.base import Embeddings
+    from weft.embeddings.cached import CacheBackedEmbeddings
+    from weft.embeddings.fake import DeterministicFakeEmbedding, FakeEmbeddings
 
 __all__ = [
     "CacheBackedEmbeddings",
@@ -10,3 +17,12 @@ __all__ = [
     "Embeddings",
     "FakeEmbeddings",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "Embeddings",
+        ".cached": "CacheBackedEmbeddings",
+        ".fake": "DeterministicFakeEmbedding FakeEmbeddings",
+    },
+)

@@ -1,12 +1,19 @@
 """Selectors: which examples a few-shot prompt shows."""
 
-from weft.example_selectors.base import BaseExampleSelector
-from weft.example_selectors.length_based import LengthBasedExampleSelector
-from weft.example_selectors.semantic_similarity import (
-    MaxMarginalRelevanceExampleSelector,
-    SemanticSimilarityExampleSelector,
-    sorted_values,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.example_selectors.base import BaseExampleSelector
+    from weft.example_selectors.length_based import LengthBasedExampleSelector
+    from weft.example_selectors.semantic_similarity import (
+        MaxMarginalRelevanceExampleSelector,
+        SemanticSimilarityExampleSelector,
+        sorted_values,
+    )
 
 __all__ = [
     "BaseExampleSelector",
@@ -15,3 +22,13 @@ __all__ = [
     "SemanticSimilarityExampleSelector",
     "sorted_values",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "BaseExampleSelector",
+        ".length_based": "LengthBasedExampleSelector",
+        ".semantic_similarity": "MaxMarginalRelevanceExampleSelector SemanticSimilarityExampleSelector "
+        "sorted_values",
+    },
+)

@@ -1,14 +1,21 @@
 """Indexing: bring documents into a store once, and keep it in step with where they come from."""
 
-from weft.indexing.api import IndexingException, IndexingResult, aindex, index
-from weft.indexing.base import (
-    DeleteResponse,
-    DocumentIndex,
-    InMemoryRecordManager,
-    RecordManager,
-    UpsertResponse,
-)
-from weft.indexing.sqlite import SQLiteRecordManager
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.indexing.api import IndexingException, IndexingResult, aindex, index
+    from weft.indexing.base import (
+        DeleteResponse,
+        DocumentIndex,
+        InMemoryRecordManager,
+        RecordManager,
+        UpsertResponse,
+    )
+    from weft.indexing.sqlite import SQLiteRecordManager
 
 __all__ = [
     "DeleteResponse",
@@ -22,3 +29,12 @@ __all__ = [
     "aindex",
     "index",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".api": "IndexingException IndexingResult aindex index",
+        ".base": "DeleteResponse DocumentIndex InMemoryRecordManager RecordManager UpsertResponse",
+        ".sqlite": "SQLiteRecordManager",
+    },
+)

@@ -1,7 +1,7 @@
 """The two places where messages meet the layers above: they are filled from there, never imported from here.
 
 `weft.runnables` sets `as_runnable` (so that `trim_messages(max_tokens=...)` without messages gives a runnable) and
-`weft.prompts` sets `as_prompt` (so that `message + message` gives a prompt). Until one is set, the name of the
+`weft.prompts.chat` sets `as_prompt` (so that `message + message` gives a prompt). Until one is set, the name of the
 module that sets it is imported, by name, here and nowhere else.
 """
 
@@ -23,7 +23,7 @@ Hook = Callable[..., Any]
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
-FILLED_BY = {"as_runnable": "weft.runnables._verbs", "as_prompt": "weft.prompts"}
+FILLED_BY = {"as_runnable": "weft.runnables._verbs", "as_prompt": "weft.prompts.chat"}
 
 HOOKS: dict[str, Hook] = {}
 """`as_runnable(function, name)` wraps a function of messages; `as_prompt(left, right)` adds to a message."""

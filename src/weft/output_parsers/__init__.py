@@ -1,32 +1,39 @@
 """Output parsers: from what a model said to what the program wants."""
 
-from weft.exceptions import OutputParserException
-from weft.output_parsers.base import (
-    BaseGenerationOutputParser,
-    BaseLLMOutputParser,
-    BaseOutputParser,
-)
-from weft.output_parsers.fix import OutputFixingParser
-from weft.output_parsers.json import JsonOutputParser, SimpleJsonOutputParser
-from weft.output_parsers.list import (
-    CommaSeparatedListOutputParser,
-    ListOutputParser,
-    MarkdownListOutputParser,
-    NumberedListOutputParser,
-)
-from weft.output_parsers.openai_tools import (
-    JsonOutputKeyToolsParser,
-    JsonOutputToolsParser,
-    PydanticToolsParser,
-)
-from weft.output_parsers.pydantic import PydanticOutputParser
-from weft.output_parsers.retry import RetryOutputParser, RetryWithErrorOutputParser
-from weft.output_parsers.string import StrOutputParser
-from weft.output_parsers.transform import (
-    BaseCumulativeTransformOutputParser,
-    BaseTransformOutputParser,
-)
-from weft.output_parsers.xml import XMLOutputParser
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.exceptions import OutputParserException
+    from weft.output_parsers.base import (
+        BaseGenerationOutputParser,
+        BaseLLMOutputParser,
+        BaseOutputParser,
+    )
+    from weft.output_parsers.fix import OutputFixingParser
+    from weft.output_parsers.json import JsonOutputParser, SimpleJsonOutputParser
+    from weft.output_parsers.list import (
+        CommaSeparatedListOutputParser,
+        ListOutputParser,
+        MarkdownListOutputParser,
+        NumberedListOutputParser,
+    )
+    from weft.output_parsers.openai_tools import (
+        JsonOutputKeyToolsParser,
+        JsonOutputToolsParser,
+        PydanticToolsParser,
+    )
+    from weft.output_parsers.pydantic import PydanticOutputParser
+    from weft.output_parsers.retry import RetryOutputParser, RetryWithErrorOutputParser
+    from weft.output_parsers.string import StrOutputParser
+    from weft.output_parsers.transform import (
+        BaseCumulativeTransformOutputParser,
+        BaseTransformOutputParser,
+    )
+    from weft.output_parsers.xml import XMLOutputParser
 
 __all__ = [
     "BaseCumulativeTransformOutputParser",
@@ -51,3 +58,21 @@ __all__ = [
     "StrOutputParser",
     "XMLOutputParser",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "weft.exceptions": "OutputParserException",
+        ".base": "BaseGenerationOutputParser BaseLLMOutputParser BaseOutputParser",
+        ".fix": "OutputFixingParser",
+        ".json": "JsonOutputParser SimpleJsonOutputParser",
+        ".list": "CommaSeparatedListOutputParser ListOutputParser MarkdownListOutputParser "
+        "NumberedListOutputParser",
+        ".openai_tools": "JsonOutputKeyToolsParser JsonOutputToolsParser PydanticToolsParser",
+        ".pydantic": "PydanticOutputParser",
+        ".retry": "RetryOutputParser RetryWithErrorOutputParser",
+        ".string": "StrOutputParser",
+        ".transform": "BaseCumulativeTransformOutputParser BaseTransformOutputParser",
+        ".xml": "XMLOutputParser",
+    },
+)

@@ -1,29 +1,36 @@
 """Prompts: text and messages with variables, made into what models take."""
 
-from weft.prompts.base import BasePromptTemplate, aformat_document, format_document
-from weft.prompts.chat import (
-    AIMessagePromptTemplate,
-    BaseChatPromptTemplate,
-    ChatMessagePromptTemplate,
-    ChatPromptTemplate,
-    HumanMessagePromptTemplate,
-    MessagesPlaceholder,
-    SystemMessagePromptTemplate,
-)
-from weft.prompts.dict import DictPromptTemplate
-from weft.prompts.few_shot import FewShotChatMessagePromptTemplate, FewShotPromptTemplate
-from weft.prompts.few_shot_with_templates import FewShotPromptWithTemplates
-from weft.prompts.image import ImagePromptTemplate
-from weft.prompts.loading import load_prompt
-from weft.prompts.prompt import PromptTemplate
-from weft.prompts.string import (
-    StringPromptTemplate,
-    check_valid_template,
-    get_template_variables,
-    jinja2_formatter,
-    validate_jinja2,
-)
-from weft.prompts.structured import StructuredPrompt
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.prompts.base import BasePromptTemplate, aformat_document, format_document
+    from weft.prompts.chat import (
+        AIMessagePromptTemplate,
+        BaseChatPromptTemplate,
+        ChatMessagePromptTemplate,
+        ChatPromptTemplate,
+        HumanMessagePromptTemplate,
+        MessagesPlaceholder,
+        SystemMessagePromptTemplate,
+    )
+    from weft.prompts.dict import DictPromptTemplate
+    from weft.prompts.few_shot import FewShotChatMessagePromptTemplate, FewShotPromptTemplate
+    from weft.prompts.few_shot_with_templates import FewShotPromptWithTemplates
+    from weft.prompts.image import ImagePromptTemplate
+    from weft.prompts.loading import load_prompt
+    from weft.prompts.prompt import PromptTemplate
+    from weft.prompts.string import (
+        StringPromptTemplate,
+        check_valid_template,
+        get_template_variables,
+        jinja2_formatter,
+        validate_jinja2,
+    )
+    from weft.prompts.structured import StructuredPrompt
 
 __all__ = [
     "AIMessagePromptTemplate",
@@ -50,3 +57,22 @@ __all__ = [
     "load_prompt",
     "validate_jinja2",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "BasePromptTemplate aformat_document format_document",
+        ".chat": "AIMessagePromptTemplate BaseChatPromptTemplate ChatMessagePromptTemplate "
+        "ChatPromptTemplate HumanMessagePromptTemplate MessagesPlaceholder "
+        "SystemMessagePromptTemplate",
+        ".dict": "DictPromptTemplate",
+        ".few_shot": "FewShotChatMessagePromptTemplate FewShotPromptTemplate",
+        ".few_shot_with_templates": "FewShotPromptWithTemplates",
+        ".image": "ImagePromptTemplate",
+        ".loading": "load_prompt",
+        ".prompt": "PromptTemplate",
+        ".string": "StringPromptTemplate check_valid_template get_template_variables "
+        "jinja2_formatter validate_jinja2",
+        ".structured": "StructuredPrompt",
+    },
+)

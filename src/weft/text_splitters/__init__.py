@@ -1,15 +1,22 @@
 """Cut long texts into pieces that fit: by characters, tokens, headings, or a language's rules."""
 
-from weft.text_splitters.base import TextSplitter
-from weft.text_splitters.character import CharacterTextSplitter, RecursiveCharacterTextSplitter
-from weft.text_splitters.languages import Language
-from weft.text_splitters.markdown import HeaderType, LineType, MarkdownHeaderTextSplitter
-from weft.text_splitters.source import (
-    LatexTextSplitter,
-    MarkdownTextSplitter,
-    PythonCodeTextSplitter,
-)
-from weft.text_splitters.token import Tokenizer, TokenTextSplitter, split_text_on_tokens
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.text_splitters.base import TextSplitter
+    from weft.text_splitters.character import CharacterTextSplitter, RecursiveCharacterTextSplitter
+    from weft.text_splitters.languages import Language
+    from weft.text_splitters.markdown import HeaderType, LineType, MarkdownHeaderTextSplitter
+    from weft.text_splitters.source import (
+        LatexTextSplitter,
+        MarkdownTextSplitter,
+        PythonCodeTextSplitter,
+    )
+    from weft.text_splitters.token import Tokenizer, TokenTextSplitter, split_text_on_tokens
 
 __all__ = [
     "CharacterTextSplitter",
@@ -26,3 +33,15 @@ __all__ = [
     "Tokenizer",
     "split_text_on_tokens",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "TextSplitter",
+        ".character": "CharacterTextSplitter RecursiveCharacterTextSplitter",
+        ".languages": "Language",
+        ".markdown": "HeaderType LineType MarkdownHeaderTextSplitter",
+        ".source": "LatexTextSplitter MarkdownTextSplitter PythonCodeTextSplitter",
+        ".token": "TokenTextSplitter Tokenizer split_text_on_tokens",
+    },
+)

@@ -1,31 +1,38 @@
 """Tools: what a model may call. `@tool` makes one of a function; a subclass of `BaseTool` writes its own `_run`."""
 
-from weft.tools.base import (
-    FILTERED_ARGS,
-    ArgsSchema,
-    BaseTool,
-    BaseToolkit,
-    InjectedToolArg,
-    InjectedToolCallId,
-    SchemaAnnotationError,
-    ToolException,
-    ToolTimeoutError,
-    _get_runnable_config_param,
-    create_schema_from_function,
-    describe_validation_error,
-    inject,
-    tools_by_name,
-)
-from weft.tools.convert import convert_runnable_to_tool, tool
-from weft.tools.render import (
-    ToolsRenderer,
-    render_text_description,
-    render_text_description_and_args,
-)
-from weft.tools.retriever import RetrieverInput, create_retriever_tool
-from weft.tools.simple import Tool
-from weft.tools.structured import StructuredTool
-from weft.utils.function_calling import convert_to_openai_function, convert_to_openai_tool
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.tools.base import (
+        FILTERED_ARGS,
+        ArgsSchema,
+        BaseTool,
+        BaseToolkit,
+        InjectedToolArg,
+        InjectedToolCallId,
+        SchemaAnnotationError,
+        ToolException,
+        ToolTimeoutError,
+        _get_runnable_config_param,
+        create_schema_from_function,
+        describe_validation_error,
+        inject,
+        tools_by_name,
+    )
+    from weft.tools.convert import convert_runnable_to_tool, tool
+    from weft.tools.render import (
+        ToolsRenderer,
+        render_text_description,
+        render_text_description_and_args,
+    )
+    from weft.tools.retriever import RetrieverInput, create_retriever_tool
+    from weft.tools.simple import Tool
+    from weft.tools.structured import StructuredTool
+    from weft.utils.function_calling import convert_to_openai_function, convert_to_openai_tool
 
 __all__ = [
     "FILTERED_ARGS",
@@ -54,3 +61,18 @@ __all__ = [
     "tool",
     "tools_by_name",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "ArgsSchema BaseTool BaseToolkit FILTERED_ARGS InjectedToolArg InjectedToolCallId "
+        "SchemaAnnotationError ToolException ToolTimeoutError _get_runnable_config_param "
+        "create_schema_from_function describe_validation_error inject tools_by_name",
+        ".convert": "convert_runnable_to_tool tool",
+        ".render": "ToolsRenderer render_text_description render_text_description_and_args",
+        ".retriever": "RetrieverInput create_retriever_tool",
+        ".simple": "Tool",
+        ".structured": "StructuredTool",
+        "weft.utils.function_calling": "convert_to_openai_function convert_to_openai_tool",
+    },
+)

@@ -3,10 +3,17 @@
 The stores need NumPy (extra `vectors`), but only when one is made.
 """
 
-from weft.vectorstores.base import VST, VectorStore, VectorStoreRetriever
-from weft.vectorstores.in_memory import InMemoryVectorStore
-from weft.vectorstores.postgres import PostgresVectorStore
-from weft.vectorstores.sqlite import SQLiteVectorStore
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._lazy import lazily
+
+if TYPE_CHECKING:
+    from weft.vectorstores.base import VST, VectorStore, VectorStoreRetriever
+    from weft.vectorstores.in_memory import InMemoryVectorStore
+    from weft.vectorstores.postgres import PostgresVectorStore
+    from weft.vectorstores.sqlite import SQLiteVectorStore
 
 __all__ = [
     "VST",
@@ -16,3 +23,13 @@ __all__ = [
     "VectorStore",
     "VectorStoreRetriever",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "VST VectorStore VectorStoreRetriever",
+        ".in_memory": "InMemoryVectorStore",
+        ".postgres": "PostgresVectorStore",
+        ".sqlite": "SQLiteVectorStore",
+    },
+)
