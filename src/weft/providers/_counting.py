@@ -1,26 +1,37 @@
-"""`CountingModel`: a chat model whose vendor counts the tokens of a request."""
+"""`Counting`: what a chat model can do whose vendor counts the tokens of a request. Plain, to be mixed in."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from weft._config import RunnableConfig
 from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, IO
-from weft.language_models.request import ChatRequest
-from weft.providers._endpoint import Body
-from weft.providers._explain import prepare
-from weft.providers._http import HttpChatModel
+from weft._lazy import late
 
-__all__ = ["CountingModel"]
+if TYPE_CHECKING:
+    import json
+
+    from weft import _io
+    from weft._config import RunnableConfig
+    from weft._io import IO
+    from weft.language_models.request import ChatRequest
+    from weft.providers import _explain
+    from weft.providers._endpoint import Body
+    from weft.providers._http import HttpChatModel as Base
+else:
+    _explain = late("weft.providers._explain")
+    _io = late("weft._io")
+    json = late("json")
+
+    Base = object
+
+__all__ = ["Counting"]
 
 Json = Any
 
 
-class CountingModel(HttpChatModel):
-    """A chat model whose vendor counts the tokens of a request."""
+class Counting(Base):
+    """Asks the vendor how many tokens a request has."""
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
         """Give path and body of the question how long a request is."""
@@ -36,7 +47,7 @@ class CountingModel(HttpChatModel):
         **kwargs: Any,
     ) -> int:
         """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
-        return drive(self._counted(input, BLOCKING, config, kwargs))
+        return drive(self._counted(input, _io.BLOCKING, config, kwargs))
 
     async def acount_tokens_exactly(
         self,
@@ -45,7 +56,7 @@ class CountingModel(HttpChatModel):
         **kwargs: Any,
     ) -> int:
         """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
-        return await self._counted(input, ASYNC, config, kwargs)
+        return await self._counted(input, _io.ASYNC, config, kwargs)
 
     async def _counted(
         self,
@@ -54,7 +65,7 @@ class CountingModel(HttpChatModel):
         config: RunnableConfig | None,
         kwargs: dict[str, Any],
     ) -> int:
-        request = (await prepare(self, input, io, config, kwargs)).replace(stream=False)
+        request = (await _explain.prepare(self, input, io, config, kwargs)).replace(stream=False)
         sent = await self._http_request(request, io)
         path, body = self._count_request(request, json.loads(sent.body))
         sent = replace(sent, url=self._url(path), body=json.dumps(body).encode())

@@ -9,11 +9,13 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from weft.exceptions import ContextOverflowError, ModelError, status_error_class
-from weft.language_models.request import ChatRequest
-from weft.protocol.events import Event
+
+if TYPE_CHECKING:
+    from weft.language_models.request import ChatRequest
+    from weft.protocol.events import Event
 
 __all__ = [
     "ErrorTable",

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import model_validator
 
-from weft.language_models.profile import ModelProfile, find_profile
-from weft.language_models.request import ChatRequest
-from weft.providers._counting import CountingModel
-from weft.providers._endpoint import Body
-from weft.providers._wire import ErrorTable, Failure, WireDecoder, merge_settings
-from weft.providers.anthropic.decode import AnthropicDecoder
-from weft.providers.anthropic.encode import betas_of, encode_message
-from weft.providers.anthropic.errors import ERRORS, read_error
-from weft.providers.anthropic.profiles import PROVIDER
-from weft.providers.anthropic.wire import VERSION
+from weft._lazy import late
+from weft.language_models.profile import find_profile, register_profiles
+from weft.providers._counting import Counting
+from weft.providers._http import HttpChatModel
+from weft.providers.anthropic.errors import ERRORS
+
+if TYPE_CHECKING:
+    from weft.exceptions import ModelError
+    from weft.language_models.profile import ModelProfile
+    from weft.language_models.request import ChatRequest
+    from weft.providers import _wire
+    from weft.providers._endpoint import Body
+    from weft.providers._wire import Failure, WireDecoder
+    from weft.providers.anthropic import decode, encode, errors, profiles, wire
+else:
+    _wire = late("weft.providers._wire")
+    decode = late("weft.providers.anthropic.decode")
+    encode = late("weft.providers.anthropic.encode")
+    errors = late("weft.providers.anthropic.errors")
+    profiles = late("weft.providers.anthropic.profiles")
+    wire = late("weft.providers.anthropic.wire")
 
 __all__ = ["ALIASES", "ChatAnthropic"]
 
 Json = Any
 
+PROVIDER = "anthropic"
 ALIASES: dict[str, str] = {
     "model_name": "model",
     "anthropic_api_key": "api_key",
@@ -61,7 +73,7 @@ COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking", "m
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL")
 
 
-class ChatAnthropic(CountingModel):
+class ChatAnthropic(Counting, HttpChatModel):
     """Chat models of Anthropic, or of any host that speaks its messages API.
 
     ```python
@@ -101,7 +113,7 @@ class ChatAnthropic(CountingModel):
 
     provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-    error_table: ClassVar[ErrorTable] = ERRORS
+    error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     sent_fields: ClassVar[tuple[str, ...]] = SENT
     counted_field: ClassVar[str] = "input_tokens"
@@ -134,9 +146,9 @@ class ChatAnthropic(CountingModel):
         return {"authorization": f"Bearer {key}"} if is_token and key else {"x-api-key": key}
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
-        betas = betas_of(merge_settings(self._parameters(), request), request)
+        betas = encode.betas_of(_wire.merge_settings(self._parameters(), request), request)
         return {
-            "anthropic-version": VERSION,
+            "anthropic-version": wire.VERSION,
             **({"anthropic-beta": ",".join(betas)} if betas else {}),
         }
 
@@ -144,7 +156,7 @@ class ChatAnthropic(CountingModel):
         return self.profile if model in (None, self.model) else find_profile(PROVIDER, model)
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
-        body = encode_message(
+        body = encode.encode_message(
             request,
             settings={
                 **self._container(request),
@@ -168,10 +180,13 @@ class ChatAnthropic(CountingModel):
 
     def _decoder(self, request: ChatRequest) -> WireDecoder:
         model = request.options.get("model") or self.model
-        return AnthropicDecoder(self._stream_error, model=model, provider=self._provider)
+        return decode.AnthropicDecoder(self._stream_error, model=model, provider=self._provider)
 
     def _read_error(self, body: Json) -> Failure:
-        return read_error(body)
+        return errors.read_error(body)
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
         return "v1/messages/count_tokens", {name: body[name] for name in COUNTED if name in body}
+
+
+register_profiles(PROVIDER, lambda: profiles.PROFILES)

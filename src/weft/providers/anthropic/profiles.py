@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from weft.language_models.profile import ModelProfile, register_profiles
+from weft.language_models.profile import ModelProfile
 
-__all__ = ["PROFILES", "PROVIDER"]
+__all__ = ["PROFILES"]
 
-PROVIDER: Final = "anthropic"
 LEVELS: Final = {
     "none": 0,
     "low": 1024,
@@ -103,5 +102,3 @@ PROFILES: Final[dict[str, Any]] = {
     "claude-mythos": NEWEST,
 }
 """Beginning of a model's name -> what it can do."""
-
-register_profiles(PROVIDER, PROFILES)

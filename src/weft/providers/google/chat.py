@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from weft._lazy import late
 from weft.exceptions import ModelError, UsageError
-from weft.language_models.profile import ModelProfile, find_profile
-from weft.language_models.request import ChatRequest
-from weft.providers._counting import CountingModel
-from weft.providers._endpoint import Body
-from weft.providers._wire import ErrorTable, Failure, WireDecoder
-from weft.providers.google.decode import GoogleDecoder
-from weft.providers.google.encode import encode_content, encode_model
-from weft.providers.google.errors import ERRORS, read_delay, read_error
-from weft.providers.google.profiles import PROVIDER
-from weft.transports import Response
-from weft.utils.json import JsonError, parse_wire
+from weft.language_models.profile import find_profile, register_profiles
+from weft.providers._counting import Counting
+from weft.providers._http import HttpChatModel
+from weft.providers.google.errors import ERRORS
+
+if TYPE_CHECKING:
+    from weft.language_models.profile import ModelProfile
+    from weft.language_models.request import ChatRequest
+    from weft.providers._endpoint import Body
+    from weft.providers._wire import Failure, WireDecoder
+    from weft.providers.google import decode, encode, errors, profiles
+    from weft.transports import Response
+    from weft.utils import json as parsing
+else:
+    decode = late("weft.providers.google.decode")
+    encode = late("weft.providers.google.encode")
+    errors = late("weft.providers.google.errors")
+    parsing = late("weft.utils.json")
+    profiles = late("weft.providers.google.profiles")
 
 __all__ = ["ALIASES", "ChatGoogle", "ChatGoogleGenerativeAI", "auth_headers", "root_url"]
 
 Json = Any
 
+PROVIDER = "google_genai"
 ALIASES: dict[str, str] = {
     "model_name": "model",
     "google_api_key": "api_key",
@@ -65,7 +75,7 @@ OWN = frozenset({PROVIDER, "google", "google_vertexai", "gemini"})
 HOST = "https://generativelanguage.googleapis.com/v1beta"
 
 
-class ChatGoogle(CountingModel):
+class ChatGoogle(Counting, HttpChatModel):
     """Gemini models, of the Gemini API or of Vertex.
 
     ```python
@@ -112,7 +122,7 @@ class ChatGoogle(CountingModel):
 
     provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-    error_table: ClassVar[ErrorTable] = ERRORS
+    error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     sent_fields: ClassVar[tuple[str, ...]] = SENT
     counted_field: ClassVar[str] = "totalTokens"
@@ -127,7 +137,7 @@ class ChatGoogle(CountingModel):
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         model = request.options.get("model") or self.model
-        body = encode_content(
+        body = encode.encode_content(
             request,
             settings=self._parameters(),
             providers=OWN,
@@ -139,7 +149,7 @@ class ChatGoogle(CountingModel):
                 "several candidates cannot be streamed, for a stream is one message: use generate"
             )
         method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
-        return f"{encode_model(model)}:{method}", body
+        return f"{encode.encode_model(model)}:{method}", body
 
     def _known(self, model: str) -> ModelProfile | None:
         if model == self.model and self.profile is not None:
@@ -150,7 +160,7 @@ class ChatGoogle(CountingModel):
         return find_profile(PROVIDER, self.model.rpartition("/")[2])
 
     def _decoder(self, request: ChatRequest) -> WireDecoder:
-        return GoogleDecoder(
+        return decode.GoogleDecoder(
             self._stream_error,
             model=request.options.get("model") or self.model,
             provider=self._provider,
@@ -161,19 +171,19 @@ class ChatGoogle(CountingModel):
     # -- errors
 
     def _read_error(self, body: Json) -> Failure:
-        return read_error(body)
+        return errors.read_error(body)
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         error = super()._status_error(response, body)
         if error.retry_after is None:
             try:
-                error.retry_after = read_delay(parse_wire(body))
-            except JsonError:
+                error.retry_after = errors.read_delay(parsing.parse_wire(body))
+            except parsing.JsonError:
                 return error
         return error
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
-        path = encode_model(request.options.get("model") or self.model)
+        path = encode.encode_model(request.options.get("model") or self.model)
         return f"{path}:countTokens", {"generateContentRequest": {"model": path, **body}}
 
     @property
@@ -200,3 +210,5 @@ def auth_headers(key: str, url: str) -> dict[str, str]:
 
 ChatGoogleGenerativeAI = ChatGoogle
 """LangChain's name."""
+
+register_profiles(PROVIDER, lambda: profiles.PROFILES)

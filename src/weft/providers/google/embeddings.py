@@ -10,10 +10,9 @@ from pydantic import Field
 from weft.providers._embedding import HttpEmbeddings
 from weft.providers._endpoint import Body
 from weft.providers._wire import ErrorTable, Failure
-from weft.providers.google.chat import auth_headers, root_url
+from weft.providers.google.chat import PROVIDER, auth_headers, root_url
 from weft.providers.google.encode import encode_model
 from weft.providers.google.errors import ERRORS, read_error
-from weft.providers.google.profiles import PROVIDER
 
 __all__ = ["GoogleGenerativeAIEmbeddings"]
 

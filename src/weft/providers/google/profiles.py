@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from weft.language_models.profile import register_profiles
+__all__ = ["PROFILES"]
 
-__all__ = ["PROFILES", "PROVIDER"]
-
-PROVIDER: Final = "google_genai"
 
 ALL: Final[dict[str, Any]] = {
     "max_input_tokens": 1_048_576,
@@ -74,5 +71,3 @@ PROFILES: Final[dict[str, Any]] = {
     "gemini-3.1-pro": {**THREE, **_level("low", "medium", "high")},
 }
 """Beginning of a model's name -> what it can do."""
-
-register_profiles(PROVIDER, PROFILES)
