@@ -74,7 +74,7 @@ SINKS = {
     scan.formats: {
         "utils/formatting.py": "the one formatter: plain names only, checked when formatting",
         "utils/mustache.py::render": "the one mustache renderer: dicts and lists only",
-        "utils/_schema_validate.py::_size.rule": "words of our own table",
+        "utils/_schema_rules.py::_size.rule": "words of our own table",
         "prompts/": "`format` of a prompt, which ends in utils/",
         "chains/documents.py::StuffDocumentsChain.prompt_length": "`format` of a prompt",
         "example_selectors/length_based.py::LengthBasedExampleSelector._length": "`format` of a prompt",

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import json
 from abc import ABC
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, cast
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from weft._config import Configs, RunnableConfig
+from weft._config import Configs
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING, IO
+from weft._lazy import lazily
 from weft._run import Run
 from weft.exceptions import UsageError
 from weft.language_models._cache import Kept, cache_in_force
+from weft.language_models._prompt_runs import PerPrompt, runs_of_prompts
 from weft.language_models.base import BaseLanguageModel, Params
 from weft.language_models.cache_key import text_model_key
 from weft.language_models.llm_cache import (
@@ -35,6 +36,9 @@ from weft.outputs import Generation, GenerationChunk, LLMResult, RunInfo
 from weft.prompt_values import PromptValue
 from weft.runnables._trace import NOTHING, add_up, runs_of
 
+if TYPE_CHECKING:
+    from weft.language_models._llm import LLM
+
 __all__ = [
     "LLM",
     "BaseLLM",
@@ -44,9 +48,6 @@ __all__ = [
     "get_prompts",
     "update_cache",
 ]
-
-PerPrompt = Any
-"""One value for all prompts, or a list with one for each."""
 
 
 @dataclass(slots=True)
@@ -281,7 +282,9 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         **kwargs: Any,
     ) -> LLMResult:
         """Answer several prompts in one call; config values may be lists with one for each prompt."""
-        runs = _runs(BLOCKING, prompts, callbacks, tags, metadata, run_name, run_id, kwargs)
+        runs = runs_of_prompts(
+            BLOCKING, prompts, callbacks, tags, metadata, run_name, run_id, kwargs
+        )
         return drive(self._generate_each(prompts, runs, stop, kwargs, BLOCKING))
 
     async def agenerate(
@@ -297,7 +300,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         **kwargs: Any,
     ) -> LLMResult:
         """Answer several prompts in one call; config values may be lists with one for each prompt."""
-        runs = _runs(ASYNC, prompts, callbacks, tags, metadata, run_name, run_id, kwargs)
+        runs = runs_of_prompts(ASYNC, prompts, callbacks, tags, metadata, run_name, run_id, kwargs)
         return await self._generate_each(prompts, runs, stop, kwargs, ASYNC)
 
     async def _generate_each(
@@ -357,58 +360,6 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         return f"{type(self).__name__}\nParams: {self._identifying_params}"
 
 
-class LLM(BaseLLM):
-    """A text model whose author writes `_call`: one prompt in, text out."""
-
-    def _call(
-        self,
-        prompt: str,
-        stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
-    ) -> str:
-        if type(self)._acall is LLM._acall:
-            raise NotImplementedError(f"{type(self).__name__} must implement `_call`")
-        return drive(BLOCKING.settle(self._acall(prompt, stop, None, **kwargs)))
-
-    async def _acall(
-        self,
-        prompt: str,
-        stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
-    ) -> str:
-        blocking = run_manager.get_sync() if run_manager is not None else None
-        return cast(
-            "str", await ASYNC.call(self._call, prompt, stop=stop, run_manager=blocking, **kwargs)
-        )
-
-    def _generate(
-        self,
-        prompts: list[str],
-        stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
-    ) -> LLMResult:
-        texts = [
-            self._call(prompt, stop=stop, run_manager=run_manager, **kwargs) for prompt in prompts
-        ]
-        return LLMResult(generations=[[Generation(text=text)] for text in texts])
-
-    async def _agenerate(
-        self,
-        prompts: list[str],
-        stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
-    ) -> LLMResult:
-        texts = [
-            await self._acall(prompt, stop=stop, run_manager=run_manager, **kwargs)
-            for prompt in prompts
-        ]
-        return LLMResult(generations=[[Generation(text=text)] for text in texts])
-
-
 def _stream_hook(cls: type[BaseLLM], *, blocking: bool) -> str | None:
     written = [
         name for name in ("_stream", "_astream") if getattr(cls, name) is not getattr(BaseLLM, name)
@@ -417,48 +368,4 @@ def _stream_hook(cls: type[BaseLLM], *, blocking: bool) -> str | None:
     return wanted if wanted in written else next(iter(written), None)
 
 
-def _runs(
-    io: IO,
-    prompts: Any,
-    callbacks: PerPrompt,
-    tags: PerPrompt,
-    metadata: PerPrompt,
-    run_name: PerPrompt,
-    run_id: UUID | list[UUID | None] | None,
-    kwargs: Params,
-) -> list[Run]:
-    if not isinstance(prompts, list):
-        return []
-    count = len(prompts)
-    columns = {
-        "callbacks": _column(callbacks, count, lambda value: not value or _is_per_prompt(value)),
-        "tags": _column(tags, count, _is_per_prompt),
-        "metadata": _column(metadata, count, lambda value: isinstance(value, list)),
-        "run_name": _column(run_name, count, lambda value: isinstance(value, list)),
-        # An id names one run: the first.
-        "run_id": list(run_id) if isinstance(run_id, list) else [run_id, *[None] * count][:count],
-    }
-    configs = [
-        {name: values[place] for name, values in columns.items() if values[place] is not None}
-        for place in range(count)
-    ]
-    return [Run.root(io, cast("RunnableConfig", config), kwargs) for config in configs]
-
-
-def _is_per_prompt(value: PerPrompt) -> bool:
-    """Whether a list of lists, or of managers, was given: one for each prompt."""
-    return isinstance(value, list) and bool(value) and not _is_plain(value[0])
-
-
-def _is_plain(item: Any) -> bool:
-    return isinstance(item, str) or (hasattr(item, "on_llm_end") and not hasattr(item, "handlers"))
-
-
-def _column(value: PerPrompt, count: int, is_per_prompt: Callable[[PerPrompt], bool]) -> list[Any]:
-    if isinstance(value, list) and value and is_per_prompt(value):
-        if len(value) != count:
-            raise UsageError(
-                f"one value per prompt is needed: {count} prompts, {len(value)} values"
-            )
-        return value
-    return [value] * count
+__getattr__ = lazily(__name__, {"._llm": "LLM"})

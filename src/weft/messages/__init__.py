@@ -11,11 +11,11 @@ if TYPE_CHECKING:
         LC_AUTO_PREFIX,
         LC_ID_PREFIX,
         AIMessage,
-        AIMessageChunk,
         InputTokenDetails,
         OutputTokenDetails,
         UsageMetadata,
     )
+    from weft.messages.ai_chunk import AIMessageChunk
     from weft.messages.base import (
         BaseMessage,
         BaseMessageChunk,
@@ -139,8 +139,9 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        ".ai": "AIMessage AIMessageChunk InputTokenDetails LC_AUTO_PREFIX LC_ID_PREFIX "
+        ".ai": "AIMessage InputTokenDetails LC_AUTO_PREFIX LC_ID_PREFIX "
         "OutputTokenDetails UsageMetadata",
+        ".ai_chunk": "AIMessageChunk",
         ".base": "BaseMessage BaseMessageChunk merge_content message_to_dict messages_to_dict",
         ".chat": "ChatMessage ChatMessageChunk",
         ".content": "Annotation AudioContentBlock Citation ContentBlock DataContentBlock "

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from weft.messages._fold import is_plain
-from weft.messages.ai import AIMessageChunk, plain_chunk, slice_chunk
+from weft.messages.ai_chunk import AIMessageChunk, plain_chunk, slice_chunk
 from weft.messages.usage import whole_usage
 from weft.protocol.blocks import Json
 from weft.protocol.events import DELTA_FIELDS

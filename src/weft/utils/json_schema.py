@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from weft.exceptions import UsageError
 from weft.utils._json_strict import Json
-from weft.utils._schema_validate import Issue, resolve_ref, validate
+from weft.utils._schema_rules import Issue
+from weft.utils._schema_validate import resolve_ref, validate
 
 __all__ = ["Issue", "dereference_refs", "remove_titles", "resolve_ref", "strict_schema", "validate"]
 
