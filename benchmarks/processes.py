@@ -12,14 +12,22 @@ from importlib import metadata
 
 Run = Callable[[], float]
 
+ONE_MODEL = """
+from pydantic import BaseModel, ConfigDict
+class Model(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+    field: int = 0
+"""
+"""The least that has a Pydantic model in it, as messages and models are; deferred, as ours: its schema is not built."""
+
 STATEMENTS: dict[str, dict[str, str]] = {
     "messages": {
-        "floor": "import pydantic; pydantic.BaseModel",
+        "floor": ONE_MODEL,
         "weft": "from weft.messages import HumanMessage",
         "langchain": "from langchain_core.messages import HumanMessage",
     },
     "openai": {
-        "floor": "import pydantic; pydantic.BaseModel",
+        "floor": ONE_MODEL,
         "weft": "from weft.providers.openai import ChatOpenAI",
         "langchain": "from langchain_openai import ChatOpenAI",
         "openai": "from openai import OpenAI, AsyncOpenAI",
@@ -27,7 +35,7 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "litellm": "from litellm import completion",
     },
     "anthropic": {
-        "floor": "import pydantic; pydantic.BaseModel",
+        "floor": ONE_MODEL,
         "weft": "from weft.providers.anthropic import ChatAnthropic",
         "langchain": "from langchain_anthropic import ChatAnthropic",
         "anthropic": "from anthropic import Anthropic, AsyncAnthropic",

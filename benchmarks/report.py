@@ -126,6 +126,10 @@ The peer is LangChain unless there is none. Of the events of a v2 stream (`strea
 model that gives events itself, as every provider of ours does. The same holds for adding up chunks of text. The rows
 "bridged" have `_stream` on both sides.
 
+The floor of an import is the least that has a Pydantic model in it: `pydantic` itself, and one class of one field,
+whose schema is not built. Messages and chat models are Pydantic models to their users (FastAPI, `model_dump`,
+validation), so importing one cannot cost less.
+
 ## Scaling
 
 {plots}
