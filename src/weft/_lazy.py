@@ -26,8 +26,8 @@ def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
     def load(name: str) -> object:
         if (home := home_of.get(name)) is not None:
             value: object = getattr(_imported(home, here.__package__), name)
-        elif f".{name}" in homes:
-            value = _imported(f".{name}", here.__package__)
+        elif "__path__" in here.__dict__ and name[0] != "_" and _is_there(f"{module}.{name}"):
+            value = _imported(f"{module}.{name}")
         else:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         setattr(here, name, value)  # the next look-up finds it at once
@@ -37,6 +37,12 @@ def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
         {*here.__dict__, *home_of}
     )  # what can be asked for, as editors do
     return load
+
+
+def _is_there(module: str) -> bool:
+    from importlib.util import find_spec  # noqa: PLC0415  few ask for a module through its package
+
+    return find_spec(module) is not None
 
 
 class Front(ModuleType):

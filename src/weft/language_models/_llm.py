@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from weft._drive import drive
 from weft._io import ASYNC, BLOCKING
-from weft.language_models.llms import BaseLLM
+from weft.language_models._base_llm import BaseLLM
 from weft.outputs import Generation, LLMResult
 
 __all__ = ["LLM"]

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING
 from weft._lazy import lazily
 
 if TYPE_CHECKING:
-    from weft.messages.ai import (
-        LC_AUTO_PREFIX,
-        LC_ID_PREFIX,
-        AIMessage,
-        InputTokenDetails,
-        OutputTokenDetails,
-        UsageMetadata,
-    )
     from weft.messages.ai_chunk import AIMessageChunk
+    from weft.messages.ai_message import LC_AUTO_PREFIX, LC_ID_PREFIX, AIMessage
     from weft.messages.base import (
         BaseMessage,
         BaseMessageChunk,
@@ -55,6 +48,7 @@ if TYPE_CHECKING:
     )
     from weft.messages.system import SystemMessage, SystemMessageChunk
     from weft.messages.tool import ToolCall, ToolCallChunk, ToolMessage, ToolMessageChunk
+    from weft.messages.usage import InputTokenDetails, OutputTokenDetails, UsageMetadata
     from weft.messages.utils import (
         AnyMessage,
         MessageLikeRepresentation,
@@ -139,9 +133,8 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        ".ai": "AIMessage InputTokenDetails LC_AUTO_PREFIX LC_ID_PREFIX "
-        "OutputTokenDetails UsageMetadata",
         ".ai_chunk": "AIMessageChunk",
+        ".ai_message": "AIMessage LC_AUTO_PREFIX LC_ID_PREFIX",
         ".base": "BaseMessage BaseMessageChunk merge_content message_to_dict messages_to_dict",
         ".chat": "ChatMessage ChatMessageChunk",
         ".content": "Annotation AudioContentBlock Citation ContentBlock DataContentBlock "
@@ -155,6 +148,7 @@ __getattr__ = lazily(
         ".notification": "NotificationMetadata add_notification_metadata get_notification_metadata",
         ".system": "SystemMessage SystemMessageChunk",
         ".tool": "ToolCall ToolCallChunk ToolMessage ToolMessageChunk",
+        ".usage": "InputTokenDetails OutputTokenDetails UsageMetadata",
         ".utils": "AnyMessage MessageLikeRepresentation _message_from_dict convert_to_messages "
         "convert_to_openai_data_block convert_to_openai_image_block "
         "convert_to_openai_messages count_tokens_approximately filter_messages "

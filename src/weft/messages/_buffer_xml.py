@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from xml.sax.saxutils import escape, quoteattr
 
-from weft.messages.ai import AIMessage
+from weft.messages.ai_message import AIMessage
 from weft.messages.base import BaseMessage
 from weft.protocol.blocks import Json
 from weft.utils.json import to_jsonable

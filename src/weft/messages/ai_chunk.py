@@ -15,7 +15,7 @@ from pydantic import Field
 from weft.messages._calls import slices_of_calls
 from weft.messages._lazy import LazyFields, default_of, real_extra, real_fields, set_real_fields
 from weft.messages._sum import ChunkLog, Held, Part, slice_part, snapshot
-from weft.messages.ai import AIMessage
+from weft.messages.ai_message import AIMessage
 from weft.messages.base import BaseMessageChunk, Content
 from weft.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall, ToolCallChunk
 from weft.utils.trusted import bare

@@ -7,7 +7,7 @@ from typing import Literal
 
 from weft.exceptions import LimitExceededError, UsageError
 from weft.messages._hooks import runnable_verb
-from weft.messages.ai import AIMessage
+from weft.messages.ai_message import AIMessage
 from weft.messages.base import BaseMessage
 from weft.messages.chat import ChatMessage
 from weft.messages.kinds import is_message_type

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from weft.exceptions import UsageError
 from weft.messages._hooks import runnable_verb
-from weft.messages.ai import AIMessage
+from weft.messages.ai_message import AIMessage
 from weft.messages.base import BaseMessage
 from weft.messages.chat import ChatMessage
 from weft.messages.dicts import message_from_dict

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from weft.exceptions import LimitExceededError
 from weft.messages._hooks import runnable_verb
-from weft.messages.ai import AIMessage
+from weft.messages.ai_message import AIMessage
 from weft.messages.base import BaseMessage
 from weft.messages.convert import MessageLikeRepresentation, convert_to_messages
 from weft.messages.openai import openai_role

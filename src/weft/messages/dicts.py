@@ -8,8 +8,8 @@ from typing import cast
 from weft.exceptions import UsageError
 from weft.messages._calls import final_call, parse_calls
 from weft.messages._hooks import runnable_verb
-from weft.messages.ai import AIMessage
 from weft.messages.ai_chunk import AIMessageChunk
+from weft.messages.ai_message import AIMessage
 from weft.messages.base import BaseMessage, BaseMessageChunk
 from weft.messages.content import KNOWN_BLOCK_TYPES
 from weft.messages.kinds import CHUNK_TO_MESSAGE, MESSAGE_CLASSES, MESSAGE_TO_CHUNK

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from weft.messages._hooks import runnable_verb
-from weft.messages.ai import AIMessage
 from weft.messages.ai_chunk import AIMessageChunk
+from weft.messages.ai_message import AIMessage
 from weft.messages.base import BaseMessage
 from weft.messages.convert import Messages, convert_to_messages
 from weft.messages.kinds import is_message_type

@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Discriminator, Tag
 
-from weft.messages.ai import AIMessage
 from weft.messages.ai_chunk import AIMessageChunk
+from weft.messages.ai_message import AIMessage
 from weft.messages.base import BaseMessage, BaseMessageChunk
 from weft.messages.chat import ChatMessage, ChatMessageChunk
 from weft.messages.function import FunctionMessage, FunctionMessageChunk

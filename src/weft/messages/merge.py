@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias
 
 from weft.messages._growth import merge_content, merge_kwargs
 from weft.messages._hooks import runnable_verb
-from weft.messages.ai import AIMessage
 from weft.messages.ai_chunk import AIMessageChunk
+from weft.messages.ai_message import AIMessage
 from weft.messages.base import BaseMessage, Content
 from weft.messages.chat import ChatMessage
 from weft.messages.convert import Messages, convert_to_messages

@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from weft.exceptions import UsageError
 from weft.messages._hooks import runnable_verb
-from weft.messages.ai import AIMessage
+from weft.messages.ai_message import AIMessage
 from weft.messages.base import BaseMessage
 from weft.messages.block_translators.openai import (
     convert_to_openai_data_block,
