@@ -26,6 +26,7 @@ NOWHERE = {
     },
     scan.imports_by_name: {
         "_lazy.py::_imported": "what our own modules write down: names of packages, and modules that a call needs",
+        "_lazy.py::_is_there": "whether a package of ours has a module of that name",
         "messages/_hooks.py::hook": "names of our own table",
         "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
         "providers/__init__.py::find_provider": "a row of our registry, or an installed entry point",
@@ -61,7 +62,7 @@ SINKS = {
         "stores/file.py": "LocalFileStore: keys confined to its folder, no links",
         "callbacks/file.py::FileCallbackHandler.__init__": "a path given in code",
         "documents/base.py": "Blob: a path given in code; a Blob cannot be loaded from data",
-        "language_models/llms.py::BaseLLM.save": "a path given in code",
+        "language_models/_base_llm.py::BaseLLM.save": "a path given in code",
         "runnables/graph.py::Graph.draw_svg": "a path given in code",
         "testing/replay.py": "recordings: a path given in code",
         "transports/base.py::_read_pem": "the CA bundle given in code",
