@@ -142,3 +142,14 @@ def test_a_field_whose_type_comes_later_is_checked_as_if_it_had_stood_there():
         {"type": "integer"},
         {"type": "null"},
     ]
+
+
+wave = late("colorsys")
+same_wave = wave
+
+
+def test_what_stands_for_a_module_gives_it_its_place():
+    import colorsys
+
+    assert wave.rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
+    assert wave is same_wave is colorsys

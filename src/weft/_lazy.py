@@ -55,19 +55,22 @@ class Front(ModuleType):
 
 
 class late:
-    """A module that is imported when something of it is first used.
+    """Stands for a module until something of it is first used, then gives the module its place.
 
     Type checkers see the module itself: stand this under `if not TYPE_CHECKING`.
     """
 
     def __init__(self, name: str) -> None:
         self._module = name
+        self._names = sys._getframe(1).f_globals
 
     def __getattr__(self, name: str) -> object:
-        """Import the module, and keep what was asked for."""
-        value = getattr(_imported(self._module), name)
-        setattr(self, name, value)
-        return value
+        """Import the module, put it where this stood, and give what was asked for."""
+        module = _imported(self._module)
+        for known, value in [*self._names.items()]:
+            if value is self:
+                self._names[known] = module
+        return getattr(module, name)
 
 
 class TypeLater:
