@@ -2,8 +2,8 @@
 
 A front door publishes far more than most programs need: `from weft.messages import HumanMessage` must not pay for the
 grammar checker. And what a class *is* (its bases, the types of its fields) is needed when it is imported, what its
-methods *do* when they are called: a provider's class is there in a fifth of the time if the rest waits. Both list what
-they name under `TYPE_CHECKING`, for editors, type checkers and the check of the layers.
+methods *do* when they are called: if that waits, a provider's class costs little more than Pydantic does. Both list
+what they name under `TYPE_CHECKING`, for editors, type checkers and the check of the layers.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
         setattr(here, name, value)  # the next look-up finds it at once
         return value
 
-    here.__dict__["__dir__"] = lambda: sorted(
-        {*here.__dict__, *home_of}
-    )  # what can be asked for, as editors do
+    # What can be asked for, as editors and notebooks do.
+    here.__dict__["__dir__"] = lambda: sorted({*here.__dict__, *home_of})
     return load
 
 
