@@ -21,6 +21,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from blockbuster import blockbuster_ctx
+from hypothesis import find, settings
+from hypothesis import strategies as st
 
 from weft._lazy import late
 from weft.transports import Request, _body, check_request
@@ -251,8 +253,10 @@ def pytest_configure() -> None:
 def pytest_collection_finish() -> None:
     """Import what first calls would import, before any test's clock runs; take all that is there out of collections.
 
-    It is most of the heap, and it stays.
+    It is most of the heap, and it stays. In a new environment Hypothesis makes its tables of Unicode at the first text
+    it draws, which takes seconds.
     """
+    find(st.text(), lambda _: True, settings=settings(database=None))
     known = 0
     while known != len(sys.modules):
         known = len(sys.modules)

@@ -13,8 +13,12 @@ from urllib.parse import unquote, urlsplit
 
 HEAD_END = b"\r\n\r\n"
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n\0]*)?")
-HEADER_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n\0]*)\r\n", re.ASCII)
-HEADER_LINES = re.compile(rf"(?:{HEADER_LINE.pattern})*", re.ASCII)
+HEADER_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n\0]*)", re.ASCII)
+KNOWN_LINES: dict[str, tuple[str, str]] = {}
+"""Header lines and what they say: of a server's, all but a few are the same in every answer."""
+MOST_KNOWN = 512
+LONGEST_KNOWN = 128
+NOT_KEPT = frozenset({"set-cookie", "www-authenticate", "proxy-authenticate"})
 CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?")
 LONGEST_LINE = 8 * 1024
 BODILESS = frozenset({204, 304})
@@ -202,12 +206,21 @@ class Reader:
 
 
 def _headers(lines: str) -> list[tuple[str, str]]:
-    """Read all header lines at once; a loop over them costs more than the rest of the head."""
-    good = HEADER_LINES.match(lines)
-    if good is None or good.end() != len(lines):
-        bad = lines[good.end() if good else 0 :].split("\r\n", 1)[0]
-        raise BadHttp(f"one of its header lines is {bad[:60].encode('latin-1')!r}")
-    return [(name.lower(), value.strip(" \t")) for name, value in HEADER_LINE.findall(lines)]
+    """Read the header lines, each with its line break; most have been read before."""
+    known = KNOWN_LINES.get
+    return [known(line) or _header(line) for line in lines[:-2].split("\r\n")] if lines else []
+
+
+def _header(line: str) -> tuple[str, str]:
+    good = HEADER_LINE.fullmatch(line)
+    if good is None:
+        raise BadHttp(f"one of its header lines is {line[:60].encode('latin-1')!r}")
+    header = good[1].lower(), good[2].strip(" \t")
+    if len(line) <= LONGEST_KNOWN and header[0] not in NOT_KEPT:
+        if len(KNOWN_LINES) >= MOST_KNOWN:
+            KNOWN_LINES.clear()
+        KNOWN_LINES[line] = header
+    return header
 
 
 def write_request(
