@@ -20,7 +20,7 @@ from weft.messages.base import BaseMessageChunk, Content
 from weft.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall, ToolCallChunk
 from weft.utils.trusted import bare
 
-__all__ = ["AIMessageChunk", "add_ai_message_chunks", "plain_chunk", "slice_chunk"]
+__all__ = ["AIMessageChunk", "add_ai_message_chunks", "set_sum", "slice_chunk"]
 
 CHECKED_WHEN_ADDED = (
     "tool_call_chunks",
@@ -62,13 +62,13 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         """Make a piece; plain text, and slices of calls as models send them, take a short way past validation."""
         if type(content) is str and not kwargs and content_blocks is None:
             set_real_fields(self, {"content": content})
-            _set_sum(self, None)
+            set_sum(self, None)
             return
         if type(content) is str and content_blocks is None and _is_simple(kwargs):
             if "tool_call_chunks" in kwargs:
                 kwargs["tool_call_chunks"] = [dict(one) for one in kwargs["tool_call_chunks"]]
             set_real_fields(self, {"content": content, **kwargs})
-            _set_sum(self, None)
+            set_sum(self, None)
             return
         super().__init__(content, content_blocks, **kwargs)
         self._agree_on_calls()
@@ -78,7 +78,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         """Make a piece from fields that need no checking; those left out take their defaults when read."""
         chunk = bare(cls)
         set_real_fields(chunk, fields)
-        _set_sum(chunk, None)
+        set_sum(chunk, None)
         return chunk
 
     def __add__(self, other: Json) -> Self:
@@ -99,8 +99,14 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
                     part = fields.get("content")
                 if type(part) is not str:
                     part = other._part()
+                parts, is_added = log.parts, False
+                if (
+                    len(parts) == length
+                ):  # as nearly always: nobody added to it. Else `append` makes a log of its own
+                    parts.append(part)
+                    is_added = parts[length] is part
                 chunk = bare(cls)
-                _set_sum(chunk, (log.append(length, part), length + 1))
+                set_sum(chunk, (log if is_added else log.append(length, part), length + 1))
                 return chunk
         return self._plus(other)
 
@@ -115,7 +121,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             log = log.append(length, part)
             length += 1
         chunk = bare(type(self))
-        _set_sum(chunk, (log, length))
+        set_sum(chunk, (log, length))
         return chunk
 
     def __setattr__(self, name: str, value: Json) -> None:
@@ -155,14 +161,14 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
     def _read(self, held: Held, names: Sequence[str]) -> list[Json]:
         """Read fields of a sum, and remember that somebody may now change them."""
         if len(held) == 2:
-            _set_sum(self, (*held, "read"))
+            set_sum(self, (*held, "read"))
         return held[0].read(held[1], names)
 
     def _settle(self) -> None:
         """Turn a sum into a plain piece that holds its own fields."""
         if self._held() is not None:
             complete = self.__dict__
-            _set_sum(self, None)
+            set_sum(self, None)
             set_real_fields(self, complete)
 
     def _part(self) -> Part:
@@ -236,15 +242,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         return calls, invalid
 
 
-_set_sum: Callable[[AIMessageChunk, Held | None], None] = vars(AIMessageChunk)["_sum"].__set__
-
-
-def plain_chunk(text: str, id: str | None) -> AIMessageChunk:
-    """Make a piece of plain text, as a stream does for every delta: `_trusted` without its keywords."""
-    chunk = bare(AIMessageChunk)
-    set_real_fields(chunk, {"id": id, "content": text})
-    _set_sum(chunk, None)
-    return chunk
+set_sum: Callable[[AIMessageChunk, Held | None], None] = vars(AIMessageChunk)["_sum"].__set__
 
 
 def add_ai_message_chunks(left: AIMessageChunk, *others: AIMessageChunk) -> AIMessageChunk:
@@ -292,7 +290,7 @@ def slice_chunk(args: str, index: int, id: str | None) -> AIMessageChunk:
     if id:
         fields["id"] = id
     set_real_fields(chunk, fields)
-    _set_sum(chunk, None)
+    set_sum(chunk, None)
     return chunk
 
 
