@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.transports import _http1
 from weft.transports._http1 import (
     BadHttp,
     CutShort,
@@ -166,3 +167,21 @@ def test_F_U08_a_header_made_to_be_slow_is_not(line: bytes):
     with contextlib.suppress(BadHttp):
         reader.feed(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n")
     assert time.process_time() - began < 0.5
+
+
+def test_a_line_that_came_before_says_the_same_again_and_no_more_are_kept_than_said(monkeypatch):
+    monkeypatch.setattr(_http1, "KNOWN_LINES", known := {})
+    answer = b"HTTP/1.1 200 OK\r\nX-A:  one \r\nSet-Cookie: secret\r\nX-Long: %b\r\n\r\n" % (
+        b"l" * 200
+    )
+    readers = [Reader("POST", 4096), Reader("POST", 4096)]
+    for reader in readers:
+        reader.feed(answer)
+
+    expected = [("x-a", "one"), ("set-cookie", "secret"), ("x-long", "l" * 200)]
+    assert [reader.headers for reader in readers] == [expected, expected]
+    assert known == {"X-A:  one ": ("x-a", "one")}  # no secret, nothing long
+
+    for place in range(_http1.MOST_KNOWN + 10):
+        Reader("POST", 4096).feed(b"HTTP/1.1 200 OK\r\nX-Id: %d\r\n\r\n" % place)
+    assert len(known) <= _http1.MOST_KNOWN
