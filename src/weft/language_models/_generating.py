@@ -31,6 +31,8 @@ else:
 
 __all__ = ["Generating"]
 
+OF_A_RUN = ("callbacks", "tags", "metadata", "run_name", "run_id")
+
 
 class Generating:
     """The methods of a chat model that answer several conversations or prompts."""
@@ -90,13 +92,7 @@ class Generating:
         **kwargs: Any,
     ) -> LLMResult:
         """Answer several conversations; every generation of each is kept."""
-        config = {
-            "callbacks": callbacks,
-            "tags": tags,
-            "metadata": metadata,
-            "run_name": run_name,
-            "run_id": run_id,
-        }
+        config = dict(zip(OF_A_RUN, (callbacks, tags, metadata, run_name, run_id), strict=True))
         return drive(self._generate_each(messages, _io.BLOCKING, config, _with_stop(kwargs, stop)))
 
     async def agenerate(
@@ -112,13 +108,7 @@ class Generating:
         **kwargs: Any,
     ) -> LLMResult:
         """Answer several conversations at once; every generation of each is kept."""
-        config = {
-            "callbacks": callbacks,
-            "tags": tags,
-            "metadata": metadata,
-            "run_name": run_name,
-            "run_id": run_id,
-        }
+        config = dict(zip(OF_A_RUN, (callbacks, tags, metadata, run_name, run_id), strict=True))
         return await self._generate_each(messages, _io.ASYNC, config, _with_stop(kwargs, stop))
 
     def generate_prompt(

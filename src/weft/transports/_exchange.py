@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable
 from typing import Generic
 
@@ -37,7 +38,7 @@ from weft.transports.base import Request
 __all__ = ["AsyncExchange", "BlockingExchange"]
 
 
-class NativeExchange(Generic[W, S]):
+class NativeExchange(ABC, Generic[W, S]):
     """One request under way, whichever colour it has."""
 
     __slots__ = (
@@ -62,26 +63,26 @@ class NativeExchange(Generic[W, S]):
 
     # -- how a step waits
 
-    async def _find_side(self) -> Side[W, S]:
-        raise NotImplementedError
+    @abstractmethod
+    async def _find_side(self) -> Side[W, S]: ...
 
-    async def _take_slot(self, slots: S, patience: float) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    async def _take_slot(self, slots: S, patience: float) -> bool: ...
 
-    async def _open(self, direct: ssl.SSLContext | None, budget: float | None) -> W:
-        raise NotImplementedError
+    @abstractmethod
+    async def _open(self, direct: ssl.SSLContext | None, budget: float | None) -> W: ...
 
-    async def _secure(self, wire: W, tls: ssl.SSLContext, budget: float | None) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def _secure(self, wire: W, tls: ssl.SSLContext, budget: float | None) -> None: ...
 
-    async def _context(self) -> ssl.SSLContext:
-        raise NotImplementedError
+    @abstractmethod
+    async def _context(self) -> ssl.SSLContext: ...
 
-    def _write(self, wire: W, data: bytes, budget: float | None) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _write(self, wire: W, data: bytes, budget: float | None) -> None: ...
 
-    def _receive(self, wire: W, budget: float | None) -> Awaitable[bytes]:
-        raise NotImplementedError
+    @abstractmethod
+    def _receive(self, wire: W, budget: float | None) -> Awaitable[bytes]: ...
 
     # -- the steps
 
@@ -190,6 +191,10 @@ class BlockingExchange(NativeExchange[BlockingWire, threading.Semaphore]):
     """One request under way in this thread: nothing here ever suspends."""
 
     __slots__ = ()
+
+    async def _find_side(self) -> Side[BlockingWire, threading.Semaphore]:
+        assert self._side is not None  # given from the start
+        return self._side
 
     async def _take_slot(self, slots: threading.Semaphore, patience: float) -> bool:
         return slots.acquire(timeout=patience)
