@@ -489,15 +489,3 @@ def saying_text(count):
 def test_saying_twice_as_much_takes_twice_as_long():
     assert growth(saying_text, 20_000) < 2.5
     assert min(cpu_seconds(saying_text(1_000)) for _ in range(5)) / 1_000 < 10e-6
-
-
-@pytest.mark.parametrize("text", ["plain", "ünïcode", "half \ud83d"])
-def test_a_whole_text_is_told_as_a_whole_block_is(text: str) -> None:
-    """T15: what a text that is complete says does not depend on the way it is said."""
-    quick, slow = EventWriter(id="1"), EventWriter(id="1")
-    first = quick.whole_text(text)
-    assert first == slow.block({"type": "text", "text": text}, whole=True)
-    # What comes next is another block, whichever way that one was said.
-    assert quick.whole_text("more") == slow.block({"type": "text", "text": "more"}, whole=True)
-    assert quick.text("and more") == slow.text("and more")
-    assert quick.finish("stop") == slow.finish("stop")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
@@ -98,16 +98,18 @@ async def folded(turn: Turn, request: ChatRequest) -> FoldedMessage:
     """Ask once, for a caller who gets the end only: fold what the model says, hand on nothing."""
     builder, is_begun = turn.builder, False
 
-    def hear(event: Event) -> None:
+    def hear(events: Sequence[Event]) -> None:
         nonlocal is_begun
-        if is_begun:
-            builder.feed(event)  # there is nothing to add to it
-        else:
-            for _ in _checked(turn, event):
-                pass
-            is_begun = turn.attempts == 1 and builder.is_started
-        if builder.error is not None:
-            raise error_of(builder.error, **turn._where())
+        for event in events:
+            if is_begun or (turn.attempts == 1 and _is_opening(event)):
+                is_begun = True
+                builder.feed(event)  # there is nothing to add to it
+            else:
+                for _ in _checked(turn, event):
+                    pass
+                is_begun = turn.attempts == 1 and builder.is_started
+            if builder.error is not None:
+                raise error_of(builder.error, **turn._where())
 
     if written_by(type(turn.model)).tells_events:
         builder.is_sole_owner = True
@@ -115,7 +117,7 @@ async def folded(turn: Turn, request: ChatRequest) -> FoldedMessage:
     else:
         async with aclosing(turn.source(request)) as events:
             async for event in events:
-                hear(event)
+                hear((event,))
     if not builder.is_finished:
         for _ in _closing(turn):
             pass
@@ -234,8 +236,8 @@ def _checked(turn: Turn, event: Event) -> Iterator[Event]:
     given: Any = event
     kind = given.get("event") if isinstance(given, dict) else None
     if not builder.is_started and kind in KNOWN:
-        is_named = kind == "message-start" and event.get("id")
-        opening = event if is_named else open_message(event, run_message_id(turn.run))
+        is_whole = _is_opening(event)
+        opening = event if is_whole else open_message(event, run_message_id(turn.run))
         builder.feed(opening)
         yield opening
         if kind == "message-start":
@@ -246,6 +248,11 @@ def _checked(turn: Turn, event: Event) -> Iterator[Event]:
     builder.feed(event)
     if builder.is_started:  # what nobody knows passes, but not before the start
         yield event
+
+
+def _is_opening(event: Event) -> bool:
+    """Say whether an event begins a message as it should: with the message's id."""
+    return type(event) is dict and event.get("event") == "message-start" and bool(event.get("id"))
 
 
 def _closing(turn: Turn) -> Iterator[Event]:

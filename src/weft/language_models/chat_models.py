@@ -7,7 +7,7 @@ twin; every public method works.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -197,12 +197,12 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
         yield
 
     async def _tell_events(
-        self, request: ChatRequest, run: Run, hear: Callable[[Event], None]
+        self, request: ChatRequest, run: Run, hear: Callable[[Sequence[Event]], None]
     ) -> None:
         """Tell whoever wants only the end what `_events` gives; a provider may do so without a generator between."""
         async with aclosing(self._events(request, run)) as events:
             async for event in events:
-                hear(event)
+                hear((event,))
 
     def _generate(
         self,

@@ -76,10 +76,10 @@ def convert_to_openai_messages(
 
 def openai_role(message: BaseMessage) -> str:
     """Give the role of a message in OpenAI's words."""
-    if isinstance(message, ChatMessage):
-        return message.role
     if (role := OPENAI_ROLES.get(message.type)) is not None:
         return str(message.additional_kwargs.get("__openai_role__") or role)
+    if isinstance(message, ChatMessage):
+        return message.role
     for kind, role in OPENAI_ROLES.items():
         if is_message_type(message, kind):
             return str(message.additional_kwargs.get("__openai_role__") or role)

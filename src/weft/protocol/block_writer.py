@@ -146,17 +146,6 @@ class BlockWriter:
             raise MalformedStreamError(f"the data of a block is no base64: {error}") from error
         return [self._delta(block, data)] if data else []
 
-    def whole_text(self, text: str) -> list[Event]:
-        """Say a text that is complete: most answers that come at once are nothing else."""
-        if not (self._registry.is_empty and text.isascii()):
-            return self.whole({"type": "text", "text": text})
-        index = self._registry.next_index()
-        return [
-            {"event": "content-block-start", "index": index, "content": {"type": "text", "text": ""}},
-            {"event": "content-block-delta", "index": index, "delta": {"type": "text-delta", "text": text}},
-            {"event": "content-block-finish", "index": index, "content": {"type": "text", "text": text}},
-        ]  # fmt: skip
-
     def whole(self, block: Mapping[str, Json]) -> list[Event]:
         """Say a block that is complete: its start, its text if it has any, its finish."""
         final = promote(dict(block)) if kind_of(block["type"]) in CALL_KINDS else dict(block)

@@ -220,6 +220,10 @@ class MessageBuilder:
             raise MalformedStreamError(f"content-block-finish: block {index} {where}")
         content = self._content_of(event)
         said = "".join(block.parts)
+        if content == {"type": "text", "text": said}:  # as most do: it says what its deltas said
+            del self._open[index]
+            self._blocks[index] = content
+            return
         target = DELTA_FIELDS[block.delta][1] if block.delta else ""
         more = weight(content) - len(said)
         if more > 0:
@@ -352,12 +356,13 @@ class MessageBuilder:
             said = self._start_metadata
             fields = {key: said[key] for key in said if key in MESSAGE_KEYS}
         incomplete = not self.is_finished or fields.get("status") == "incomplete"
-        is_whole = last and not self._open
+        is_handed_over = last and not self._open
+        places = sorted(self._blocks) if len(self._blocks) > 1 else self._blocks
         return FoldedMessage(
             role=self.role,
             id=self.id,
-            blocks=[self._blocks[index] for index in sorted(self._blocks)]  # type: ignore[misc]
-            if is_whole
+            blocks=[self._blocks[index] for index in places]  # type: ignore[misc]
+            if is_handed_over
             else self.blocks(partial=partial and not self.is_finished),
             usage=self.usage if last else copy_json(self.usage),
             finish_reason=self.finish_reason,

@@ -175,14 +175,9 @@ class BlockRegistry:
 
     def place(self, block: GrowingBlock) -> int:
         """Give a block its index on the wire."""
-        block.index = self.next_index()
-        self.open[block.index] = block
-        return block.index
-
-    def next_index(self) -> int:
-        """Give the next index of the wire."""
-        index = self._next
+        index = block.index = self._next
         self._next = index + 1
+        self.open[index] = block
         return index
 
     def finish(self, block: GrowingBlock) -> None:

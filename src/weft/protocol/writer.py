@@ -176,10 +176,6 @@ class EventWriter:
             ]
         return self._tell(self._blocks.say("text", text, key, id, fields))
 
-    def whole_text(self, text: str) -> list[Event]:
-        """Say a text that is complete, as an answer that comes at once does."""
-        return self._tell(self._blocks.whole_text(text))
-
     def reasoning(
         self,
         reasoning: str | None = None,

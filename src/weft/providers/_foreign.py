@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import Any, Final, Literal, TypeAlias
 
 from weft.exceptions import UsageError
-from weft.messages import AIMessage, BaseMessage, ToolMessage
+from weft.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 __all__ = ["ForeignBlocks", "add_note", "blocks_for", "check_tool_results", "is_own"]
 
@@ -24,6 +24,8 @@ SHARED: Final = frozenset(
 )
 """Blocks that mean the same to every provider."""
 CALLS: Final = ("tool_call", "invalid_tool_call")
+CALL_NOTHING: Final = frozenset({HumanMessage, SystemMessage})
+"""Most messages, known at a glance: to ask a Pydantic class whether something is one of it is dear."""
 OWN_FIELDS: Final = ("id", "index", "extras")
 """What only the writer of a block understands: its ids and signatures. Ids of calls are kept."""
 
@@ -120,6 +122,8 @@ def check_tool_results(messages: list[BaseMessage]) -> None:
     """Refuse results of calls that nobody made; providers do too, but less clearly (F-U09)."""
     made: set[str] = set()
     for place, message in enumerate(messages):
+        if type(message) in CALL_NOTHING:
+            continue
         if isinstance(message, AIMessage):
             calls = [*message.tool_calls, *message.invalid_tool_calls]
             made |= {str(call["id"]) for call in calls if call.get("id")}

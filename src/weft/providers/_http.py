@@ -8,7 +8,7 @@ decoder, fed once.
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import cache
 from operator import itemgetter
@@ -184,16 +184,15 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 yield event
 
     async def _tell_events(
-        self, request: ChatRequest, run: Run, hear: Callable[[Event], None]
+        self, request: ChatRequest, run: Run, hear: Callable[[Sequence[Event]], None]
     ) -> None:
         async with _asked.Asked(self, request, run) as asked:
             if not asked.is_streamed:
-                for event in await asked.whole():
-                    hear(event)
+                hear(await asked.whole())
                 return
             async with aclosing(asked.events()) as events:
                 async for event in events:
-                    hear(event)
+                    hear((event,))
 
     def _is_streamed(self, request: ChatRequest, response: Response) -> bool:
         """Say how an answer is read: by what it says it is, else by what was asked for."""

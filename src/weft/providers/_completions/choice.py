@@ -14,15 +14,21 @@ from weft.protocol.events import Event
 from weft.protocol.promote import parse_tool_args
 from weft.protocol.writer import EventWriter
 from weft.providers._completions.host import Host
-from weft.providers._completions.wire import DELTA_FIELDS, AudioDelta, CallDelta, Choice, Delta
+from weft.providers._completions.wire import (
+    DELTA_FIELDS,
+    REASONS,
+    AudioDelta,
+    CallDelta,
+    Choice,
+    Delta,
+    is_plain,
+)
 
 __all__ = ["ChoiceDecoder"]
 
 Json = Any
 
 REASONING: Final = ("reasoning_content", "reasoning")
-REASONS: Final = {"function_call": "tool_use", "eos": "stop", "model_length": "length"}
-PLAIN: Final = frozenset({"role", "content"})
 AUDIO_KEY: Final = "audio"
 FUNCTION_KEY: Final = "function_call"
 
@@ -61,16 +67,13 @@ class ChoiceDecoder:
         """Begin the message."""
         return self.writer.start(id, {"model": model} if model else None)
 
-    def feed(self, choice: Choice, *, is_whole: bool = False) -> list[Event]:
+    def feed(self, choice: Choice) -> list[Event]:
         """Take what the choice says now, or all that it says."""
         delta = choice.get("delta") or choice.get("message") or {}
         content = delta.get("content")
-        if type(content) is str and content and (len(delta) == 1 or _is_plain(delta)):
-            if is_whole:
-                events = self.writer.whole_text(content)
-            else:
-                events = self._leave_call() if self._call is not None else []
-                events += self.writer.text(content)
+        if type(content) is str and content and (len(delta) == 1 or is_plain(delta)):
+            events = self._leave_call() if self._call is not None else []
+            events += self.writer.text(content)
         else:
             events = self._said(delta)
         if logprobs := choice.get("logprobs"):
@@ -246,15 +249,3 @@ class ChoiceDecoder:
         said, self._transcript = "".join(self._transcript), []
         events = self.writer.fields({"extras": {"transcript": said}}, AUDIO_KEY, kind="audio")
         return events + self.writer.close(AUDIO_KEY, kind="audio")
-
-
-def _is_plain(delta: Delta) -> bool:
-    """Say whether text is all there is; a whole answer names what it does not say, too: `"refusal": null`."""
-    if delta.keys() <= PLAIN:
-        return True
-    if not delta.keys() <= DELTA_FIELDS:
-        return False
-    for name, value in delta.items():  # noqa: SIM110  a frame for each field
-        if value and name not in PLAIN:
-            return False
-    return True

@@ -1,7 +1,8 @@
 """Chat completions -> events. A decoder is fed chunks and gives events; it does no I/O.
 
 Each choice has a writer of its own (`choice.py`): the events of the first are the answer, the others are folded apart.
-An answer that came whole is one chunk whose deltas are whole messages.
+An answer that came whole is one chunk whose deltas are whole messages; one that is a text and nothing else is told at
+once (`plain.py`), and the decoder of its choice is never made.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from weft.protocol.events import Event
 from weft.protocol.fold import fold
 from weft.providers._completions.choice import ChoiceDecoder
 from weft.providers._completions.host import Host
+from weft.providers._completions.plain import plain_answer
 from weft.providers._completions.wire import HEAD, ROUTINE, Choice, Chunk, decode_usage
 from weft.providers._wire import Fail
 
@@ -26,8 +28,7 @@ class CompletionsDecoder:
     """Turns the chunks of one answer into events."""
 
     __slots__ = (
-        "_apart", "_audio_format", "_fail", "_first", "_host", "_is_over", "_is_told", "_is_whole", "_metadata",
-        "_model", "_others",
+        "_apart", "_audio_format", "_fail", "_first", "_host", "_is_over", "_is_told", "_metadata", "_model", "_others",
     )  # fmt: skip
 
     def __init__(
@@ -44,12 +45,11 @@ class CompletionsDecoder:
         self._model = model
         self._others = others
         self._audio_format = audio_format
-        self._first = self._choice()
+        self._first: ChoiceDecoder | None = None
         self._apart: dict[int, tuple[ChoiceDecoder, list[Event]]] = {}
         self._metadata: dict[str, Json] = {}
         self._is_told = False
         self._is_over = False
-        self._is_whole = False
 
     def feed(self, data: Chunk, event: str = "message") -> list[Event]:
         """Take one chunk."""
@@ -59,22 +59,29 @@ class CompletionsDecoder:
             return []
         if event == "error" or data.get("error"):
             raise self._fail(data)
-        events = self._head(data) if not self._is_told or not data.keys() <= ROUTINE else []
+        first = self._first
+        if first is None:
+            first = self._first = self._choice()
+        is_routine = self._is_told and data.keys() <= ROUTINE
+        events = [] if is_routine else self._head(data, first)
         for choice in data.get("choices") or ():
             index = choice.get("index") or 0
             if index == 0:
-                events += self._first.feed(choice, is_whole=self._is_whole)
+                events += first.feed(choice)
             else:
                 self._feed_apart(index, choice)
             if choice.get("usage"):  # Moonshot
-                self._usage(choice["usage"] or {})
+                self._usage(choice["usage"] or {}, first)
         if usage := data.get("usage"):
-            self._usage(usage)
+            self._usage(usage, first)
         return events
 
     def whole(self, data: Chunk) -> list[Event]:
         """Take an answer that came in one piece."""
-        self._is_whole = True
+        told = None if self._is_over else plain_answer(data, self._host.name, self._model)
+        if told is not None:
+            self._is_over = True
+            return told
         events = self.feed(data)
         if not isinstance(data.get("choices"), list):
             raise MalformedStreamError(
@@ -86,29 +93,31 @@ class CompletionsDecoder:
         """Finish every choice."""
         if self._is_over:
             return []
-        if not (marked or self._first.is_finished or self._host.may_end_silently):
+        first = self._first or self._choice()
+        if not (marked or first.is_finished or self._host.may_end_silently):
             raise StreamTruncatedError("the stream ended without finish_reason and without [DONE]")
         self._is_over = True
         for index in sorted(self._apart):
             choice, events = self._apart[index]
             self._keep(events + choice.finish())
-        return self._first.finish(self._metadata)
+        return first.finish(self._metadata)
 
     def heard(self) -> dict[str, Json]:
         """Give what was said of usage and metadata so far: for the partial message of a stream that broke."""
-        return {"usage": self._first.writer.usage_so_far, "metadata": dict(self._metadata)}
+        usage = None if self._first is None else self._first.writer.usage_so_far
+        return {"usage": usage, "metadata": dict(self._metadata)}
 
     def _choice(self) -> ChoiceDecoder:
         return ChoiceDecoder(self._host, self._model, self._audio_format)
 
-    def _head(self, data: Chunk) -> list[Event]:
+    def _head(self, data: Chunk, first: ChoiceDecoder) -> list[Event]:
         """Tell what a chunk says of the whole answer."""
         rest = {
             name: value for name, value in data.items() if name not in HEAD and value is not None
         }
         groq = rest.get("x_groq")
         if isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
-            self._usage(groq["usage"])
+            self._usage(groq["usage"], first)
         if isinstance(groq, dict) and groq.get("error"):
             raise self._fail({"error": groq["error"]})
         events: list[Event] = []
@@ -116,19 +125,19 @@ class CompletionsDecoder:
             self._is_told = True
             if data.get("id"):
                 rest["id"] = data["id"]
-            events = self._first.start(data.get("id"), data.get("model"))
+            events = first.start(data.get("id"), data.get("model"))
         self._metadata |= rest
         return events
 
-    def _usage(self, usage: dict[str, Json]) -> None:
-        self._first.writer.usage(decode_usage(usage))
+    def _usage(self, usage: dict[str, Json], first: ChoiceDecoder) -> None:
+        first.writer.usage(decode_usage(usage))
         self._metadata["token_usage"] = usage
 
     def _feed_apart(self, index: int, choice: Choice) -> None:
         if index not in self._apart:
             self._apart[index] = (self._choice(), [])
         decoder, events = self._apart[index]
-        events += decoder.feed(choice, is_whole=self._is_whole)
+        events += decoder.feed(choice)
 
     def _keep(self, events: list[Event]) -> None:
         if self._others is not None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.exceptions import UsageError
-from weft.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+from weft.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from weft.messages.openai import convert_to_openai_data_block, openai_role
 from weft.protocol.blocks import MEDIA_TYPES
 from weft.providers._completions.host import Host
@@ -44,29 +44,33 @@ class MessageEncoder:
         encoded: list[Body] = []
         shown: list[Body] = []  # pictures of tool results: a user shows them, after all results
         for message in messages:
-            if isinstance(message, ToolMessage):
+            is_human = type(message) is HumanMessage  # as most are, and quickly seen
+            if not is_human and isinstance(message, ToolMessage):
                 encoded.append(self._tool(message, shown))
                 continue
             if shown:
                 encoded.append(_shown_by_user(shown))
                 shown = []
-            encoded.append(
-                self._assistant(message) if isinstance(message, AIMessage) else self._other(message)
-            )
+            if not is_human and isinstance(message, AIMessage):
+                encoded.append(self._assistant(message))
+            else:
+                encoded.append(self._other(message))
         if shown:
             encoded.append(_shown_by_user(shown))
         return encoded
 
     def _other(self, message: BaseMessage) -> Body:
         role = openai_role(message)
-        if isinstance(message, SystemMessage) and role == "system":
+        if role == "system" and isinstance(message, SystemMessage):
             role = self._host.system_role
-        head: Body = {"role": role}
+        body: Body = {"role": role}
         if message.name:
-            head["name"] = message.name
-        if isinstance(message.content, str):
-            return {**head, "content": message.content}
-        return {**head, "content": [self._part(dict(block)) for block in message.content_blocks]}
+            body["name"] = message.name
+        content = message.content
+        if not isinstance(content, str):
+            content = [self._part(dict(block)) for block in message.content_blocks]
+        body["content"] = content
+        return body
 
     def _part(self, block: Block) -> Body:
         kind = block["type"]

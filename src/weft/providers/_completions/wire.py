@@ -90,9 +90,25 @@ ROUTINE = HEAD | {"created", "service_tier", "system_fingerprint"}
 """Fields that every chunk of a stream repeats; read once."""
 DELTA_FIELDS = frozenset(Delta.__annotations__)
 """Fields of a delta that are blocks; all others are kept in `additional_kwargs`."""
+TEXT_FIELDS = frozenset({"role", "content"})
+"""Fields of a delta that is text and nothing else."""
+REASONS = {"function_call": "tool_use", "eos": "stop", "model_length": "length"}
+"""Hosts' words for why they stopped that mean something else elsewhere, or nothing."""
 COUNTS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 """Where hosts outside OpenAI's form count cached tokens: DeepSeek, Moonshot."""
+
+
+def is_plain(delta: Delta) -> bool:
+    """Say whether text is all there is; a whole answer names what it does not say, too: `"refusal": null`."""
+    if delta.keys() <= TEXT_FIELDS:
+        return True
+    if not delta.keys() <= DELTA_FIELDS:
+        return False
+    for name, value in delta.items():  # noqa: SIM110  a frame for each field
+        if value and name not in TEXT_FIELDS:
+            return False
+    return True
 
 
 def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
@@ -120,7 +136,7 @@ def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
 def _totals(usage: dict[str, Json]) -> dict[str, Json]:
     given, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
     total = usage.get("total_tokens")
-    if total is None and given is not None and made is not None:
+    if total is None and isinstance(given, int | float) and isinstance(made, int | float):
         total = given + made
     counts = {"input_tokens": given, "output_tokens": made, "total_tokens": total}
     if None in (given, made, total):
