@@ -143,11 +143,11 @@ class ChatOpenAI(CompletionsModel):
         model = str(request.options.get("model") or self.model)
         if model.startswith(RESPONSES_PREFIXES) or self.use_previous_response_id:
             return True
-        own = self.__dict__
-        fields = {name: own[name] for name in RESPONSES_FIELDS if own[name] is not None}
-        return encode.needs_responses(
-            request, {**fields, **self.model_kwargs} if fields or self.model_kwargs else {}
-        )
+        own, said = self.__dict__, self.model_kwargs
+        for name in RESPONSES_FIELDS:
+            if own[name] is not None:
+                said = {name: own[name], **said}
+        return encode.needs_responses(request, said)
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         if not self._uses_responses(request):

@@ -82,18 +82,22 @@ ENCRYPTED: Final = "reasoning.encrypted_content"
 
 def needs_responses(request: ChatRequest, settings: Mapping[str, Json]) -> bool:
     """Say whether something is asked for that chat completions cannot do."""
-    said = {**settings, **request.options}
-    if any(said[name] is not None for name in said.keys() & RESPONSES_ONLY):
-        return True
-    tools = [tool for tool in said.get("tools") or () if isinstance(tool, Mapping)]
-    if any(tool.get("type") in SERVER_TOOL_TYPES for tool in tools):
-        return True
-    return any(_has_items(message) for message in request.messages)
+    if settings or request.options:
+        said = {**settings, **request.options}
+        if any(said[name] is not None for name in said.keys() & RESPONSES_ONLY):
+            return True
+        tools = [tool for tool in said.get("tools") or () if isinstance(tool, Mapping)]
+        if any(tool.get("type") in SERVER_TOOL_TYPES for tool in tools):
+            return True
+    for message in request.messages:  # noqa: SIM110  a frame for each
+        if not isinstance(message.content, str) and _has_items(message):
+            return True
+    return False
 
 
 def _has_items(message: BaseMessage) -> bool:
     """See an answer of Responses: chat completions cannot take back its items."""
-    if not isinstance(message, AIMessage) or isinstance(message.content, str):
+    if not isinstance(message, AIMessage):
         return False
     writer = message.response_metadata.get("model_provider")
     return writer == "openai" and str(message.response_metadata.get("id") or "").startswith("resp_")
