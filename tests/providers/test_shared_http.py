@@ -11,6 +11,7 @@ from tests.providers import recordings
 from tests.servers import Answer, FaultServer, json_answer, sse_answer
 from weft.caches import InMemoryCache
 from weft.exceptions import (
+    BudgetExceeded,
     ContextOverflowError,
     LimitExceededError,
     MalformedStreamError,
@@ -28,6 +29,8 @@ from weft.exceptions import (
     StreamTruncatedError,
     UsageError,
 )
+from weft.language_models import Limits as SpendingLimits
+from weft.language_models import usage_scope
 from weft.language_models.retry import RetryPolicy
 from weft.messages import HumanMessage
 from weft.providers._wire import Failure, read_failure, retry_after
@@ -545,3 +548,31 @@ def test_what_was_recorded_is_answered_without_a_server(
 )
 def test_errors_of_every_shape_are_read(body: Any, failure: Failure) -> None:
     assert read_failure(body) == failure
+
+
+def test_what_broken_calls_spent_counts_against_the_budget(
+    call: Any, fault_server: FaultServer
+) -> None:
+    """E2: the last thing heard of an answer that was cut off may be its price."""
+    usage = {"prompt_tokens": 500, "completion_tokens": 1, "total_tokens": 501}
+    fault_server.script(CHAT, sse_answer([{**HELLO[1], "usage": usage}]))
+    chat = model(fault_server)
+
+    with usage_scope(SpendingLimits(total_tokens=600)) as spent:
+        for seen in (501, 1002):
+            with pytest.raises(StreamTruncatedError) as caught:
+                call.stream(chat, "Hi")
+            assert caught.value.partial.usage_metadata["total_tokens"] == 501
+            assert spent.total_tokens == seen
+        with pytest.raises(BudgetExceeded):
+            call.invoke(chat, "Hi")
+
+
+def test_what_a_reader_heard_before_leaving_counts(fault_server: FaultServer) -> None:
+    usage = {"prompt_tokens": 500, "completion_tokens": 1, "total_tokens": 501}
+    fault_server.script(CHAT, sse_answer([{**HELLO[1], "usage": usage}, *HELLO, STOP]))
+
+    with usage_scope() as spent:
+        with model(fault_server).stream_v2("Hi") as stream:
+            next(iter(stream))
+        assert spent.total_tokens == 501

@@ -14,6 +14,7 @@ from tests.servers import FaultServer, json_answer
 from weft.exceptions import ModelAuthenticationError, UsageError
 from weft.load import dumps
 from weft.providers.openai import ChatOpenAI
+from weft.providers.openai_compatible import ChatOpenAICompatible
 
 
 def test_the_environment_is_read_at_the_call(
@@ -28,6 +29,39 @@ def test_the_environment_is_read_at_the_call(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-late")
     call.invoke(chat, "Hi")
     assert fault_server.requests()[0].headers["authorization"] == "Bearer sk-late"
+
+
+@pytest.mark.parametrize("blank", ["", "  ", SecretStr("")])
+def test_a_blank_key_is_none_and_no_other_takes_its_place(
+    call: Any, fault_server: FaultServer, monkeypatch: pytest.MonkeyPatch, blank: Any
+) -> None:
+    """As `api_key=os.getenv("MINE", "")` gives it: the key of somebody else must not go there instead."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another")
+    with pytest.raises(ModelAuthenticationError, match="OPENAI_API_KEY"):
+        call.invoke(model(fault_server, api_key=blank), "Hi")
+    monkeypatch.setenv("OPENAI_API_KEY", "  ")
+    with pytest.raises(ModelAuthenticationError, match="OPENAI_API_KEY"):
+        call.invoke(model(fault_server, api_key=None), "Hi")
+    assert fault_server.requests() == []
+
+
+def test_a_host_without_keys_is_sent_none(call: Any, fault_server: FaultServer) -> None:
+    fault_server.script(CHAT, json_answer(WHOLE))
+    chat = ChatOpenAICompatible(
+        provider="mine", base_url=f"{fault_server.url}/v1", model="m", api_key=""
+    )
+    call.invoke(chat, "Hi")
+
+    assert "authorization" not in fault_server.requests()[0].headers
+    assert "authorization" not in chat.explain("Hi").headers
+
+
+@pytest.mark.parametrize("given", ["", " ", SecretStr("")])
+def test_a_function_that_gives_an_empty_key_is_told_so(
+    call: Any, fault_server: FaultServer, given: Any
+) -> None:
+    with pytest.raises(UsageError, match="returned an empty text"):
+        call.invoke(model(fault_server, api_key=lambda: given), "Hi")
 
 
 def test_a_function_gives_the_key_each_time(call: Any, fault_server: FaultServer) -> None:

@@ -236,8 +236,8 @@ def _checked(turn: Turn, event: Event) -> Iterator[Event]:
     given: Any = event
     kind = given.get("event") if isinstance(given, dict) else None
     if not builder.is_started and kind in KNOWN:
-        is_whole = _is_opening(event)
-        opening = event if is_whole else open_message(event, run_message_id(turn.run))
+        is_named = _is_opening(event)
+        opening = event if is_named else open_message(event, run_message_id(turn.run))
         builder.feed(opening)
         yield opening
         if kind == "message-start":

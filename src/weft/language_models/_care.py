@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from weft.exceptions import BudgetExceeded, ModelError, OutputRejectedError, StructuredOutputError
+from weft.language_models._again import usage_of_failure
 from weft.language_models._closing import close_message
 from weft.language_models._deadline import END, BoundedSource, within
 from weft.language_models._message_files import deliver_files, resolve_messages
@@ -165,13 +166,14 @@ class Care:
                 said = cast("AIMessage", self._decoded(other))
                 request.others[place] = await run_guards(self.plan.guards, said, self._turn.run.io)
         except ModelError as error:
-            usage = _usage_of(error)
+            usage = usage_of_failure(error, builder)
             if held and error.partial is None:
                 error.partial = AIMessage.from_fold(builder.result(partial=True), "v0")
             raise
         finally:
             if spending is not None:
-                spending.settle(builder.usage or usage)
+                # What was heard of an answer that broke off is noted in the turn.
+                spending.settle(builder.usage or usage or self._turn.builder.usage)
 
     async def _said(
         self, request: ChatRequest, builder: MessageBuilder, spending: Spending | None
@@ -244,7 +246,7 @@ class Care:
             passed[0].response_metadata = {**passed[0].response_metadata, **told}
             result.generations = list(map(_saying, result.generations, passed))
         except ModelError as error:
-            usage = usage or _usage_of(error)
+            usage = usage or usage_of_failure(error, self._turn.builder)
             raise
         finally:
             if spending is not None:
@@ -401,7 +403,3 @@ def _saying(generation: ChatGeneration, message: AIMessage) -> ChatGeneration:
 
 def _held(spending: Spending | None) -> AbstractContextManager[None]:
     return nullcontext() if spending is None else spending.held()
-
-
-def _usage_of(error: ModelError) -> Any:
-    return getattr(error.partial, "usage_metadata", None)

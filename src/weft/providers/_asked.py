@@ -1,7 +1,7 @@
 """`Asked`: one request of a chat model under way, from its sending to the last event of its answer.
 
-The one body that waits, for every provider over HTTP: an answer that comes whole is decoded by the same decoder as a
-stream, fed once.
+The one body that waits, for every provider over HTTP: an answer that comes whole is given to the same decoder as a
+stream.
 """
 
 from __future__ import annotations

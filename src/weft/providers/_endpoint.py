@@ -18,8 +18,8 @@ from weft.exceptions import MalformedStreamError, ModelAPIError, ModelError
 from weft.providers._keys import (
     Key,
     SecretKey,
+    chosen_key,
     hide_secrets,
-    key_from_env,
     missing_key,
     public_options,
     public_query,
@@ -133,7 +133,7 @@ class Endpoint(BaseModel):
         return error
 
     def _key(self) -> SecretKey | None:
-        key = self.api_key if self.api_key is not None else key_from_env(self.key_variables)
+        key = chosen_key(self.api_key, self.key_variables)
         if key is None and self.needs_key:
             raise missing_key(self._provider, self.key_variables)
         return key

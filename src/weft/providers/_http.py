@@ -1,8 +1,8 @@
 """What every provider over HTTP shares: the fields, the one body that sends and decodes, errors, `explain()`.
 
 A provider gives pure things: `_encode` (request -> path and body), headers, a decoder, and a table of its error codes.
-Only the body here waits. `stream` and `invoke` are the same body; an answer that comes whole is decoded by the same
-decoder, fed once.
+Only the body here waits. `stream` and `invoke` are the same body; an answer that comes whole is given to the same
+decoder.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ __all__ = [
     "MASK",
     "Key",
     "SecretKey",
+    "chosen_key",
     "hide_secrets",
     "key_from_env",
     "missing_key",
@@ -60,9 +61,20 @@ Key = Annotated[SecretKey | None, BeforeValidator(_as_secret)]
 def key_from_env(variables: Sequence[str]) -> SecretStr | None:
     """Read the first variable that is set. Called when a request is made, never when a model is built or loaded."""
     for variable in variables:
-        if value := os.environ.get(variable):
+        if (value := os.environ.get(variable)) and value.strip():
             return SecretStr(value)
     return None
+
+
+def chosen_key(given: SecretKey | None, variables: Sequence[str]) -> SecretKey | None:
+    """Give the key to send: the one given, or that of the environment where none was.
+
+    One that is given and blank says that there is none: no other is sent in its place.
+    """
+    if given is None:
+        return key_from_env(variables)
+    is_blank = isinstance(given, SecretStr) and not given.get_secret_value().strip()
+    return None if is_blank else given
 
 
 def missing_key(provider: str | None, variables: Sequence[str]) -> ModelAuthenticationError:
@@ -80,13 +92,14 @@ async def resolve_key(key: SecretKey | None, io: IO) -> str | None:
     if isinstance(key, SecretStr):
         return key.get_secret_value()
     value: Any = await io.call(key)
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    if not isinstance(value, str) or not value:
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
+    if not isinstance(text, str):
         raise UsageError(
-            f"the function given as api_key must return the key as text, not {type(value).__name__}"
+            f"the function given as api_key must return the key as text, not {type(text).__name__}"
         )
-    return value
+    if not text.strip():
+        raise UsageError("the function given as api_key returned an empty text")
+    return text
 
 
 def hide_secrets(error: ModelError, secrets: Iterable[str]) -> None:

@@ -361,3 +361,66 @@ def test_F_S10_what_is_no_object_is_malformed(data: Any) -> None:
     for name in ("chat-", "responses-"):
         with pytest.raises(MalformedStreamError):
             decoder(name).feed(data, "message")
+
+
+def plain(**choice: Any) -> dict[str, Any]:
+    return {
+        "id": "c1",
+        "model": "m",
+        "choices": [{"message": {"content": "Hi."}, "finish_reason": "stop", **choice}],
+    }
+
+
+def folded(events: list[Any]) -> Any:
+    return recordings.message(events)
+
+
+@pytest.mark.parametrize(
+    "usage", ["n/a", [1], 5, {"prompt_tokens": 10**400, "completion_tokens": 1}]
+)
+def test_F_S12_usage_that_counts_nothing_costs_no_answer(usage: Any) -> None:
+    message = folded(decoder("chat-text").whole({**plain(), "usage": usage}))
+
+    assert message.text == "Hi."
+    assert message.response_metadata["token_usage"] == usage
+
+
+def test_F_S12_what_only_some_hosts_say_of_a_choice_is_kept() -> None:
+    said = {"stop_reason": "###", "native_finish_reason": "STOP", "matched_stop": None}
+    message = folded(decoder("chat-text").whole(plain(**said)))
+
+    assert message.finish_reason == "stop"
+    assert message.response_metadata["stop_reason"] == "###"
+    assert message.response_metadata["native_finish_reason"] == "STOP"
+    assert "matched_stop" not in message.response_metadata
+
+
+@pytest.mark.parametrize("name", ["stream", "whole"])
+def test_filters_of_a_choice_are_kept(name: str) -> None:
+    streamed, whole = recordings.both(lambda: decoder("chat-"), "openai", "chat-azure-filters")
+    message = {"stream": streamed, "whole": whole}[name]
+
+    assert message.response_metadata["content_filter_results"]["hate"]["severity"] == "safe"
+    assert message.response_metadata["prompt_filter_results"][0]["prompt_index"] == 0
+
+
+def test_E3_an_answer_without_a_choice_is_no_answer() -> None:
+    reader = decoder("chat-text")
+    usage = {"prompt_tokens": 5, "completion_tokens": 0, "total_tokens": 5}
+    with pytest.raises(MalformedStreamError, match="no choices"):
+        reader.whole({"id": "c1", "choices": [], "usage": usage})
+
+    assert reader.heard()["usage"]["input_tokens"] == 5  # it was paid for
+
+
+@pytest.mark.parametrize("index", [None, 0])
+def test_choices_whose_indexes_say_nothing_are_told_apart_by_their_places(
+    index: int | None,
+) -> None:
+    others: list[Any] = []
+    reader = CompletionsDecoder(OPENAI, recordings.fail, others=others)
+    first, second = plain(index=index), plain(index=index, message={"content": "Ho."})
+    events = reader.whole({**first, "choices": first["choices"] + second["choices"]})
+
+    assert folded(events).text == "Hi."
+    assert [other.text for other in others] == ["Ho."]

@@ -11,13 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.providers import recordings
-from weft.exceptions import WeftError
+from tests.providers.test_shared_http import CHAT, model
+from tests.servers import FaultServer, json_answer
+from weft.exceptions import LimitExceededError, WeftError
+from weft.messages import AIMessage
+from weft.protocol.fold import fold
 from weft.protocol.grammar import assert_valid_event_stream
-from weft.providers._completions import CompletionsDecoder
+from weft.providers._completions import CompletionsDecoder, Host
 from weft.providers._completions.plain import plain_answer
 from weft.providers._completions.wire import DELTA_FIELDS, HEAD, ROUTINE
 from weft.providers._reading import ODD
 from weft.providers.openai.host import OPENAI
+from weft.providers.openai_compatible import HOSTS
+from weft.transports import Limits
 
 # As api.openai.com sends one: fields that say nothing are there, too.
 ANSWER: dict[str, Any] = {
@@ -53,6 +59,7 @@ JSON = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-2, 10**16)
+    | st.just(10**400)
     | st.floats(allow_nan=False)
     | st.sampled_from(
         ["", "text", "ü", "\ud83d", "\ud83d\ude00", "stop", "tool_calls", "eos", "0"]
@@ -67,7 +74,7 @@ JSON = st.recursive(
 )
 NAMES = {
     "answer": sorted({*ROUTINE, "x_groq", "timings", "citations", "ü", "\ud83d"}),
-    "choice": ["index", "delta", "message", "finish_reason", "logprobs", "usage", "more"],
+    "choice": ["index", "delta", "message", "finish_reason", "logprobs", "usage", "stop_reason"],
     "message": sorted({*DELTA_FIELDS, "more", "executed_tools"}),
     "usage": [
         "prompt_tokens",
@@ -101,24 +108,38 @@ def answers(draw: st.DrawFn) -> Any:
     return answer
 
 
-def decoder(model: str | None) -> CompletionsDecoder:
-    return CompletionsDecoder(OPENAI, recordings.fail, model=model, others=[])
+def decoder(model: str | None, host: Host = OPENAI) -> CompletionsDecoder:
+    return CompletionsDecoder(host, recordings.fail, model=model, others=[])
 
 
-def at_length(answer: Any, model: str | None) -> list[Any]:
-    decoding = decoder(model)
-    return decoding.feed(answer) + decoding.end(marked=True)
+def at_length(answer: Any, model: str | None, host: Host = OPENAI) -> tuple[list[Any], Any]:
+    """The events, and what is known if the call breaks off before its end."""
+    decoding = decoder(model, host)
+    events = decoding.feed(answer)
+    heard = decoding.heard()
+    return events + decoding.end(marked=True), heard
 
 
-@given(answers(), st.sampled_from([None, "", "asked-for", "ü"]))
-def test_the_short_way_leads_where_the_long_one_does(answer: Any, model: str | None) -> None:
-    told = plain_answer(copy.deepcopy(answer), "openai", model)
+def as_json(value: Any) -> str:
+    """For which 1 is not True; the order of names is nobody's business."""
+    return json.dumps(value, sort_keys=True)
+
+
+@given(
+    answers(),
+    st.sampled_from([None, "", "asked-for", "ü"]),
+    st.sampled_from([OPENAI, *HOSTS.values()]),
+)
+def test_the_short_way_leads_where_the_long_one_does(
+    answer: Any, model: str | None, host: Host
+) -> None:
+    decoding = decoder(model, host)
+    told = plain_answer(copy.deepcopy(answer), host.name, model)
 
     if told is None:
         return
-    # As JSON, for which 1 is not True; the order of names is nobody's business.
-    expected = at_length(answer, model)
-    assert json.dumps(told, sort_keys=True) == json.dumps(expected, sort_keys=True)
+    assert decoding.whole(copy.deepcopy(answer)) == told
+    assert as_json([told, decoding.heard()]) == as_json([*at_length(answer, model, host)])
     assert_valid_event_stream(told)
 
 
@@ -140,22 +161,22 @@ def test_the_short_way_stumbles_over_nothing(answer: Any) -> None:
         {"usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}},
         {"timings": {"prompt_ms": 1.5}},  # llama.cpp
         {"citations": ["https://example.com/ü"]},  # Perplexity
+        {"x_groq": {"id": "req_1"}},
+        {"choices": [{**ANSWER["choices"][0], "stop_reason": None}]},  # vLLM
     ],
 )
 def test_answers_as_hosts_send_them_go_the_short_way(change: dict[str, Any]) -> None:
     told = plain_answer({**ANSWER, **change}, "openai", "m")
 
     assert told is not None
-    assert json.dumps(told, sort_keys=True) == json.dumps(
-        at_length({**ANSWER, **change}, "m"), sort_keys=True
-    )
+    assert as_json(told) == as_json(at_length({**ANSWER, **change}, "m")[0])
 
 
 def test_a_recorded_answer_goes_the_short_way() -> None:
     for folder, name in [("openai", "chat-text"), ("llama", "chat-text")]:
         answer = recordings.whole(folder, name)
         decoding = decoder("m")
-        assert decoding.whole(answer) == at_length(answer, "m")
+        assert decoding.whole(answer) == at_length(answer, "m")[0]
         assert decoding._first is None
 
 
@@ -165,7 +186,26 @@ def test_a_decoder_that_told_an_answer_is_over() -> None:
 
     assert decoding.feed(ANSWER) == []
     assert decoding.end(marked=True) == []
-    assert decoding.heard() == {"usage": None, "metadata": {}}
+
+
+def test_E2_nothing_of_a_plain_answer_is_lost_when_its_reader_leaves(
+    call: Any, fault_server: FaultServer
+) -> None:
+    fault_server.script(CHAT, json_answer(ANSWER))
+    whole = call.invoke(model(fault_server), "Hi")
+    events = call.stream_v2(model(fault_server), "Hi")
+    assert AIMessage.from_fold(fold(events), "v0") == whole
+    assert "".join(chunk.text for chunk in call.stream(model(fault_server), "Hi")) == whole.text
+
+    with model(fault_server).stream_v2("Hi") as stream:
+        next(iter(stream))
+    assert stream.partial.usage_metadata == whole.usage_metadata
+    known = {"id", "created", "service_tier", "token_usage"}
+    assert known <= stream.partial.response_metadata.keys()
+
+    with pytest.raises(LimitExceededError) as caught:
+        call.invoke(model(fault_server, limits=Limits(blocks=0)), "Hi")
+    assert caught.value.partial.usage_metadata == whole.usage_metadata
 
 
 def test_what_is_read_elsewhere_is_not_told_twice() -> None:

@@ -15,6 +15,7 @@ from weft.protocol.promote import parse_tool_args
 from weft.protocol.writer import EventWriter
 from weft.providers._completions.host import Host
 from weft.providers._completions.wire import (
+    CHOICE_FIELDS,
     DELTA_FIELDS,
     REASONS,
     AudioDelta,
@@ -80,6 +81,8 @@ class ChoiceDecoder:
             for name, tokens in logprobs.items():
                 if isinstance(tokens, list):
                     self._logprobs.setdefault(name, []).extend(tokens)
+        if not choice.keys() <= CHOICE_FIELDS:
+            self._keep_rest(choice)
         reason = choice.get("finish_reason")
         if reason:
             self.is_finished = True
@@ -88,6 +91,15 @@ class ChoiceDecoder:
             if self._transcript:
                 events += self._close_audio()
         return events
+
+    def _keep_rest(self, choice: Choice) -> None:
+        """Keep what only some hosts say of a choice: Azure its filters, vLLM the word it stopped at."""
+        rest: dict[str, Json] = {
+            name: value
+            for name, value in choice.items()
+            if name not in CHOICE_FIELDS and value is not None
+        }
+        self.writer.metadata(rest)
 
     def finish(self, metadata: dict[str, Json] | None = None) -> list[Event]:
         """End the message."""

@@ -7,17 +7,18 @@ once (`plain.py`), and the decoder of its choice is never made.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from weft.exceptions import MalformedStreamError, StreamTruncatedError
 from weft.messages import AIMessage
-from weft.protocol.events import Event
+from weft.protocol.events import Event, MessageFinish
 from weft.protocol.fold import fold
 from weft.providers._completions.choice import ChoiceDecoder
 from weft.providers._completions.host import Host
 from weft.providers._completions.plain import plain_answer
 from weft.providers._completions.wire import HEAD, ROUTINE, Choice, Chunk, decode_usage
 from weft.providers._wire import Fail
+from weft.utils.json import to_jsonable
 
 __all__ = ["CompletionsDecoder"]
 
@@ -28,7 +29,8 @@ class CompletionsDecoder:
     """Turns the chunks of one answer into events."""
 
     __slots__ = (
-        "_apart", "_audio_format", "_fail", "_first", "_host", "_is_over", "_is_told", "_metadata", "_model", "_others",
+        "_apart", "_audio_format", "_fail", "_finish", "_first", "_host", "_is_over", "_is_told", "_metadata", "_model",
+        "_others",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +52,8 @@ class CompletionsDecoder:
         self._metadata: dict[str, Json] = {}
         self._is_told = False
         self._is_over = False
+        self._finish: MessageFinish | None = None
+        """The end of an answer that was told at once."""
 
     def feed(self, data: Chunk, event: str = "message") -> list[Event]:
         """Take one chunk."""
@@ -71,7 +75,7 @@ class CompletionsDecoder:
             else:
                 self._feed_apart(index, choice)
             if choice.get("usage"):  # Moonshot
-                self._usage(choice["usage"] or {}, first)
+                self._usage(choice["usage"], first)
         if usage := data.get("usage"):
             self._usage(usage, first)
         return events
@@ -81,9 +85,10 @@ class CompletionsDecoder:
         told = None if self._is_over else plain_answer(data, self._host.name, self._model)
         if told is not None:
             self._is_over = True
+            self._finish = cast("MessageFinish", told[-1])
             return told
-        events = self.feed(data)
-        if not isinstance(data.get("choices"), list):
+        events = self.feed(_numbered(data))
+        if not isinstance(data.get("choices"), list) or not data["choices"]:
             raise MalformedStreamError(
                 "the answer has no choices: is this a chat-completions endpoint?"
             )
@@ -104,8 +109,17 @@ class CompletionsDecoder:
 
     def heard(self) -> dict[str, Json]:
         """Give what was said of usage and metadata so far: for the partial message of a stream that broke."""
-        usage = None if self._first is None else self._first.writer.usage_so_far
-        return {"usage": usage, "metadata": dict(self._metadata)}
+        if self._finish is not None:
+            metadata = {**self._finish["metadata"]}
+            del metadata["finish_reason"]
+            return {"usage": self._finish.get("usage"), "metadata": metadata}
+        if self._first is None:
+            return {"usage": None, "metadata": {}}
+        writer = self._first.writer
+        return {
+            "usage": writer.usage_so_far,
+            "metadata": {**writer.metadata_so_far, **to_jsonable(self._metadata)},
+        }
 
     def _choice(self) -> ChoiceDecoder:
         return ChoiceDecoder(self._host, self._model, self._audio_format)
@@ -129,8 +143,9 @@ class CompletionsDecoder:
         self._metadata |= rest
         return events
 
-    def _usage(self, usage: dict[str, Json], first: ChoiceDecoder) -> None:
-        first.writer.usage(decode_usage(usage))
+    def _usage(self, usage: Json, first: ChoiceDecoder) -> None:
+        if isinstance(usage, dict):  # or it counts nothing, which must not cost the answer
+            first.writer.usage(decode_usage(usage))
         self._metadata["token_usage"] = usage
 
     def _feed_apart(self, index: int, choice: Choice) -> None:
@@ -142,3 +157,15 @@ class CompletionsDecoder:
     def _keep(self, events: list[Event]) -> None:
         if self._others is not None:
             self._others.append(AIMessage.from_fold(fold(events)))
+
+
+def _numbered(data: Chunk) -> Chunk:
+    """Give an answer whose choices can be told apart: by their places, where their indexes do not."""
+    choices = data.get("choices") if type(data) is dict else None
+    if not isinstance(choices, list) or len(choices) < 2:
+        return data
+    indexes = [choice.get("index") for choice in choices]
+    if None not in indexes and len(set(indexes)) == len(indexes):
+        return data
+    placed: list[Choice] = [{**choice, "index": place} for place, choice in enumerate(choices)]
+    return {**data, "choices": placed}

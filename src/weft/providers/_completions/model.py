@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft._lazy import late
 from weft.providers._http import HttpChatModel
-from weft.providers._keys import SecretKey, key_from_env, missing_key
+from weft.providers._keys import SecretKey, chosen_key, missing_key
 
 if TYPE_CHECKING:
     from weft.language_models.request import ChatRequest
@@ -96,7 +96,7 @@ class CompletionsModel(HttpChatModel):
 
     def _key(self) -> SecretKey | None:
         host = self._host
-        key = self.api_key if self.api_key is not None else key_from_env(host.keys)
+        key = chosen_key(self.api_key, host.keys)
         if key is None and host.needs_key:
             raise missing_key(self._provider, host.keys)
         return key

@@ -28,12 +28,13 @@ __all__ = ["plain_answer"]
 Json = Any
 
 CHOICE: Final = frozenset({"index", "message", "finish_reason", "logprobs"})
+"""Fields of a choice that are looked at; any other must say nothing."""
 NUMBERS: Final = frozenset({int, bool})
 
 
 def plain_answer(data: Json, provider: str, model: str | None) -> list[Event] | None:
     """Give the events of an answer that is one text; None for any other."""
-    if type(data) is not dict or data.get("error") or "x_groq" in data:
+    if type(data) is not dict or data.get("error") or _says_more(data.get("x_groq")):
         return None
     choices, id, model = data.get("choices"), data.get("id"), data.get("model") or model
     if type(choices) is not list or len(choices) != 1 or not (_is_name(id) and _is_name(model)):
@@ -47,7 +48,9 @@ def plain_answer(data: Json, provider: str, model: str | None) -> list[Event] | 
 
 
 def _text_of(choice: Choice) -> str | None:
-    if type(choice) is not dict or not choice.keys() <= CHOICE:
+    if type(choice) is not dict:
+        return None
+    if not choice.keys() <= CHOICE and _has_rest(choice):
         return None
     message = choice.get("message")
     if type(message) is not dict or choice.get("index") or choice.get("logprobs"):
@@ -83,6 +86,15 @@ def _finish_of(data: dict[str, Json], reason: Json) -> MessageFinish | None:
         finish["finish_reason"] = word
     finish["metadata"] = metadata
     return finish
+
+
+def _has_rest(choice: Choice) -> bool:
+    return any(value is not None for name, value in choice.items() if name not in CHOICE)
+
+
+def _says_more(groq: Json) -> bool:
+    """See usage or an error that Groq sends beside an answer."""
+    return type(groq) is dict and not groq.keys().isdisjoint({"usage", "error"})
 
 
 def _is_name(value: Json) -> TypeGuard[str]:

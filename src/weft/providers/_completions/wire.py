@@ -90,6 +90,8 @@ ROUTINE = HEAD | {"created", "service_tier", "system_fingerprint"}
 """Fields that every chunk of a stream repeats; read once."""
 DELTA_FIELDS = frozenset(Delta.__annotations__)
 """Fields of a delta that are blocks; all others are kept in `additional_kwargs`."""
+CHOICE_FIELDS = frozenset(Choice.__annotations__)
+"""Fields of a choice that are read; all others are kept as response metadata."""
 TEXT_FIELDS = frozenset({"role", "content"})
 """Fields of a delta that is text and nothing else."""
 REASONS = {"function_call": "tool_use", "eos": "stop", "model_length": "length"}
@@ -136,7 +138,7 @@ def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
 def _totals(usage: dict[str, Json]) -> dict[str, Json]:
     given, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
     total = usage.get("total_tokens")
-    if total is None and isinstance(given, int | float) and isinstance(made, int | float):
+    if total is None and isinstance(given, int) and isinstance(made, int):
         total = given + made
     counts = {"input_tokens": given, "output_tokens": made, "total_tokens": total}
     if None in (given, made, total):

@@ -13,7 +13,7 @@ from weft.exceptions import UsageError
 from weft.language_models.profile import register_profiles
 from weft.providers._completions.host import Host
 from weft.providers._endpoint import Address, Endpoint
-from weft.providers._keys import Key, SecretKey
+from weft.providers._keys import Key, SecretKey, chosen_key, missing_key
 from weft.providers.openai.chat import ChatOpenAI
 from weft.providers.openai.embeddings import OpenAIEmbeddings
 from weft.providers.openai.host import OPENAI
@@ -65,7 +65,11 @@ class AzureEndpoint(Endpoint):
         return values
 
     def _key(self) -> SecretKey | None:
-        return self.azure_ad_token if self.azure_ad_token is not None else super()._key()
+        if self.azure_ad_token is None:
+            return super()._key()
+        if (token := chosen_key(self.azure_ad_token, ())) is None:
+            raise missing_key(self._provider, ())
+        return token
 
     def _auth_headers(self, key: str) -> dict[str, str]:
         return super()._auth_headers(key) if self.azure_ad_token is not None else {"api-key": key}
