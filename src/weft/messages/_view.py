@@ -300,8 +300,24 @@ def _addition(key: str, old: Json, new: Json) -> Json:
     if isinstance(old, dict) and isinstance(new, dict):
         return _news(old, new) or None
     if isinstance(old, list) and isinstance(new, list):
-        return new[len(old) :] or None if new[: len(old)] == old else new
+        return _items_added(old, new)
     if isinstance(old, str) and isinstance(new, str) and rule not in (first, extend):
         grows = rule is append or rule.__name__ == "deep"
         return (new[len(old) :] if new.startswith(old) else None) if grows else new
     return new
+
+
+def _items_added(old: list[Json], new: list[Json]) -> list[Json] | None:
+    """Give the items to add; of one that has grown where it stands, and is known by its index, what it says more."""
+    if new[: len(old)] == old:
+        return new[len(old) :] or None
+    grown: list[Json] = []
+    for before, after in zip(old, new, strict=False):
+        if before == after:
+            continue
+        if not (isinstance(before, dict) and isinstance(after, dict)):
+            return new
+        if after.get("index") is None or before.get("index") != after["index"]:
+            return new
+        grown.append({"index": after["index"], **_news(before, after)})
+    return [*grown, *new[len(old) :]]

@@ -24,6 +24,8 @@ __all__ = ["FoldLimits", "FoldedMessage", "MessageBuilder", "fold"]
 USUAL: Final = FoldLimits()
 EMPTY_TEXT: Final = {"type": "text", "text": ""}
 """How most blocks begin."""
+EMPTY_VALUE: Final = {"type": "non_standard"}
+"""How a block in a provider's own words begins: cut off there it says nothing."""
 
 UNFINISHED: Final = "the stream ended before the call was complete"
 RESPONSE_KEYS: Final = {"provider": "model_provider", "model": "model_name"}
@@ -280,9 +282,15 @@ class MessageBuilder:
         self._room -= size
 
     def note(
-        self, *, usage: UsageInfo | None = None, metadata: dict[str, Json] | None = None
+        self,
+        *,
+        usage: UsageInfo | None = None,
+        metadata: dict[str, Json] | None = None,
+        blocks: Iterable[Block] = (),
     ) -> None:
-        """Keep what is known of a message that ended too early to say it in `message-finish`."""
+        """Keep what is known of a message that ended too early to say it: its end, and blocks told only whole."""
+        for block in blocks:
+            self._blocks[max(self._blocks, default=-1) + 1] = copy_json(block)
         if usage and self.usage is None:
             self.usage = copy_json(usage)
         for key, value in (metadata or {}).items():
@@ -340,8 +348,10 @@ class MessageBuilder:
 
         With `partial=True` the stream is taken to be over: calls that were not finished are invalid calls.
         """
-        found = (self.block(index, partial=partial) for index in sorted(self._blocks))
-        return cast("list[FinalizedContentBlock]", list(found))
+        found = [self.block(index, partial=partial) for index in sorted(self._blocks)]
+        if partial:
+            found = [block for block in found if block != EMPTY_VALUE]
+        return cast("list[FinalizedContentBlock]", found)
 
     def result(self, *, partial: bool = False, last: bool = False) -> FoldedMessage:
         """Give the message; before its end only with `partial=True`, and then marked incomplete.

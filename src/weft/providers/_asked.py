@@ -7,7 +7,7 @@ stream.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -70,7 +70,8 @@ class Asked:
         decoder = getattr(self, "_decoder", None)  # none where it could not be made
         heard = getattr(decoder, "heard", None)
         if heard is not None:
-            self._request.note(**heard())
+            with suppress(Exception):  # what is odd in it must not hide the error that is told
+                self._request.note(**heard())
         if isinstance(error, ModelError):
             self._model._hidden(error, self._sent)
             error.request_id = error.request_id or request_id(self._response.headers)

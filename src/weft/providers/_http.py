@@ -104,7 +104,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     def _is_end(self, data: str) -> bool:
         """Whether an SSE payload is the vendor's end marker and no JSON."""
-        return data == "[DONE]"
+        return data == "[DONE]" or (len(data) < 16 and data.strip() == "[DONE]")
 
     # -- the settings
 

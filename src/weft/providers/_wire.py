@@ -44,7 +44,7 @@ REQUEST_ID_HEADERS: Final = (
 )
 OVERFLOW: Final = (  # compiled when an error is read
     r"(?i)maximum context length|context[ _](?:length|window|size)|too many (?:input )?tokens"
-    r"|prompt is too long|exceeds? the (?:available |maximum )?(?:context|number of tokens)|input is too long"
+    r"|prompt is too long|exceeds? (?:the )?(?:available |maximum )?(?:context|number of tokens)|input is too long"
 )
 """How vendors without a code of its own for it say that the prompt does not fit."""
 

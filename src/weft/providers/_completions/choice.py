@@ -5,6 +5,7 @@ Text and reasoning have no index on this wire: what speaks next ends what spoke 
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from weft.exceptions import MalformedStreamError
@@ -41,6 +42,8 @@ class ChoiceDecoder:
         "_args",
         "_audio_format",
         "_call",
+        "_customs",
+        "_extra",
         "_finish_reason",
         "_has_refused",
         "_logprobs",
@@ -59,6 +62,9 @@ class ChoiceDecoder:
         self._audio_format = audio_format
         self._args: dict[int | str, list[str]] = {}
         self._call: int | str | None = None
+        self._customs: dict[int | str | None, dict[str, Json]] = {}
+        """Calls that take free text, by their indexes, until the choice is over."""
+        self._extra: dict[int | str, Json] = {}
         self._logprobs: dict[str, list[Json]] = {}
         self._transcript: list[str] = []
         self._has_refused = False
@@ -70,14 +76,17 @@ class ChoiceDecoder:
 
     def feed(self, choice: Choice) -> list[Event]:
         """Take what the choice says now, or all that it says."""
-        delta = choice.get("delta") or choice.get("message") or {}
+        delta = choice.get("delta")
+        if delta is None:  # Perplexity says the whole message beside its delta
+            delta = choice.get("message") or {}
         content = delta.get("content")
         if type(content) is str and content and (len(delta) == 1 or is_plain(delta)):
             events = self._leave_call() if self._call is not None else []
             events += self.writer.text(content)
         else:
             events = self._said(delta)
-        if logprobs := choice.get("logprobs"):
+        logprobs = choice.get("logprobs")
+        if logprobs and isinstance(logprobs, dict):
             for name, tokens in logprobs.items():
                 if isinstance(tokens, list):
                     self._logprobs.setdefault(name, []).extend(tokens)
@@ -85,11 +94,14 @@ class ChoiceDecoder:
             self._keep_rest(choice)
         reason = choice.get("finish_reason")
         if reason:
+            reason = reason if type(reason) is str else json.dumps(reason)
             self.is_finished = True
             self._finish_reason = reason
             self.writer.reason("refusal" if self._has_refused else REASONS.get(reason, reason))
             if self._transcript:
                 events += self._close_audio()
+            if self._customs:
+                events += self._close_customs()
         return events
 
     def _keep_rest(self, choice: Choice) -> None:
@@ -118,7 +130,8 @@ class ChoiceDecoder:
             events += self._rest(delta)
         events += self._content(delta)
         for call in delta.get("tool_calls") or ():
-            events += self._tool_call(call)
+            if call is not None:
+                events += self._tool_call(call)
         if called := delta.get("function_call"):
             events += self.writer.tool_call(
                 FUNCTION_KEY, None, called.get("name"), called.get("arguments")
@@ -171,17 +184,15 @@ class ChoiceDecoder:
         return events
 
     def _reasoning(self, delta: Delta) -> list[Event]:
-        said = next(
-            (text for name in REASONING if isinstance(text := delta.get(name), str) and text), None
-        )
-        details = delta.get("reasoning_details")
+        said = next((text for name in REASONING if (text := _texts(delta.get(name)))), None)
+        details: Json = delta.get("reasoning_details")
+        details = [details] if isinstance(details, dict) else details
         if said is None and not details:
             return []
         events = self._leave_call()
         if isinstance(details, list) and details:
             if said is None:
-                texts = [part.get("text") or part.get("summary") or "" for part in details]
-                said = "".join(text for text in texts if isinstance(text, str))
+                said = _texts(details)
             return events + self.writer.reasoning(
                 said or None, extras={"reasoning_details": details}
             )
@@ -189,6 +200,8 @@ class ChoiceDecoder:
 
     def _part(self, part: Json) -> list[Event]:
         """Read a part of content: Mistral's thinking and references, anybody's text and pictures."""
+        if isinstance(part, str):
+            return self.writer.text(part)
         if part.get("type") == "thinking":
             said = part.get("thinking")
             texts = (
@@ -214,8 +227,13 @@ class ChoiceDecoder:
         extras: dict[str, Json] = {}
         if custom := call.get("custom"):
             return self._custom(call, custom.get("name"), custom.get("input"))
-        if call.get("extra_content"):
-            extras["extra_content"] = call["extra_content"]
+        if args is not None and not isinstance(args, (str, dict)):
+            args = json.dumps(args)  # judged as the text it is
+        more = call.get("extra_content")
+        if more and (key is None or self._extra.get(key) != more):  # some repeat it
+            extras["extra_content"] = more
+            if key is not None:
+                self._extra[key] = more
         events = self._leave_call() if key != self._call else []
         if key is not None:
             self._call = key
@@ -225,14 +243,27 @@ class ChoiceDecoder:
         return events + self.writer.tool_call(key, id, name_and_args.get("name"), args, extras)
 
     def _custom(self, call: CallDelta, name: str | None, text: str | None) -> list[Event]:
-        block = {
+        """Hear a call that takes free text; one that has an index comes in slices, and is whole at the end only."""
+        block = self._customs.get(call.get("index")) or {
             "type": "tool_call",
-            "id": call.get("id"),
-            "name": name,
-            "args": {"__arg1": text or ""},
+            "id": None,
+            "name": None,
+            "args": {"__arg1": ""},
             "extras": {"type": "custom"},
         }
-        return self.writer.block(block, whole=True)
+        block["id"], block["name"] = block["id"] or call.get("id"), block["name"] or name
+        block["args"]["__arg1"] += text or ""
+        if call.get("index") is None:
+            return self.writer.block(block, whole=True)
+        self._customs[call.get("index")] = block
+        return []
+
+    def _close_customs(self) -> list[Event]:
+        events: list[Event] = []
+        for block in self._customs.values():
+            events += self.writer.block(block, whole=True)
+        self._customs = {}
+        return events
 
     def _leave_call(self) -> list[Event]:
         """Finish the call that spoke last, if its arguments are whole: something else speaks now."""
@@ -261,3 +292,15 @@ class ChoiceDecoder:
         said, self._transcript = "".join(self._transcript), []
         events = self.writer.fields({"extras": {"transcript": said}}, AUDIO_KEY, kind="audio")
         return events + self.writer.close(AUDIO_KEY, kind="audio")
+
+
+def _texts(said: Json) -> str | None:
+    """Give the text of reasoning, in whichever shape a host sends it."""
+    if isinstance(said, str):
+        return said or None
+    if isinstance(said, dict):
+        said = said.get("text") or said.get("summary") or said.get("content")
+        return _texts(said)
+    if isinstance(said, list):
+        return "".join(_texts(part) or "" for part in said) or None
+    return None

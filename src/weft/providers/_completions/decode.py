@@ -7,6 +7,7 @@ once (`plain.py`), and the decoder of its choice is never made.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from weft.exceptions import MalformedStreamError, StreamTruncatedError
@@ -16,7 +17,7 @@ from weft.protocol.fold import fold
 from weft.providers._completions.choice import ChoiceDecoder
 from weft.providers._completions.host import Host
 from weft.providers._completions.plain import plain_answer
-from weft.providers._completions.wire import HEAD, ROUTINE, Choice, Chunk, decode_usage
+from weft.providers._completions.wire import HEAD, LATE, ROUTINE, Choice, Chunk, decode_usage
 from weft.providers._wire import Fail
 from weft.utils.json import to_jsonable
 
@@ -29,8 +30,8 @@ class CompletionsDecoder:
     """Turns the chunks of one answer into events."""
 
     __slots__ = (
-        "_apart", "_audio_format", "_fail", "_finish", "_first", "_host", "_is_over", "_is_told", "_metadata", "_model",
-        "_others",
+        "_apart", "_audio_format", "_awaited", "_fail", "_finish", "_first", "_host", "_is_over", "_is_told", "_lead",
+        "_metadata", "_model", "_others",
     )  # fmt: skip
 
     def __init__(
@@ -48,7 +49,11 @@ class CompletionsDecoder:
         self._others = others
         self._audio_format = audio_format
         self._first: ChoiceDecoder | None = None
-        self._apart: dict[int, tuple[ChoiceDecoder, list[Event]]] = {}
+        self._lead: Json = ...
+        """The index of the first choice: the one that comes first."""
+        self._awaited: list[str] = []
+        """What the first chunk named and left open."""
+        self._apart: dict[Json, tuple[ChoiceDecoder, list[Event]]] = {}
         self._metadata: dict[str, Json] = {}
         self._is_told = False
         self._is_over = False
@@ -68,14 +73,11 @@ class CompletionsDecoder:
             first = self._first = self._choice()
         is_routine = self._is_told and data.keys() <= ROUTINE
         events = [] if is_routine else self._head(data, first)
+        if self._awaited:
+            self._hear_late(data)
         for choice in data.get("choices") or ():
-            index = choice.get("index") or 0
-            if index == 0:
-                events += first.feed(choice)
-            else:
-                self._feed_apart(index, choice)
-            if choice.get("usage"):  # Moonshot
-                self._usage(choice["usage"], first)
+            if choice is not None:
+                events += self._heard(choice, first)
         if usage := data.get("usage"):
             self._usage(usage, first)
         return events
@@ -102,7 +104,7 @@ class CompletionsDecoder:
         if not (marked or first.is_finished or self._host.may_end_silently):
             raise StreamTruncatedError("the stream ended without finish_reason and without [DONE]")
         self._is_over = True
-        for index in sorted(self._apart):
+        for index in sorted(self._apart, key=str):
             choice, events = self._apart[index]
             self._keep(events + choice.finish())
         return first.finish(self._metadata)
@@ -121,6 +123,21 @@ class CompletionsDecoder:
             "metadata": {**writer.metadata_so_far, **to_jsonable(self._metadata)},
         }
 
+    def _heard(self, choice: Choice, first: ChoiceDecoder) -> list[Event]:
+        if choice.get("error"):  # OpenRouter
+            raise self._fail({"error": choice["error"]})
+        index = choice.get("index") or 0
+        if self._lead is ...:
+            self._lead = index
+        if index == self._lead:
+            events = first.feed(choice)
+        else:
+            events = []
+            self._feed_apart(index, choice)
+        if choice.get("usage"):  # Moonshot
+            self._usage(choice["usage"], first)
+        return events
+
     def _choice(self) -> ChoiceDecoder:
         return ChoiceDecoder(self._host, self._model, self._audio_format)
 
@@ -129,6 +146,8 @@ class CompletionsDecoder:
         rest = {
             name: value for name, value in data.items() if name not in HEAD and value is not None
         }
+        if _is_failure(data):
+            raise self._fail(data)
         groq = rest.get("x_groq")
         if isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
             self._usage(groq["usage"], first)
@@ -137,18 +156,25 @@ class CompletionsDecoder:
         events: list[Event] = []
         if not self._is_told and (data.get("id") or data.get("model") or data.get("choices")):
             self._is_told = True
+            self._awaited = [name for name in LATE if name in data and data[name] is None]  # type: ignore[literal-required]
             if data.get("id"):
                 rest["id"] = data["id"]
             events = first.start(data.get("id"), data.get("model"))
         self._metadata |= rest
         return events
 
+    def _hear_late(self, data: Chunk) -> None:
+        """Hear what the first chunk left open."""
+        said = {name: data[name] for name in self._awaited if data.get(name) is not None}  # type: ignore[literal-required]
+        self._metadata |= said
+        self._awaited = [name for name in self._awaited if name not in said]
+
     def _usage(self, usage: Json, first: ChoiceDecoder) -> None:
         if isinstance(usage, dict):  # or it counts nothing, which must not cost the answer
             first.writer.usage(decode_usage(usage))
         self._metadata["token_usage"] = usage
 
-    def _feed_apart(self, index: int, choice: Choice) -> None:
+    def _feed_apart(self, index: Json, choice: Choice) -> None:
         if index not in self._apart:
             self._apart[index] = (self._choice(), [])
         decoder, events = self._apart[index]
@@ -157,6 +183,14 @@ class CompletionsDecoder:
     def _keep(self, events: list[Event]) -> None:
         if self._others is not None:
             self._others.append(AIMessage.from_fold(fold(events)))
+
+
+def _is_failure(data: Chunk) -> bool:
+    """See an error that has no place of its own, as older servers send it in a stream that had begun well."""
+    said: Mapping[str, Json] = data
+    if said.get("object") == "error":
+        return True
+    return "choices" not in said and bool(said.get("message") or said.get("detail"))
 
 
 def _numbered(data: Chunk) -> Chunk:

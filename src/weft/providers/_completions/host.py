@@ -20,6 +20,8 @@ class Host:
     keys: tuple[str, ...] = ()
     """Variables of the environment that may hold the key, in order."""
     needs_key: bool = True
+    root_path: str = ""
+    """Where the API lives, for an address that names the machine only."""
     url_variables: tuple[str, ...] = ()
     """Variables of the environment that may hold another address."""
     reasoning_field: str | None = "reasoning_content"

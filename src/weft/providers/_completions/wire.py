@@ -68,6 +68,7 @@ class Choice(TypedDict, total=False):
     finish_reason: str | None
     logprobs: dict[str, list[Json] | None] | None
     usage: dict[str, Json] | None
+    error: Json
 
 
 class Chunk(TypedDict, total=False):
@@ -86,7 +87,9 @@ class Chunk(TypedDict, total=False):
 
 HEAD = frozenset({"id", "object", "choices", "usage", "model", "obfuscation", "error"})
 """Fields of a chunk that are read; all others are kept as response metadata."""
-ROUTINE = HEAD | {"created", "service_tier", "system_fingerprint"}
+LATE = ("service_tier", "system_fingerprint")
+"""Fields of a chunk that may be null at first."""
+ROUTINE = HEAD | {"created", *LATE}
 """Fields that every chunk of a stream repeats; read once."""
 DELTA_FIELDS = frozenset(Delta.__annotations__)
 """Fields of a delta that are blocks; all others are kept in `additional_kwargs`."""

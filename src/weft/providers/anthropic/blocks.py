@@ -89,8 +89,9 @@ def _source(block: Block, mime: str) -> Block:
 def encode_citation(note: Block) -> Block | None:
     """Give a citation back as Anthropic wrote it; None for one of somebody else."""
     if note.get("type") != "citation":
-        value: Block = note.get("value") or {}
-        return dict(value.get("citation") or value)
+        value = note.get("value")
+        cited = (value.get("citation") or value) if isinstance(value, dict) else None
+        return dict(cited) if isinstance(cited, dict) else None
     extras = note.get("extras") or {}
     kind = extras.get("citation_type")
     if kind is None:

@@ -12,6 +12,7 @@ from weft._lazy import late
 from weft.language_models.profile import find_profile, register_profiles
 from weft.providers._counting import Counting
 from weft.providers._http import HttpChatModel
+from weft.providers._keys import key_from_env
 from weft.providers.anthropic.errors import ERRORS
 
 if TYPE_CHECKING:
@@ -142,8 +143,11 @@ class ChatAnthropic(Counting, HttpChatModel):
         return (found or "https://api.anthropic.com").rstrip("/").removesuffix("/v1")
 
     def _auth_headers(self, key: str) -> dict[str, str]:
-        is_token = self.api_key is None and not os.environ.get("ANTHROPIC_API_KEY")
-        return {"authorization": f"Bearer {key}"} if is_token and key else {"x-api-key": key}
+        is_token = self.api_key is None and key_from_env(self.key_variables[:1]) is None
+        return {"authorization": f"Bearer {key}"} if is_token else {"x-api-key": key}
+
+    def _secret_headers(self) -> set[str]:
+        return super()._secret_headers() | {"authorization", "x-api-key"}
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
         betas = encode.betas_of(_wire.merge_settings(self._parameters(), request), request)

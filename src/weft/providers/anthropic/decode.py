@@ -7,8 +7,9 @@ end, as `non_standard`, as it was. An answer that came whole is the stream it wo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 from weft.exceptions import MalformedStreamError, StreamTruncatedError
 from weft.messages.block_translators.anthropic import translate
@@ -119,9 +120,11 @@ class AnthropicDecoder:
 
     def heard(self) -> dict[str, Json]:
         """Give what was heard beside the content, for the partial message of a stream that broke."""
+        metadata = {**self._writer.metadata_so_far, **self._metadata}
         return {
             "usage": self._writer.usage_so_far,
-            "metadata": {**self._writer.metadata_so_far, **self._metadata},
+            "metadata": {**metadata, "usage": self._usage} if self._usage else metadata,
+            "blocks": [{"type": "non_standard", "value": held} for held in self._held.values()],
         }
 
     # -- the message
@@ -162,9 +165,11 @@ class AnthropicDecoder:
         self._metadata |= _rest(said, *known)
 
     def _count(self, usage: Usage | None) -> None:
-        if usage:
+        if isinstance(usage, dict):  # or it counts nothing, which must not cost the answer
             self._usage |= {name: value for name, value in usage.items() if value is not None}
             self._writer.usage(decode_usage(cast("Usage", self._usage)))
+        elif usage:
+            self._metadata["usage"] = usage
 
     # -- blocks
 
@@ -199,7 +204,7 @@ class AnthropicDecoder:
         name, extras = block.get("name"), _rest(block, "type", "id", "name", "input")
         if block["type"] == "mcp_tool_use":
             name, extras = REMOTE_TOOL, {**extras, "tool_name": name}
-        if block.get("input"):
+        if block.get("input") not in (None, "", {}):
             self._inputs[key] = block
         (self._server.add if is_server else self._server.discard)(key)
         return self._writer.tool_call(key, block.get("id"), name, None, extras, server=is_server)
@@ -236,7 +241,7 @@ class AnthropicDecoder:
             return self._writer.block({"type": "non_standard", "value": held}, whole=True)
         if called is not None:
             server = CALLS[called["type"]]
-            events = self._writer.tool_call(key, args=called["input"], server=server)
+            events = self._writer.tool_call(key, args=_arguments(called["input"]), server=server)
             return events + self._writer.close(key)
         return self._writer.close(key) if key not in self._whole else []
 
@@ -246,6 +251,11 @@ class AnthropicDecoder:
             return self._writer.fields(fields, key)
         except MalformedStreamError:
             return []
+
+
+def _arguments(given: Json) -> Json:
+    """Give arguments as the writer takes them; what is no object is judged as the text it is."""
+    return given if isinstance(given, (dict, str)) else json.dumps(given)
 
 
 def _rest(block: Block, *known: str) -> Block:
@@ -262,24 +272,30 @@ def decode_citation(citation: Block) -> Block:
 def decode_usage(usage: Usage) -> dict[str, Json]:
     """Give the counts under our names: input tokens include the cached ones, details say how many those are."""
     read, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
+    given, made = usage.get("input_tokens"), usage.get("output_tokens")
     told: dict[str, Json] = {}
-    if usage.get("input_tokens") is not None:
-        told["input_tokens"] = (usage["input_tokens"] or 0) + (read or 0) + (written or 0)
-    if usage.get("output_tokens") is not None:
-        told["output_tokens"] = usage["output_tokens"]
+    if _is_number(given):
+        told["input_tokens"] = sum(one for one in (given, read, written) if _is_number(one))
+    if _is_number(made):
+        told["output_tokens"] = made
     if len(told) == 2:
         told["total_tokens"] = told["input_tokens"] + told["output_tokens"]
-    details: dict[str, Json] = {
-        "cache_read": read,
-        "cache_creation": written,
-        **(usage.get("cache_creation") or {}),
-    }
-    details = {name: count for name, count in details.items() if isinstance(count, int)}
-    if details:
-        told["input_token_details"] = details
-    made: dict[str, Json] = usage.get("output_tokens_details") or {}
-    if made:
-        told["output_token_details"] = {
-            OUTPUT_DETAILS.get(name, name): count for name, count in made.items()
-        }
+    details = {"cache_read": read, "cache_creation": written, **_dict(usage.get("cache_creation"))}
+    if counted := {name: count for name, count in details.items() if _is_number(count)}:
+        told["input_token_details"] = counted
+    details = _dict(usage.get("output_tokens_details"))
+    if counted := {
+        OUTPUT_DETAILS.get(name, name): count
+        for name, count in details.items()
+        if _is_number(count)
+    }:
+        told["output_token_details"] = counted
     return told
+
+
+def _is_number(value: Json) -> TypeGuard[int]:
+    return type(value) is int
+
+
+def _dict(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}

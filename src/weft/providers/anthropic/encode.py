@@ -99,9 +99,9 @@ def encode_message(
     if system:
         body["system"] = system
     body |= {name: value for name, value in said.items() if name not in OURS and value is not None}
-    body["max_tokens"] = (
-        said.get("max_tokens") or profile.get("max_output_tokens") or DEFAULT_MAX_TOKENS
-    )
+    if (limit := said.get("max_tokens")) is None:
+        limit = profile.get("max_output_tokens") or DEFAULT_MAX_TOKENS
+    body["max_tokens"] = limit
     if said.get("stop"):
         body["stop_sequences"] = (
             [said["stop"]] if isinstance(said["stop"], str) else list(said["stop"])
@@ -160,9 +160,22 @@ def _add_effort(body: Body, asked: Json, profile: ModelProfile, notes: list[str]
     elif wanted:
         body["thinking"] = {**given, **wanted}
         if applied.budget and body["max_tokens"] <= applied.budget:
-            body["max_tokens"] += applied.budget  # the budget is part of it
+            _make_room(body, applied.budget, profile.get("max_output_tokens"), notes)
     if applied.value != applied.asked:
         notes.append(f"reasoning_effort={applied.asked!r} was sent as {applied.value!r}")
+
+
+def _make_room(body: Body, budget: int, most: int | None, notes: list[str]) -> None:
+    """Let the answer be as long as its thinking, which is part of it, and what is left to say: no model takes less."""
+    body["max_tokens"] += budget
+    if most is None or body["max_tokens"] <= most:
+        return
+    body["max_tokens"] = most
+    if budget >= most:
+        body["thinking"]["budget_tokens"] = most // 2
+        notes.append(
+            f"a budget of {budget} for thinking was sent as {most // 2}: that is half of {most} tokens"
+        )
 
 
 def _add_output(body: Body, said: Body, notes: list[str]) -> None:
@@ -258,7 +271,8 @@ def convert_to_anthropic_tool(tool: Json, *, strict: bool | None = None) -> Body
 
 
 def _tool(named: Mapping[str, Json], schema: Body, given: Json, strict: bool | None) -> Body:  # noqa: FBT001
-    is_strict = strict if strict is not None else named.get("strict")
+    asked = given.get("strict") if isinstance(given, Mapping) else None
+    is_strict = next((one for one in (strict, named.get("strict"), asked) if one is not None), None)
     new: Body = {"name": named["name"]}
     if named.get("description"):
         new["description"] = named["description"]
@@ -307,6 +321,7 @@ def _has_file(content: Json) -> bool:
         and (
             "file_id" in block
             or (isinstance(block.get("source"), Mapping) and "file_id" in block["source"])
+            or (isinstance(block.get("file"), Mapping) and "file_id" in block["file"])
         )
         for block in content
     )

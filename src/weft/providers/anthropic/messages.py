@@ -48,6 +48,8 @@ class MessageEncoder(TurnEncoder):
     def encode(self, messages: Sequence[BaseMessage]) -> tuple[str | list[Block], list[Block]]:
         """Give the system prompt and the turns."""
         system, turns = self._conversation(messages)
+        for turn in turns:
+            turn["content"].sort(key=_is_no_result)
         _trim_end(turns[-1])
         return _plain(system), [{**turn, "content": _plain(turn["content"])} for turn in turns]
 
@@ -71,7 +73,7 @@ class MessageEncoder(TurnEncoder):
         if kind in ("file", "text-plain"):
             return encode_document(block)
         if kind == "non_standard":
-            return dict(block["value"])
+            return self._own_words(block)
         raise UsageError(
             f"Anthropic takes no {kind} in a message to it: send text, images or documents"
         )
@@ -108,6 +110,8 @@ class MessageEncoder(TurnEncoder):
         kind = block["type"]
         if kind == "reasoning":
             return self._thinking(block, is_signed=is_signed)
+        if kind == "non_standard":
+            return self._own_words(block)
         if kind in WRITERS:
             return WRITERS[kind](block)
         if kind == "text":
@@ -138,15 +142,22 @@ class MessageEncoder(TurnEncoder):
             "signature": extras.get("signature") or "",
         }
 
+    def _own_words(self, block: Block) -> Block | None:
+        value = block.get("value")
+        if isinstance(value, dict) and isinstance(value.get("type"), str):
+            return dict(value)
+        self._note("a block that says nothing in Anthropic's words was left out")
+        return None
+
     def _broken_call(self, block: Block) -> Block | None:
         """Show the model what it wrote, in the form that Anthropic's documentation names for it."""
-        if block.get("id") not in self._answered or not block.get("name"):
+        if block.get("id") not in self._answered:
             self._note("a tool call that did not parse was left out")
             return None
         return {
             "type": "tool_use",
             "id": encode_call_id(str(block["id"])),
-            "name": block["name"],
+            "name": block.get("name") or "unknown",
             "input": {"INVALID_JSON": block.get("args") or ""},
         }
 
@@ -187,15 +198,10 @@ def _server_result(block: Block) -> Block:
     }
 
 
-def _own_words(block: Block) -> Block:
-    return dict(block["value"])
-
-
 WRITERS: Final = {
     "tool_call": _call,
     "server_tool_call": _server_call,
     "server_tool_result": _server_result,
-    "non_standard": _own_words,
 }
 """Blocks of the model that go back as they came."""
 
@@ -208,10 +214,15 @@ def _marked_last(blocks: list[Block], message: BaseMessage) -> list[Block]:
     return blocks
 
 
+def _is_no_result(block: Block) -> bool:
+    """Say what comes after the results of tools, wherever it stood: the API takes them first."""
+    return block.get("type") != "tool_result"
+
+
 def _trim_end(turn: Block) -> None:
     """Leave out white space at the end of an answer that the model is to continue: the API refuses it."""
     last = turn["content"][-1]
-    if turn["role"] == "assistant" and last["type"] == "text":
+    if turn["role"] == "assistant" and last.get("type") == "text":
         turn["content"][-1] = {**last, "text": last["text"].rstrip()}
 
 

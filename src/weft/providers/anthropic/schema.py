@@ -55,6 +55,8 @@ def encode_schema(schema: Schema) -> Schema:
         new["minItems"] = lost.pop("minItems")
     new |= _nested(new)
     if "object" in kinds:
+        if new.get("additionalProperties"):
+            lost["additionalProperties"] = new["additionalProperties"]
         new["additionalProperties"] = False
         new.setdefault("properties", {})
     if lost:

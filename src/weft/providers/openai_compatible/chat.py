@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
 
 from pydantic import model_validator
 
+from weft.exceptions import UsageError
 from weft.language_models.profile import register_profiles
 from weft.providers._completions.errors import ERRORS
 from weft.providers._completions.host import Host
 from weft.providers._completions.model import CompletionsModel
 from weft.providers._wire import ErrorTable
-from weft.providers.openai_compatible.hosts import host_of
+from weft.providers.openai_compatible.hosts import HOSTS, host_of
 from weft.providers.openai_compatible.profiles import PROFILES
 
 __all__ = [
@@ -33,6 +35,9 @@ __all__ = [
     "ChatVLLM",
     "ChatXAI",
 ]
+
+ADDRESSES: Final = {"api_base": "base_url", "endpoint": "base_url"}
+"""What LangChain's packages for some hosts call the address."""
 
 
 class ChatOpenAICompatible(CompletionsModel):
@@ -68,14 +73,20 @@ class ChatOpenAICompatible(CompletionsModel):
         """Read `groq_api_key` and the like, as LangChain's packages call them."""
         if not isinstance(values, dict):
             return values
-        endings = {"_api_key": "api_key", "_api_base": "base_url"}
+        provider = str(values.get("provider") or cls.model_fields["provider"].default)
+        own = HOSTS[provider].keys if provider in HOSTS else ()
         read: dict[str, Any] = {}
         for name, value in values.items():
-            ending = next(
-                (end for end in endings if name.endswith(end) and name not in cls.model_fields),
-                None,
-            )
-            read[endings[ending] if ending and not name.startswith("openai") else name] = value
+            field: str = ADDRESSES.get(name) or name
+            if name.endswith("_api_base") and not name.startswith("openai"):
+                field = "base_url"
+            elif name.endswith("_api_key") and not name.startswith("openai"):
+                if name.upper() not in own and not name.startswith(provider):
+                    raise UsageError(
+                        f"{cls.__name__} is {provider}: {name} is the key of another host"
+                    )
+                field = "api_key"
+            read[field] = value
         return read
 
     def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401
@@ -86,6 +97,11 @@ class ChatOpenAICompatible(CompletionsModel):
     @property
     def _host(self) -> Host:
         return host_of(self.provider, self.base_url)
+
+    def _root_url(self) -> str:
+        url = super()._root_url()
+        below = self._host.root_path
+        return url.rstrip("/") + below if below and not urlsplit(url).path.strip("/") else url
 
 
 class ChatDeepSeek(ChatOpenAICompatible):

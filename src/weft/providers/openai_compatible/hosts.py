@@ -100,6 +100,7 @@ HOSTS: Final[dict[str, Host]] = {
             "ollama",
             "http://localhost:11434/v1",
             keys=("OLLAMA_API_KEY",),
+            root_path="/v1",
             needs_key=False,
             url_variables=("OLLAMA_BASE_URL",),
             reasoning_field="reasoning",
