@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import cast
@@ -10,6 +11,7 @@ from weft.messages.block_translators.common import Block, media, rest_of, with_e
 from weft.messages.block_translators.pipeline import of_message
 from weft.protocol.blocks import Citation, Json
 from weft.protocol.merge import copy_json
+from weft.protocol.promote import promote
 
 __all__ = [
     "translate",
@@ -28,6 +30,8 @@ CAMEL = {
     "thoughtSignature": "thought_signature",
 }
 GOOD_OUTCOMES = (1, "1", "OUTCOME_OK", "ok", None)
+SOURCES = ("web", "retrievedContext", "retrieved_context", "maps")
+"""What a chunk of grounding may be."""
 KINDS = ("image", "audio", "video")
 
 
@@ -77,7 +81,8 @@ def _numbers(support: Block) -> list[Json]:
 
 
 def _citation(chunks: list[Block], number: int, support: Block) -> Block:
-    source = chunks[number].get("web") or chunks[number].get("retrievedContext") or {}
+    chunk = chunks[number] if isinstance(chunks[number], dict) else {}
+    source: Block = next((chunk[kind] for kind in SOURCES if isinstance(chunk.get(kind), dict)), {})
     segment = support.get("segment") or {}
     fields = {
         "url": source.get("uri"),
@@ -113,13 +118,12 @@ def _function_call(part: Block) -> list[Block] | None:
     call = part.get("function_call")
     if not isinstance(call, dict):
         return None
+    new: Block = {"type": "tool_call", "id": call.get("id"), "name": call.get("name") or ""}
     args = call.get("args")
-    new = {
-        "type": "tool_call",
-        "id": call.get("id"),
-        "name": call.get("name") or "",
-        "args": copy_json(args) if isinstance(args, dict) else {},
-    }
+    if isinstance(args, dict) or args in (None, ""):
+        new["args"] = copy_json(args) if args else {}
+    else:  # no arguments of any tool: it must not run without them (F-U03)
+        new = promote({**new, "args": json.dumps(args) if isinstance(args, str) else args})
     extras = rest_of(call, ("id", "name", "args")) | rest_of(part, ("function_call",))
     return [with_extras(new, extras)]
 

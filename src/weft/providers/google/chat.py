@@ -6,11 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic import SecretStr
+
 from weft._lazy import late
 from weft.exceptions import ModelError, UsageError
 from weft.language_models.profile import find_profile, register_profiles
 from weft.providers._counting import Counting
 from weft.providers._http import HttpChatModel
+from weft.providers._keys import MASK, chosen_key
 from weft.providers.google.errors import ERRORS
 
 if TYPE_CHECKING:
@@ -20,12 +23,10 @@ if TYPE_CHECKING:
     from weft.providers._wire import Failure, WireDecoder
     from weft.providers.google import decode, encode, errors, profiles
     from weft.transports import Response
-    from weft.utils import json as parsing
 else:
     decode = late("weft.providers.google.decode")
     encode = late("weft.providers.google.encode")
     errors = late("weft.providers.google.errors")
-    parsing = late("weft.utils.json")
     profiles = late("weft.providers.google.profiles")
 
 __all__ = ["ALIASES", "ChatGoogle", "ChatGoogleGenerativeAI", "auth_headers", "root_url"]
@@ -72,6 +73,8 @@ SENT = (
 """Fields that are sent where they are set."""
 OWN = frozenset({PROVIDER, "google", "google_vertexai", "gemini"})
 """The names under which messages of Gemini are signed."""
+SECRET = frozenset({"authorization", "x-goog-api-key"})
+"""Headers that carry a key; which of them does depends on the key."""
 HOST = "https://generativelanguage.googleapis.com/v1beta"
 
 
@@ -133,7 +136,15 @@ class ChatGoogle(Counting, HttpChatModel):
         return root_url(self.base_url, self.project, self.location)
 
     def _auth_headers(self, key: str) -> dict[str, str]:
-        return auth_headers(key, self._root_url())
+        if key != MASK:
+            return auth_headers(key, self._root_url())
+        # Shown and not sent: the header is chosen by the key that would be.
+        known = chosen_key(self.api_key, self.key_variables)
+        real = known.get_secret_value() if isinstance(known, SecretStr) else ""
+        return dict.fromkeys(auth_headers(real, self._root_url()), MASK)
+
+    def _secret_headers(self) -> set[str]:
+        return super()._secret_headers() | SECRET
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         model = request.options.get("model") or self.model
@@ -174,13 +185,10 @@ class ChatGoogle(Counting, HttpChatModel):
         return errors.read_error(body)
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
-        error = super()._status_error(response, body)
-        if error.retry_after is None:
-            try:
-                error.retry_after = errors.read_delay(parsing.parse_wire(body))
-            except parsing.JsonError:
-                return error
-        return error
+        return errors.with_delay(super()._status_error(response, body), body)
+
+    def _stream_error(self, body: Json) -> ModelError:
+        return errors.with_delay(super()._stream_error(body), body)
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
         path = encode.encode_model(request.options.get("model") or self.model)

@@ -6,17 +6,20 @@ the answer was blocked for is a reason to stop, and an empty message: never an o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final, cast
 from uuid import uuid4
 
-from weft.exceptions import MalformedStreamError, StreamTruncatedError
+from weft.exceptions import MalformedStreamError, StreamTruncatedError, WeftError
 from weft.messages import AIMessage
-from weft.messages.block_translators.google_genai import translate_grounding_metadata_to_citations
+from weft.protocol.counts import counts_of
 from weft.protocol.events import Event
-from weft.protocol.fold import fold
+from weft.protocol.fold import MessageBuilder, fold
 from weft.protocol.writer import EventWriter
 from weft.providers._wire import Fail
+from weft.providers.google.citations import cite
 from weft.providers.google.parts import PartsDecoder
+from weft.providers.google.usage import decode_usage, grow_usage
 from weft.providers.google.wire import (
     CANDIDATE_FIELDS,
     CHUNK_FIELDS,
@@ -81,8 +84,10 @@ class CandidateDecoder:
         """Take what the candidate says now."""
         content = candidate.get("content") or {}
         events: list[Event] = []
+        is_first = True
         for part in content.get("parts") or ():
-            events += self.parts.feed(part)
+            events += self.parts.feed(part, is_first)
+            is_first = False
         if not candidate.keys() <= CANDIDATE_FIELDS or "logprobsResult" in candidate:
             self._note(candidate)
         if reason := candidate.get("finishReason"):
@@ -98,8 +103,8 @@ class CandidateDecoder:
     def finish(self, metadata: dict[str, Json]) -> list[Event]:
         """End the message, with the sources of its text."""
         events = self.parts.finish()
-        if self.parts.has_open_text() and (notes := self._citations("".join(self.parts.said))):
-            events += self.writer.text("", annotations=notes)
+        for text in cite(self.parts.texts, self._metadata) if self._metadata else ():
+            events += self.writer.text("", text.key, annotations=text.notes)
         return events + self.writer.finish(metadata={**metadata, **self._metadata})
 
     def _note(self, candidate: Candidate) -> None:
@@ -114,14 +119,6 @@ class CandidateDecoder:
         for name, value in (candidate.get("logprobsResult") or {}).items():
             kept = self._metadata.setdefault("logprobs", {})
             kept[name] = [*kept.get(name, ()), *value] if isinstance(value, list) else value
-
-    def _citations(self, text: str) -> list[Json]:
-        grounding = self._metadata.get("grounding_metadata") or {}
-        notes = cast("list[dict[str, Json]]", translate_grounding_metadata_to_citations(grounding))
-        cited = self._metadata.get("citation_metadata") or {}
-        for source in cited.get("citationSources") or cited.get("citations") or ():
-            notes.append(_citation(source))
-        return [_in_characters(note, text) for note in notes]
 
 
 class GoogleDecoder:
@@ -145,6 +142,9 @@ class GoogleDecoder:
         self._id: str | None = None
         self._metadata: dict[str, Json] = {}
         self._usage: UsageMetadata = {}
+        self._untold: list[Event] = []
+        """Events of a whole answer, which are told when it proves complete."""
+        self._has_candidates = False
         self._is_over = False
 
     def feed(self, data: Chunk, event: str = "message") -> list[Event]:
@@ -157,25 +157,29 @@ class GoogleDecoder:
             raise self._fail(data)
         events = self._start(data) if self._id is None or not data.keys() <= CHUNK_FIELDS else []
         for candidate in data.get("candidates") or ():
+            self._has_candidates = True
             index = candidate.get("index") or 0
             if index == 0:
                 events += self._first.feed(candidate)
                 self._check_call(candidate)
             else:
                 self._feed_apart(index, candidate)
-        if usage := data.get("usageMetadata"):  # running totals
-            self._usage |= usage
+        if usage := data.get("usageMetadata"):
+            self._count(usage)
         return events
 
     def whole(self, data: Chunk | list[Chunk]) -> list[Event]:
         """Take an answer that came in one piece, or a stream that came as a list."""
-        chunks = data if isinstance(data, list) else [data]
-        events = [event for chunk in chunks for event in self.feed(chunk)]
-        if not any("candidates" in chunk or "promptFeedback" in chunk for chunk in chunks):
+        for chunk in data if isinstance(data, list) else [data]:
+            self._untold += self.feed(chunk)
+        if not self._has_candidates and not self._first.is_finished:
             raise MalformedStreamError(
                 "the answer has no candidates: is this a generateContent endpoint?"
             )
-        return events + self._finish()
+        if not self._first.is_finished:
+            raise StreamTruncatedError("the answer came without finishReason")
+        events, self._untold = self._untold + self._finish(), []
+        return events
 
     def end(self, *, marked: bool) -> list[Event]:
         """Finish the message, if Gemini said that it is complete."""
@@ -187,7 +191,19 @@ class GoogleDecoder:
 
     def heard(self) -> dict[str, Json]:
         """Give what was heard beside the content, for the partial message of a stream that broke."""
-        return {"usage": decode_usage(self._usage) or None, "metadata": dict(self._metadata)}
+        raw = {"usage_metadata": dict(self._usage)} if self._usage else {}
+        return {
+            "usage": counts_of(decode_usage(self._usage)) or None,
+            "metadata": {**self._metadata, **raw},
+            "blocks": _blocks_of(self._untold) + self._first.parts.unfinished(),
+        }
+
+    def _count(self, usage: Json) -> None:
+        """Keep running totals; what is no object counts nothing, and is kept as it came (E1)."""
+        if isinstance(usage, dict):
+            grow_usage(cast("dict[str, Json]", self._usage), usage)
+        else:
+            self._metadata["usage_metadata"] = usage
 
     def _start(self, data: Chunk) -> list[Event]:
         self._metadata |= {
@@ -239,58 +255,10 @@ class GoogleDecoder:
         return self._first.finish(self._metadata)
 
 
-def _citation(source: dict[str, Json]) -> dict[str, Json]:
-    fields = {
-        "url": source.get("uri"),
-        "title": source.get("title"),
-        "start_index": source.get("startIndex"),
-        "end_index": source.get("endIndex"),
-    }
-    note = {"type": "citation", **{name: value for name, value in fields.items() if value}}
-    return {**note, "extras": {"license": source["license"]}} if source.get("license") else note
-
-
-def _in_characters(note: dict[str, Json], text: str) -> dict[str, Json]:
-    """Count where a citation begins and ends in characters; Gemini counts bytes."""
-    raw = text.encode("utf-8", "surrogatepass")
-    if len(raw) == len(text):
-        return note
-    found = {
-        name: note[name] for name in ("start_index", "end_index") if isinstance(note.get(name), int)
-    }
-    return {**note, **{name: len(raw[:at].decode("utf-8", "ignore")) for name, at in found.items()}}
-
-
-def decode_usage(usage: UsageMetadata) -> dict[str, Json]:
-    """Give the counts under our names: thoughts count as output, prompts of Gemini's own tools as input."""
-    told: dict[str, Json] = {}
-    given = [usage.get("promptTokenCount"), usage.get("toolUsePromptTokenCount")]
-    made = [usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")]
-    for name, counts in (("input_tokens", given), ("output_tokens", made)):
-        if any(count is not None for count in counts):
-            told[name] = sum(count or 0 for count in counts)
-    if told:  # a prompt that was blocked has no output to count
-        told = {"input_tokens": 0, "output_tokens": 0, **told}
-    total = usage.get("totalTokenCount")
-    if total is None and len(told) == 2:
-        total = told["input_tokens"] + told["output_tokens"]
-    if total is not None:
-        told["total_tokens"] = total
-    details = _details(usage.get("promptTokensDetails"))
-    if usage.get("cachedContentTokenCount") is not None:
-        details["cache_read"] = usage["cachedContentTokenCount"]
-    if details:
-        told["input_token_details"] = details
-    details = _details(usage.get("candidatesTokensDetails"))
-    if usage.get("thoughtsTokenCount") is not None:
-        details["reasoning"] = usage["thoughtsTokenCount"]
-    if details:
-        told["output_token_details"] = details
-    return told
-
-
-def _details(given: list[dict[str, Json]] | None) -> dict[str, Json]:
-    kinds = ((str(one.get("modality") or "").lower(), one.get("tokenCount")) for one in given or ())
-    return {
-        kind: count for kind, count in kinds if kind and kind != "text" and isinstance(count, int)
-    }
+def _blocks_of(events: list[Event]) -> list[Json]:
+    """Give what events have said, finished or not."""
+    builder = MessageBuilder()
+    with suppress(WeftError):  # one that is too long ends where it is
+        for event in events:
+            builder.feed(event)
+    return list(builder.blocks(partial=True))

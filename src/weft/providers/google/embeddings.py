@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from weft.exceptions import ModelError
 from weft.providers._embedding import HttpEmbeddings
 from weft.providers._endpoint import Body
 from weft.providers._wire import ErrorTable, Failure
-from weft.providers.google.chat import PROVIDER, auth_headers, root_url
+from weft.providers.google.chat import PROVIDER, SECRET, auth_headers, root_url
 from weft.providers.google.encode import encode_model
-from weft.providers.google.errors import ERRORS, read_error
+from weft.providers.google.errors import ERRORS, read_error, with_delay
+from weft.transports import Response
 
 __all__ = ["GoogleGenerativeAIEmbeddings"]
 
@@ -63,6 +65,12 @@ class GoogleGenerativeAIEmbeddings(HttpEmbeddings):
 
     def _auth_headers(self, key: str) -> dict[str, str]:
         return auth_headers(key, self._root_url())
+
+    def _secret_headers(self) -> set[str]:
+        return super()._secret_headers() | SECRET
+
+    def _status_error(self, response: Response, body: bytes) -> ModelError:
+        return with_delay(super()._status_error(response, body), body)
 
     def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
         return read_error(body)

@@ -22,6 +22,7 @@ from weft.exceptions import (
     ModelTimeoutError,
 )
 from weft.providers._wire import Failure, read_failure
+from weft.utils.json import JsonError, parse_wire
 
 ERRORS: Final[dict[str, type[ModelError]]] = {
     # error.status
@@ -81,16 +82,30 @@ def read_delay(body: Any) -> float | None:  # noqa: ANN401
     return None
 
 
+def with_delay(error: ModelError, body: Any) -> ModelError:  # noqa: ANN401
+    """Note in an error how long to wait, where no header said it; the body is JSON, parsed or not."""
+    if error.retry_after is None:
+        try:
+            error.retry_after = read_delay(parse_wire(body) if isinstance(body, bytes) else body)
+        except JsonError:
+            return error
+    return error
+
+
 def details_of(body: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     """Give `error.details`."""
     if isinstance(body, list) and body:
         body = body[0]
     error = body.get("error") if isinstance(body, dict) else None
     details = error.get("details") if isinstance(error, dict) else None
-    return [one for one in details or () if isinstance(one, dict)]
+    return _dicts(details)
 
 
 def _is_daily(body: Any) -> bool:  # noqa: ANN401
     """Whether a quota is used up for the day: then waiting does not help."""
-    broken = [violation for one in details_of(body) for violation in one.get("violations") or ()]
-    return any("PerDay" in str(one.get("quotaId")) for one in broken if isinstance(one, dict))
+    broken = [violation for one in details_of(body) for violation in _dicts(one.get("violations"))]
+    return any("PerDay" in str(one.get("quotaId")) for one in broken)
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -1,0 +1,376 @@
+"""Answers of Gemini that are odd, unfinished or hostile: an answer stands, or an error has its type."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.providers.google.recordings import decoder, message_of
+from tests.servers.script import Answer, json_answer
+from weft.exceptions import (
+    MalformedStreamError,
+    ModelAuthenticationError,
+    ModelRateLimitError,
+    StreamTruncatedError,
+)
+from weft.messages.block_translators.google_genai import translate
+from weft.protocol.fold import MessageBuilder
+from weft.providers.google import ChatGoogle, GoogleGenerativeAIEmbeddings
+
+CHAT = "/models/gemini-2.5-flash:generateContent"
+STREAM = "/models/gemini-2.5-flash:streamGenerateContent"
+EMBED = "/models/gemini-embedding-001:batchEmbedContents"
+TOKEN = "ya29.a-token-of-google-cloud"
+BUSY = {
+    "code": 429,
+    "status": "RESOURCE_EXHAUSTED",
+    "message": "slow",
+    "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "32.5s"}],
+}
+
+
+def answer(*parts, usage=None, **candidate) -> dict:
+    said = {"content": {"parts": list(parts)}, "finishReason": "STOP", **candidate}
+    more = {} if usage is None else {"usageMetadata": usage}
+    return {"responseId": "r-1", "candidates": [said], **more}
+
+
+def told(*parts, **fields):
+    return message_of(decoder().whole(answer(*parts, **fields)))
+
+
+def streamed(*chunks) -> list:
+    decoding = decoder()
+    events = [event for chunk in chunks for event in decoding.feed(chunk)]
+    return events + decoding.end(marked=False)
+
+
+def growing(*pieces, ends=True, **call) -> list[dict]:
+    """The chunks of a call whose arguments come one by one."""
+    begun = {"functionCall": {"name": "book", "willContinue": True, **call}}
+    grown = {"functionCall": {"partialArgs": list(pieces), "willContinue": not ends}}
+    return [answer(part, finishReason=None) for part in (begun, grown)]
+
+
+def events_of(*chunks) -> Answer:
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode()
+    return Answer(body, headers={"content-type": "text/event-stream"}, framing="chunked")
+
+
+# -- usage
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"promptTokenCount": "12"}, None),
+        ({"promptTokenCount": True, "candidatesTokenCount": 3}, (0, 3, 3)),
+        ({"promptTokenCount": 2, "promptTokensDetails": "x"}, (2, 0, 2)),
+        ({"promptTokenCount": 2, "promptTokensDetails": [None, "x"]}, (2, 0, 2)),
+        ({"promptTokenCount": 2, "totalTokenCount": [9]}, (2, 0, 2)),
+        ("x", None),
+        ([1], None),
+    ],
+)
+def test_E1_odd_usage_costs_only_the_counts(usage, counted):
+    decoding = decoder()
+    message = message_of(decoding.whole(answer({"text": "Hi"}, usage=usage)))
+
+    assert message.text == "Hi"
+    assert message.response_metadata["usage_metadata"] == usage
+    found = message.usage_metadata and tuple(message.usage_metadata.values())
+    assert found == counted
+    assert decoding.heard()["metadata"]["usage_metadata"] == usage
+
+
+def test_E1_a_later_null_takes_no_count_back():
+    first = answer({"text": "Hi"}, usage={"promptTokenCount": 7}, finishReason=None)
+    message = message_of(streamed(first, answer(usage={"promptTokenCount": None})))
+
+    assert message.usage_metadata["input_tokens"] == 7
+
+
+def test_E1_what_was_heard_holds_counts_alone():
+    decoding = decoder()
+    decoding.feed(answer(usage={"promptTokenCount": -4, "candidatesTokenCount": 2}))
+
+    assert decoding.heard()["usage"]["output_tokens"] == 2
+    assert "input_tokens" not in decoding.heard()["usage"]
+
+
+# -- calls
+
+
+@pytest.mark.parametrize("args", [[1], [], "x", '{"a": 1}', 3, False])
+def test_F_U03_E5_arguments_that_are_no_object_make_an_invalid_call(args):
+    call = {"name": "wipe", "id": "1", "args": args}
+    message = told({"functionCall": call})
+    (block,) = translate({"functionCall": call})
+
+    assert message.tool_calls == []
+    assert [one["args"] for one in message.invalid_tool_calls] == [json.dumps(args)]
+    assert (block["type"], block["args"]) == ("invalid_tool_call", json.dumps(args))
+
+
+@pytest.mark.parametrize("args", [None, "", {}])
+def test_a_call_without_arguments_is_a_call(args):
+    call = {"name": "now", "id": "1", "args": args}
+
+    assert told({"functionCall": call}).tool_calls[0]["args"] == {}
+    assert translate({"functionCall": call})[0]["args"] == {}
+
+
+def test_F_U01_a_call_that_never_ends_is_invalid():
+    chunks = growing({"jsonPath": "$.city", "stringValue": "New "}, ends=False)
+    message = message_of(streamed(*chunks, answer()))
+
+    assert message.tool_calls == []
+    (call,) = message.invalid_tool_calls
+    assert (call["name"], call["args"]) == ("book", '{"city": "New "}')
+
+
+def test_F_U01_another_call_does_not_finish_one_that_never_ended():
+    chunks = growing({"jsonPath": "$.city", "stringValue": "New "}, ends=False)
+    other = answer({"functionCall": {"name": "wait", "args": {"days": 1}}})
+    message = message_of(streamed(*chunks, other))
+
+    assert [(call["name"], call["args"]) for call in message.tool_calls] == [("wait", {"days": 1})]
+    assert [call["name"] for call in message.invalid_tool_calls] == ["book"]
+    assert message.tool_calls[0]["id"] != message.invalid_tool_calls[0]["id"]
+
+
+def test_E2_a_call_that_was_cut_off_is_in_the_partial_message_as_invalid(fault_server, call):
+    chunks = growing({"jsonPath": "$.city", "stringValue": "New "}, ends=False)
+    fault_server.script(STREAM, events_of(*chunks))
+    model = ChatGoogle(base_url=fault_server.url, api_key="key", max_retries=0)
+    with pytest.raises(StreamTruncatedError) as caught:
+        call.stream(model, "Hi")
+
+    (cut,) = caught.value.partial.invalid_tool_calls
+    assert (cut["name"], cut["args"]) == ("book", '{"city": "New "}')
+    assert caught.value.partial.tool_calls == []
+
+
+@pytest.mark.parametrize(
+    "path", ["$.a[20000000]", "$.a[17]", f"$.a[{'9' * 5000}]", "$" + ".a" * 5000]
+)
+def test_E8_a_path_of_a_few_bytes_makes_no_huge_value(path):
+    with pytest.raises(MalformedStreamError):
+        streamed(*growing({"jsonPath": path, "numberValue": 1}))
+
+
+def test_E8_a_path_through_a_value_that_is_no_object_is_malformed():
+    pieces = [{"jsonPath": "$.a", "numberValue": 1}, {"jsonPath": "$.a.b", "numberValue": 2}]
+
+    with pytest.raises(MalformedStreamError):
+        streamed(*growing(*pieces))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "args"),
+    [
+        (
+            [{"jsonPath": "$.a[1].x", "numberValue": 1}, {"jsonPath": "$.a[0].x", "numberValue": 2}],
+            {"a": [{"x": 2}, {"x": 1}]},
+        ),
+        (
+            [{"jsonPath": "$.a[1]", "stringValue": "b"}, {"jsonPath": "$.a[0]", "stringValue": "a"}],
+            {"a": ["a", "b"]},
+        ),
+        ([{"jsonPath": "$.a[2]", "boolValue": True}], {"a": [None, None, True]}),
+    ],
+)  # fmt: skip
+def test_E8_places_of_a_list_share_nothing(pieces, args):
+    (call,) = message_of(streamed(*growing(*pieces), answer())).tool_calls
+
+    assert call["args"] == args
+
+
+# -- answers that are not complete
+
+
+def test_E3_a_whole_answer_without_a_reason_to_stop_is_truncated_and_keeps_what_was_heard():
+    decoding, builder = decoder(), MessageBuilder()
+    part = answer({"text": "Half a"}, finishReason=None, usage={"promptTokenCount": 5})
+    with pytest.raises(StreamTruncatedError, match="finishReason"):
+        decoding.whole(part)
+    builder.note(**decoding.heard())
+
+    assert decoding.heard()["usage"]["input_tokens"] == 5
+    assert [block["text"] for block in builder.blocks(partial=True)] == ["Half a"]
+
+
+@pytest.mark.parametrize(
+    "said", [{"candidates": []}, {"candidates": None}, {"promptFeedback": {}, "candidates": []}]
+)
+def test_E3_a_whole_answer_without_candidates_is_malformed(said):
+    decoding = decoder()
+    with pytest.raises(MalformedStreamError, match="no candidates"):
+        decoding.whole({**said, "usageMetadata": {"promptTokenCount": 5}})
+
+    assert decoding.heard()["usage"]["input_tokens"] == 5
+
+
+def test_E3_a_prompt_that_was_blocked_is_an_answer():
+    feedback = {"promptFeedback": {"blockReason": "SAFETY"}, "candidates": []}
+
+    assert message_of(decoder().whole(feedback)).finish_reason == "content_filter"
+
+
+def test_E3_the_partial_message_of_a_truncated_whole_answer_has_its_text(fault_server, call):
+    part = answer({"text": "Half a"}, finishReason=None, usage={"promptTokenCount": 5})
+    fault_server.script(CHAT, json_answer(part))
+    with pytest.raises(StreamTruncatedError) as caught:
+        call.invoke(ChatGoogle(base_url=fault_server.url, api_key="key", max_retries=0), "Hi")
+
+    partial = caught.value.partial
+    assert (partial.text, partial.usage_metadata["input_tokens"]) == ("Half a", 5)
+
+
+# -- secrets, and how long to wait
+
+
+@pytest.mark.parametrize("key", [TOKEN, "AIza-a-key-of-the-api"])
+def test_a_credential_that_is_said_back_is_not_shown(fault_server, call, key):
+    refusal = json_answer({"error": {"code": 401, "message": f"no such key: {key}"}}, 401)
+    fault_server.script(CHAT, refusal)
+    fault_server.script(EMBED, refusal)
+    where = {"base_url": fault_server.url, "api_key": key, "max_retries": 0}
+    with pytest.raises(ModelAuthenticationError) as chat:
+        call.invoke(ChatGoogle(**where), "Hi")
+    with pytest.raises(ModelAuthenticationError) as embeddings:
+        call.run(GoogleGenerativeAIEmbeddings(**where), "embed_query", "a")
+
+    for error in (chat.value, embeddings.value):
+        assert key not in f"{error} {error.message} {error.body}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "header"),
+    [
+        ({"api_key": TOKEN}, "authorization"),
+        ({"api_key": "AIza-a-key"}, "x-goog-api-key"),
+        ({"api_key": "AIza-a-key", "project": "p"}, "x-goog-api-key"),
+        ({"api_key": lambda: TOKEN, "project": "p"}, "authorization"),
+    ],
+)
+def test_explain_shows_the_header_that_would_be_sent(fields, header):
+    headers = ChatGoogle(**fields).explain("Hi").headers
+
+    assert {name for name in headers if name in ("authorization", "x-goog-api-key")} == {header}
+    assert headers[header] == "***"
+
+
+def test_F_H01_embeddings_read_from_the_body_how_long_to_wait(fault_server, call):
+    fault_server.script(EMBED, json_answer({"error": BUSY}, 429))
+    model = GoogleGenerativeAIEmbeddings(base_url=fault_server.url, api_key="key", max_retries=0)
+    with pytest.raises(ModelRateLimitError) as caught:
+        call.run(model, "embed_query", "a")
+
+    assert caught.value.retry_after == 32.5
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [("stream", events_of({"error": BUSY})), ("invoke", json_answer({"error": BUSY}))],
+)
+def test_F_T05_an_error_under_a_good_status_says_how_long_to_wait(fault_server, call, way, said):
+    fault_server.script(STREAM, said)
+    fault_server.script(CHAT, said)
+    model = ChatGoogle(base_url=fault_server.url, api_key="key", max_retries=0)
+    with pytest.raises(ModelRateLimitError) as caught:
+        getattr(call, way)(model, "Hi")
+
+    assert caught.value.retry_after == 32.5
+
+
+@pytest.mark.parametrize("details", [3, "x", {"a": 1}, [None], [{"violations": 3}]])
+def test_odd_details_of_an_error_do_not_hide_it(details):
+    error = ChatGoogle(api_key="key")._stream_error({"error": {**BUSY, "details": details}})
+
+    assert (type(error), error.retry_after) == (ModelRateLimitError, None)
+
+
+# -- sources
+
+
+def grounding(*segments, source=None) -> dict:
+    chunk = source or {"web": {"uri": "https://a.example", "title": "A"}}
+    supports = [{"segment": segment, "groundingChunkIndices": [0]} for segment in segments]
+    return {"groundingMetadata": {"groundingChunks": [chunk], "groundingSupports": supports}}
+
+
+def cited(message) -> list[list[tuple]]:
+    return [
+        [(note.get("start_index"), note["end_index"]) for note in block.get("annotations", ())]
+        for block in message.content_blocks
+        if block["type"] == "text"
+    ]
+
+
+def test_a_place_on_the_map_is_a_source_with_address_and_title():
+    place = {"maps": {"uri": "https://maps.example/1", "title": "A café", "placeId": "p"}}
+    message = told({"text": "Here"}, **grounding({"endIndex": 4}, source=place))
+
+    (note,) = message.content_blocks[0]["annotations"]
+    assert (note["url"], note["title"]) == ("https://maps.example/1", "A café")
+
+
+CODE = {"executableCode": {"code": "1", "language": "PYTHON"}}
+FIRST, LAST = {"text": "Zürich."}, {"text": "Rome."}
+SEGMENTS = ({"partIndex": 0, "endIndex": 7, "text": "Zürich"}, {"partIndex": 2, "endIndex": 4})
+
+
+def test_a_citation_lands_on_the_part_it_names_in_a_stream_as_in_a_whole_answer():
+    whole = told(FIRST, CODE, LAST, **grounding(*SEGMENTS))
+    slices = [{"text": "Zür"}, {"text": "ich."}, CODE, LAST]
+    chunks = [answer(part, finishReason=None) for part in slices]
+    stream = message_of(streamed(*chunks, answer(**grounding(*SEGMENTS))))
+
+    assert cited(whole) == cited(stream) == [[(None, 6)], [(None, 4)]]
+
+
+def test_a_citation_of_a_later_part_of_one_block_is_counted_from_the_block():
+    message = told(FIRST, LAST, **grounding({"partIndex": 1, "endIndex": 4, "text": "Rome"}))
+
+    (block,) = message.content_blocks
+    (note,) = block["annotations"]
+    assert block["text"][note["start_index"] : note["end_index"]] == "Rome"
+
+
+def test_a_citation_that_names_no_part_lands_on_the_text_it_cites():
+    segments = (
+        {"endIndex": 7, "text": "Zürich"},
+        {"endIndex": 4},
+        {"partIndex": [1], "endIndex": 4},
+    )
+    message = told(FIRST, CODE, LAST, **grounding(*segments))
+
+    assert cited(message) == [[(None, 6)], [(None, 4), (None, 4)]]
+
+
+def test_a_citation_does_not_land_on_a_text_that_says_nothing():
+    signature = {"text": "", "thoughtSignature": "c2lnbg=="}
+    message = told(FIRST, CODE, signature, **grounding({"endIndex": 7}))
+
+    assert cited(message) == [[(None, 6)], []]
+
+
+@pytest.mark.parametrize("odd", ["x", [1], {"groundingSupports": 3}, {"groundingSupports": [None]}])
+def test_odd_grounding_costs_no_answer(odd):
+    assert told({"text": "Hi"}, groundingMetadata=odd).text == "Hi"
+
+
+def test_an_empty_part_says_nothing():
+    message = told({}, {"text": "Hi"}, {})
+
+    assert [block["type"] for block in message.content_blocks] == ["text"]
+
+
+def test_letters_that_come_one_by_one_are_all_kept():
+    pieces = [
+        {"jsonPath": "$.word", "stringValue": letter, "willContinue": True} for letter in "aab"
+    ]
+    message = message_of(streamed(*growing(*pieces), answer()))
+    assert message.tool_calls[0]["args"] == {"word": "aab"}
