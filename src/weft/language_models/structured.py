@@ -192,7 +192,7 @@ class StructuredCheck:
         if self.calls_others(message):
             return Answer()
         if message.finish_reason == "refusal":
-            return Answer(None, [f"the model refused: {message.text}"])
+            return Answer(None, [f"the model refused: {_refusal(message)}"])
         if self.method == "tool":
             calls = [one for one in message.tool_calls if one["name"] == self.schema.name]
             if not calls:
@@ -261,6 +261,16 @@ class StructuredCheck:
     @staticmethod
     def _is_cut(message: AIMessage) -> bool:
         return message.finish_reason == "length" or message.status == "incomplete"
+
+
+def _refusal(message: AIMessage) -> str:
+    """Give the words of a refusal: text, or a block of its own."""
+    words = [str(message.text)]
+    for block in message.content_blocks:
+        value = dict(block).get("value")
+        if isinstance(value, dict) and isinstance(value.get("refusal"), str):
+            words.append(value["refusal"])
+    return " ".join(filter(None, words))
 
 
 def chosen_method(method: str, profile: ModelProfile | None, *, has_tools: bool) -> Method:

@@ -145,4 +145,16 @@ def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:
         if isinstance(message, AIMessage) and isinstance(message.content, list)
         for block in message.content_blocks
     ]
-    return {str(one["id"]) for one in blocks if one["type"] in CALLS and one.get("id")}
+    return {str(id) for block in blocks for id in _ids_of_call(block) if id}
+
+
+def _ids_of_call(block: Block) -> list[Any]:
+    """Give the ids by which the result of a call may name it; nothing where a block is no call."""
+    kind, extras, value = block["type"], block.get("extras"), block.get("value")
+    if kind in CALLS:
+        return [block.get("id")]
+    if kind == "server_tool_call" and isinstance(extras, dict):
+        return [extras.get("call_id")]  # the client runs it: OpenAI's computer and local shell
+    if kind == "non_standard" and isinstance(value, dict):
+        return [value.get("call_id"), value.get("id")]
+    return []

@@ -147,7 +147,7 @@ class ChatOpenAI(CompletionsModel):
         for name in RESPONSES_FIELDS:
             if own[name] is not None:
                 said = {name: own[name], **said}
-        return encode.needs_responses(request, said)
+        return encode.needs_responses(request, said, self._own_providers)
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         if not self._uses_responses(request):

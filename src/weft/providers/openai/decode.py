@@ -1,19 +1,30 @@
 """Responses -> events. A decoder is fed the events of a stream and gives ours; it does no I/O.
 
-Items are known by their id (`output_index` may shift; where an id is strange, the index helps). `items.py` reads each
-kind of item. A response that came whole is told as the stream it would have been: every item added, then done.
+`roster.py` knows which item an event means; `items.py` reads each kind of item. A response that came whole is told as
+the stream it would have been: every item added, then done.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from weft.exceptions import MalformedStreamError, StreamTruncatedError
+from weft.exceptions import MalformedStreamError, ModelError, StreamTruncatedError
 from weft.protocol.events import Event
 from weft.protocol.writer import EventWriter
 from weft.providers._wire import Fail
 from weft.providers.openai.items import Item, item_reader
-from weft.providers.openai.wire import INCOMPLETE, KEPT, TERMINAL, decode_usage
+from weft.providers.openai.roster import Roster
+from weft.providers.openai.wire import (
+    CANCELLED,
+    FAILED,
+    INCOMPLETE,
+    KEPT,
+    TERMINAL,
+    UNFINISHED,
+    WHOLE,
+    decode_usage,
+)
+from weft.utils.json import to_jsonable
 
 __all__ = ["ResponsesDecoder"]
 
@@ -27,9 +38,8 @@ class ResponsesDecoder:
         self._fail = fail
         metadata = {"provider": provider, **({"model": model} if model else {})}
         self._writer = EventWriter(metadata=metadata, usage_mode="last")
-        self._items: dict[str, Item] = {}
-        self._by_index: dict[int, Item] = {}
-        self._done: set[str] = set()
+        self._items = Roster()
+        self._metadata: dict[str, Json] = {}
         self._sequence: int | None = None
         self._logprobs: list[Json] = []
         self._is_over = False
@@ -47,7 +57,7 @@ class ResponsesDecoder:
         if kind.startswith("response.output_item."):
             return self._output_item(kind, data)
         if "response" in data:
-            return self._start(data["response"] or {})
+            return self._begin(data["response"] or {})
         name = kind.removeprefix("response.")
         if "item_id" not in data and "output_index" not in data:
             return self._aside(name, data)
@@ -58,10 +68,8 @@ class ResponsesDecoder:
         """Take a response that came in one piece."""
         if not isinstance(data, dict) or not isinstance(data.get("output"), list):
             raise MalformedStreamError("the answer has no output: is this a Responses endpoint?")
-        kind = {"failed": "response.failed", "incomplete": "response.incomplete"}.get(
-            data.get("status") or ""
-        )
-        return self._start(data) + self._end_with(kind or "response.completed", {"response": data})
+        kind = WHOLE.get(str(data.get("status")), "response.completed")
+        return self._start(data) + self._end_with(kind, {"response": data})
 
     def end(self, *, marked: bool) -> list[Event]:
         """The bytes ended: only a terminal event says that a response is complete."""
@@ -70,6 +78,11 @@ class ResponsesDecoder:
                 "the stream ended without response.completed, .incomplete or .failed"
             )
         return []
+
+    def heard(self) -> dict[str, Json]:
+        """Give what was said of usage and metadata so far: for the partial message of a response that broke."""
+        metadata = {**self._writer.metadata_so_far, **to_jsonable(self._metadata)}
+        return {"usage": self._writer.usage_so_far, "metadata": metadata}
 
     def _count(self, number: int | None) -> None:
         if number is None:
@@ -80,46 +93,77 @@ class ResponsesDecoder:
             )
         self._sequence = number
 
+    def _begin(self, response: dict[str, Json]) -> list[Event]:
+        """Take a response as it stands; the last word on it is that of the end."""
+        self._hear(response)
+        return self._start(response)
+
     def _start(self, response: dict[str, Json]) -> list[Event]:
         if self._writer.is_started:
             return []
         model = response.get("model")
         return self._writer.start(response.get("id"), {"model": model} if model else None)
 
+    def _hear(self, response: dict[str, Json]) -> None:
+        """Keep what a response says of itself."""
+        self._metadata = {
+            name: response[name] for name in KEPT if response.get(name) not in (None, {}, [])
+        }
+        if response.get("model"):
+            self._metadata["model_name"] = response["model"]
+        if usage := response.get("usage"):
+            self._writer.usage(decode_usage(usage))
+            self._metadata["token_usage"] = usage
+
     def _of(self, data: dict[str, Json]) -> tuple[Item, list[Event]]:
         """Find the item an event belongs to; one that was never added is added now."""
         id, index = data.get("item_id"), data.get("output_index")
-        item = self._items.get(id) if id else None
-        if item is None and index is not None:
-            item = self._by_index.get(index)
+        item = self._items.find(id, index)
         if item is not None:
             return item, []
         item = self._add({"id": id, "type": _type_of_event(data.get("type") or "")}, index)
+        item.is_guess = True
         return item, item.begin()
 
     def _add(self, native: dict[str, Json], index: int | None) -> Item:
-        id = str(native.get("id") or f"#{index if index is not None else len(self._items)}")
-        item = item_reader(native)(self._writer, {**native, "id": native.get("id")}, id)
-        self._items[id] = item
-        if index is not None:
-            self._by_index[index] = item
+        id = native.get("id")
+        item = item_reader(native)(self._writer, {**native, "id": id}, self._items.new_key(id))
+        self._items.add(item, index)
         return item
 
     def _output_item(self, kind: str, data: dict[str, Json]) -> list[Event]:
         native, index = data.get("item") or {}, data.get("output_index")
-        id = str(native.get("id") or "")
-        item = self._items.get(id)
-        if item is None and kind.endswith(".done") and index is not None:
-            item = self._by_index.get(index)
+        if kind.endswith(".done"):
+            return self._item_done(self._items.find(native.get("id"), index), native, index)
+        item = self._items.announced(native.get("id"), index)
+        return self._known(item, native, index)[1]
+
+    def _item_done(
+        self, item: Item | None, native: dict[str, Json], index: int | None
+    ) -> list[Event]:
+        item, events = self._known(item, native, index)
+        if item.is_done:
+            return events
+        item.is_done = True
+        events += item.done(native)
+        self._logprobs += item.logprobs
+        return events
+
+    def _known(
+        self, item: Item | None, native: dict[str, Json], index: int | None
+    ) -> tuple[Item, list[Event]]:
+        """Give the item that a native one is; where it is new, or its type was guessed wrongly, it is added."""
         events: list[Event] = []
+        if item is not None and item.is_guess and native.get("type"):
+            if type(item) is item_reader(native):
+                return item, events
+            events += item.close()
+            self._items.remove(item)
+            item = None
         if item is None:
             item = self._add(native, index)
             events += item.begin()
-        if kind.endswith(".done") and item.key not in self._done:
-            self._done.add(item.key)
-            events += item.done(native)
-            self._logprobs += item.logprobs
-        return events
+        return item, events
 
     def _aside(self, name: str, data: dict[str, Json]) -> list[Event]:
         """Hear what belongs to no item: sound."""
@@ -133,49 +177,37 @@ class ResponsesDecoder:
 
     def _end_with(self, kind: str, data: dict[str, Json]) -> list[Event]:
         response = data.get("response") or {}
-        if kind in ("error", "response.failed") or not response:
-            raise self._fail({"error": response["error"]} if response.get("error") else data)
+        if response:
+            self._hear(response)
+        if kind in FAILED or not response:
+            raise self._failure(kind, response, data)
         events = self._start(response)
-        for index, native in enumerate(response.get("output") or ()):
-            events += self._missed(native, index)
-        events += self._unfinished()
-        self._is_over = True
-        metadata = {
-            name: response[name] for name in KEPT if response.get(name) not in (None, {}, [])
-        }
-        if response.get("model"):
-            metadata["model_name"] = response["model"]
-        if usage := response.get("usage"):
-            self._writer.usage(decode_usage(usage))
-            metadata["token_usage"] = usage
-        if self._logprobs:
-            metadata["logprobs"] = {"content": self._logprobs}
-        return events + self._writer.finish(self._reason(kind, response), metadata=metadata)
-
-    def _missed(self, native: dict[str, Json], index: int) -> list[Event]:
-        """Tell an item of the final response that the stream did not tell, or not to its end."""
-        id = str(native.get("id") or f"#{index}")
-        known = self._items.get(id) or self._by_index.get(index)
-        if known is not None and known.key in self._done:
-            return []
-        return self._output_item(
-            "response.output_item.done", {"item": native, "output_index": index}
-        )
-
-    def _unfinished(self) -> list[Event]:
-        events: list[Event] = []
-        for item in self._items.values():
-            if item.key not in self._done:
+        for index, native, item in self._items.in_final(response.get("output") or ()):
+            if item is None or not item.is_done:
+                events += self._item_done(item, native, index)
+        for item in self._items:
+            if not item.is_done:
                 events += item.close()
-        return events
+        self._is_over = True
+        if self._logprobs:
+            self._metadata["logprobs"] = {"content": self._logprobs}
+        return events + self._writer.finish(self._reason(kind, response), metadata=self._metadata)
+
+    def _failure(self, kind: str, response: dict[str, Json], data: dict[str, Json]) -> ModelError:
+        if response.get("error"):
+            return self._fail({"error": response["error"]})
+        return self._fail({"error": CANCELLED} if kind == "response.cancelled" else data)
 
     def _reason(self, kind: str, response: dict[str, Json]) -> str:
-        if any(item.has_refused for item in self._items.values()):
+        if any(item.has_refused for item in self._items):
             return "refusal"
+        if kind in UNFINISHED:
+            return "pause"
         if kind == "response.incomplete":
-            why = (response.get("incomplete_details") or {}).get("reason") or ""
-            return INCOMPLETE.get(why, "unknown" if why else "length")
-        return "tool_use" if any(item.is_client_call for item in self._items.values()) else "stop"
+            details = response.get("incomplete_details")
+            why = details.get("reason") if isinstance(details, dict) else details
+            return INCOMPLETE.get(str(why), "unknown") if why else "length"
+        return "tool_use" if any(item.is_client_call for item in self._items) else "stop"
 
 
 def _type_of_event(kind: str) -> str:

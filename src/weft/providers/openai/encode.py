@@ -80,8 +80,10 @@ LOGPROBS: Final = "message.output_text.logprobs"
 ENCRYPTED: Final = "reasoning.encrypted_content"
 
 
-def needs_responses(request: ChatRequest, settings: Mapping[str, Json]) -> bool:
-    """Say whether something is asked for that chat completions cannot do."""
+def needs_responses(
+    request: ChatRequest, settings: Mapping[str, Json], providers: frozenset[str]
+) -> bool:
+    """Say whether something is asked for that chat completions cannot do; `providers` sign answers of Responses."""
     if settings or request.options:
         said = {**settings, **request.options}
         if any(said[name] is not None for name in said.keys() & RESPONSES_ONLY):
@@ -90,17 +92,18 @@ def needs_responses(request: ChatRequest, settings: Mapping[str, Json]) -> bool:
         if any(tool.get("type") in SERVER_TOOL_TYPES for tool in tools):
             return True
     for message in request.messages:  # noqa: SIM110  a frame for each
-        if not isinstance(message.content, str) and _has_items(message):
+        if not isinstance(message.content, str) and _has_items(message, providers):
             return True
     return False
 
 
-def _has_items(message: BaseMessage) -> bool:
+def _has_items(message: BaseMessage, providers: frozenset[str]) -> bool:
     """See an answer of Responses: chat completions cannot take back its items."""
     if not isinstance(message, AIMessage):
         return False
     writer = message.response_metadata.get("model_provider")
-    return writer == "openai" and str(message.response_metadata.get("id") or "").startswith("resp_")
+    is_signed = writer is not None and writer in providers
+    return is_signed and str(message.response_metadata.get("id") or "").startswith("resp_")
 
 
 def encode_response(

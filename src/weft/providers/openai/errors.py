@@ -10,12 +10,14 @@ from weft.exceptions import (
     ModelInvalidRequestError,
     ModelNotFoundError,
     ModelPermissionDeniedError,
+    ModelStatusError,
 )
 from weft.providers._completions import errors
 
 ERRORS: Final[dict[str, type[ModelError]]] = {
     **errors.ERRORS,
     "vector_store_timeout": ModelAPIError,
+    "response_cancelled": ModelStatusError,  # ours; not tried again, for somebody cancelled it
     "previous_response_not_found": ModelNotFoundError,
     "invalid_image": ModelInvalidRequestError,
     "invalid_image_format": ModelInvalidRequestError,

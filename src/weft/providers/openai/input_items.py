@@ -81,6 +81,9 @@ class ItemEncoder:
     def _result(self, message: ToolMessage) -> Body:
         given = message.additional_kwargs.get("type")
         output: Json = message.content
+        if given == "shell_call_output":
+            output = _shell_output(message)
+            return {"type": given, "call_id": message.tool_call_id, "output": output}
         if given == "computer_call_output" or given in INPUT_ITEMS:
             parts = [self._part(dict(block)) for block in message.content_blocks]
             shown = next((part for part in parts if part["type"] == "input_image"), None)
@@ -128,7 +131,7 @@ class ItemEncoder:
             return self._image(block)
         if kind == "non_standard":
             value = dict(block["value"])
-            return _message(block, value) if value.get("type") == "refusal" else value
+            return _message(block, value) if _is_part(block) else value
         if kind != "server_tool_result":
             add_note(self._notes, f"{kind} has no place in an answer that goes back to Responses")
         return None
@@ -207,8 +210,30 @@ class ItemEncoder:
         return {"type": "image_generation_call", "id": id, "result": block.get("base64"), **extras}
 
 
+def _shell_output(message: ToolMessage) -> list[Body]:
+    """Give what a shell said, command by command: as the tool listed it in JSON, or all of its text as one."""
+    text = str(message.text)
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if isinstance(told, list) and told and all(isinstance(one, dict) for one in told):
+        return told
+    outcome = {"type": "exit", "exit_code": 1 if message.status == "error" else 0}
+    return [{"stdout": text, "stderr": "", "outcome": outcome}]
+
+
+def _item_id(block: Block) -> str | None:
+    return block.get("id") or (block.get("extras") or {}).get("item_id")
+
+
+def _is_part(block: Block) -> bool:
+    """Tell a part of a message from an item of its own: a refusal, or what came in a message."""
+    return block["value"].get("type") == "refusal" or str(_item_id(block)).startswith("msg")
+
+
 def _message(block: Block, part: Body) -> Body:
-    id = block.get("id") or (block.get("extras") or {}).get("item_id")
+    id = _item_id(block)
     if not id or not str(id).startswith("msg"):
         text = part.get("text") or part.get("refusal") or ""
         return {"role": "assistant", "content": text}

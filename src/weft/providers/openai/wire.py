@@ -41,9 +41,21 @@ INCOMPLETE: Final = {
     "content_filter": "content_filter",
     "max_messages": "length",
 }
-TERMINAL: Final = frozenset(
-    {"response.completed", "response.incomplete", "response.failed", "error"}
-)
+FAILED: Final = frozenset({"response.failed", "response.cancelled", "error"})
+"""Events after which there is no answer."""
+TERMINAL: Final = FAILED | {"response.completed", "response.incomplete"}
+UNFINISHED: Final = frozenset({"response.queued", "response.in_progress"})
+"""What a whole response is that the server still works on: it was asked for in the background."""
+WHOLE: Final = {
+    status: f"response.{status}"
+    for status in ("failed", "cancelled", "incomplete", "queued", "in_progress")
+}
+"""Status of a whole response -> the event by which a stream says so; any other is complete."""
+CANCELLED: Final = {
+    "code": "response_cancelled",
+    "message": "the response was cancelled before its end",
+}
+"""The error of a cancelled response, which has none of its own."""
 INPUT_ITEMS: Final = frozenset(
     {
         "apply_patch_call_output",
@@ -83,8 +95,10 @@ SERVER_TOOL_TYPES: Final = frozenset(
 """Tools that only Responses has."""
 
 
-def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
-    """Give the counts of a response under our names."""
+def decode_usage(usage: Json) -> dict[str, Json]:
+    """Give the counts of a response under our names; what counts nothing must not cost the answer."""
+    if not isinstance(usage, dict):
+        return {}
     told = {
         name: usage[name]
         for name in ("input_tokens", "output_tokens", "total_tokens")
@@ -96,7 +110,9 @@ def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
         "reasoning_tokens": "reasoning",
     }
     for kind in ("input", "output"):
-        given = usage.get(f"{kind}_tokens_details") or {}
+        given = usage.get(f"{kind}_tokens_details")
+        if not isinstance(given, dict):
+            continue
         details = {
             names.get(name, name): count for name, count in given.items() if isinstance(count, int)
         }
