@@ -368,6 +368,13 @@ def test_a_pause_of_the_provider_goes_on(call):
     assert call.invoke(create_agent(model), "?")["messages"][-1].text == "Found it."
 
 
+def test_an_answer_that_is_under_way_is_not_asked_for_again(call):
+    model = scripted([Finish("pause")], "Another answer, and another bill.")
+
+    last = call.invoke(create_agent(model), "?")["messages"][-1]
+    assert (last.text, last.finish_reason) == ("", "pause")
+
+
 class Shop(AgentState):
     basket: Annotated[list[str], operator.add]
     owner: str

@@ -137,7 +137,9 @@ class Setup:
             return self.exit
         last = messages[-1] if messages else None
         if isinstance(last, AIMessage):
-            return self.head if last.finish_reason == "pause" else self.exit
+            # One that says nothing yet is under way at the provider: asked again, it would begin anew.
+            goes_on = last.finish_reason == "pause" and bool(last.content)
+            return self.head if goes_on else self.exit
         asked = next((one for one in reversed(messages) if isinstance(one, AIMessage)), None)
         is_open = asked is not None and (asked.tool_calls or asked.invalid_tool_calls)
         return self.head if is_open or self.reader is not None else self.exit
