@@ -17,7 +17,7 @@ from weft.messages.ai_chunk import AIMessageChunk, set_sum, slice_chunk
 from weft.messages.usage import whole_usage
 from weft.protocol.blocks import Json
 from weft.protocol.events import DELTA_FIELDS
-from weft.protocol.fold import MESSAGE_KEYS, RESPONSE_KEYS
+from weft.protocol.folded import MESSAGE_KEYS, RESPONSE_KEYS
 from weft.protocol.merge import append, copy_json, extend, first, leaf_rule, merge_block
 from weft.protocol.promote import is_server_call
 from weft.utils.trusted import bare

@@ -13,25 +13,23 @@ from typing import Final, NoReturn, cast
 from weft.exceptions import LimitExceededError, MalformedStreamError
 from weft.protocol.blocks import FinalizedContentBlock, Json, UsageInfo
 from weft.protocol.events import DELTA_FIELDS, Event, FinishReason, Role, StreamError
-from weft.protocol.folded import Bounds, FoldedMessage, FoldLimits
+from weft.protocol.folded import (
+    MESSAGE_KEYS,
+    Bounds,
+    FoldedMessage,
+    FoldLimits,
+    response_names,
+)
 from weft.protocol.merge import copy_json
-from weft.protocol.open_block import Block, OpenBlock, weight
+from weft.protocol.open_block import EMPTY_TEXT, EMPTY_VALUE, Block, OpenBlock, weight
 from weft.protocol.promote import promote
 from weft.utils.json import mend_surrogates
 
 __all__ = ["FoldLimits", "FoldedMessage", "MessageBuilder", "fold"]
 
 USUAL: Final = FoldLimits()
-EMPTY_TEXT: Final = {"type": "text", "text": ""}
-"""How most blocks begin."""
-EMPTY_VALUE: Final = {"type": "non_standard"}
-"""How a block in a provider's own words begins: cut off there it says nothing."""
 
 UNFINISHED: Final = "the stream ended before the call was complete"
-RESPONSE_KEYS: Final = {"provider": "model_provider", "model": "model_name"}
-"""Start metadata that is known by another name in response metadata."""
-MESSAGE_KEYS: Final = frozenset({"name", "tool_call_id", "status"})
-"""Start metadata that is a field of the message itself."""
 
 
 class MessageBuilder:
@@ -316,16 +314,7 @@ class MessageBuilder:
         return cast("dict[str, Json]", copy_json(self._all_metadata()))
 
     def _all_metadata(self) -> dict[str, Json]:
-        said = self._start_metadata
-        if said.keys() == RESPONSE_KEYS.keys():  # as every provider's is
-            start = {"model_provider": said["provider"], "model_name": said["model"]}
-        else:
-            start = {
-                RESPONSE_KEYS.get(key, key): value
-                for key, value in said.items()
-                if key not in MESSAGE_KEYS
-            }
-        return {**start, **self._finish_metadata}
+        return {**response_names(self._start_metadata), **self._finish_metadata}
 
     @property
     def start_metadata(self) -> dict[str, Json]:

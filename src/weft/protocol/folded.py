@@ -1,14 +1,19 @@
-"""What a fold gives, and the bounds it keeps: two values."""
+"""What a fold gives, and the bounds it keeps: two values, and the names that metadata has in them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from weft.protocol.blocks import FinalizedContentBlock, Json, UsageInfo
 from weft.protocol.events import FinishReason, Role
 
 Status: TypeAlias = Literal["complete", "incomplete"]
+
+RESPONSE_KEYS: Final = {"provider": "model_provider", "model": "model_name"}
+"""Start metadata that is known by another name in response metadata."""
+MESSAGE_KEYS: Final = frozenset({"name", "tool_call_id", "status"})
+"""Start metadata that is a field of the message itself."""
 
 
 class Bounds(Protocol):
@@ -46,3 +51,14 @@ class FoldedMessage:
     status: Status = "complete"
     fields: dict[str, Json] = field(default_factory=dict)
     """The message's own fields that travelled with its start: `name`, `tool_call_id`, `status` (of a tool)."""
+
+
+def response_names(start: dict[str, Json]) -> dict[str, Json]:
+    """Give the metadata of a start as response metadata names it."""
+    if start.keys() == RESPONSE_KEYS.keys():  # as every provider's is
+        return {"model_provider": start["provider"], "model_name": start["model"]}
+    return {
+        RESPONSE_KEYS.get(key, key): value
+        for key, value in start.items()
+        if key not in MESSAGE_KEYS
+    }

@@ -10,9 +10,14 @@ from weft.protocol.folded import Bounds
 from weft.protocol.merge import copy_json
 from weft.utils.json import mend_surrogates
 
-__all__ = ["Block", "OpenBlock", "weight"]
+__all__ = ["EMPTY_TEXT", "EMPTY_VALUE", "Block", "OpenBlock", "weight"]
 
 Block: TypeAlias = dict[str, Json]
+
+EMPTY_TEXT: Final = {"type": "text", "text": ""}
+"""How most blocks begin."""
+EMPTY_VALUE: Final = {"type": "non_standard"}
+"""How a block in a provider's own words begins: cut off there it says nothing."""
 
 GROWS: Final[dict[str, str]] = {
     "text": "text-delta",

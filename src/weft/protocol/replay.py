@@ -10,8 +10,7 @@ from typing import Final, Protocol, cast, runtime_checkable
 
 from weft.protocol.blocks import FinalizedContentBlock, Json, UsageInfo
 from weft.protocol.events import FINISH_REASONS, Event, FinishReason, Role
-from weft.protocol.fold import RESPONSE_KEYS
-from weft.protocol.folded import FoldedMessage
+from weft.protocol.folded import RESPONSE_KEYS, FoldedMessage
 from weft.protocol.merge import copy_json
 from weft.protocol.promote import promote
 from weft.protocol.writer import EventWriter

@@ -16,7 +16,7 @@ from weft.exceptions import ModelError
 from weft.language_models.request import ChatRequest
 from weft.protocol.events import Event
 from weft.providers._endpoint import Body
-from weft.providers._reading import StreamReading, guarded
+from weft.providers._reading import ODD, StreamReading, guarded
 from weft.providers._wire import request_id
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Asked:
         decoder = getattr(self, "_decoder", None)  # none where it could not be made
         heard = getattr(decoder, "heard", None)
         if heard is not None:
-            with suppress(Exception):  # what is odd in it must not hide the error that is told
+            with suppress(*ODD):  # what is odd in it must not hide the error that is told
                 self._request.note(**heard())
         if isinstance(error, ModelError):
             self._model._hidden(error, self._sent)

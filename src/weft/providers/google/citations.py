@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from weft.messages.block_translators.google_genai import translate_grounding_metadata_to_citations
+from weft.providers.google.wire import dicts
 
 __all__ = ["SpokenText", "cite"]
 
@@ -46,7 +47,7 @@ def cite(texts: list[SpokenText], metadata: dict[str, Json]) -> list[SpokenText]
     if not texts:
         return []
     grounding = _dict(metadata.get("grounding_metadata"))
-    for support in _dicts(grounding.get("groundingSupports")):
+    for support in dicts(grounding.get("groundingSupports")):
         segment = _dict(support.get("segment"))
         part = segment.get("partIndex")
         part = part if type(part) is int else None
@@ -56,7 +57,7 @@ def cite(texts: list[SpokenText], metadata: dict[str, Json]) -> list[SpokenText]
         ):
             text.add(cast("Note", note), part)
     cited = _dict(metadata.get("citation_metadata"))
-    for source in _dicts(cited.get("citationSources") or cited.get("citations")):
+    for source in dicts(cited.get("citationSources") or cited.get("citations")):
         texts[-1].add(_citation(source))
     return [text for text in texts if text.notes]
 
@@ -98,7 +99,3 @@ def _in_characters(note: Note, before: str, text: str) -> Note:
 
 def _dict(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
-
-
-def _dicts(value: Json) -> list[dict[str, Json]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -22,6 +22,7 @@ from weft.exceptions import (
     ModelTimeoutError,
 )
 from weft.providers._wire import Failure, read_failure
+from weft.providers.google.wire import dicts
 from weft.utils.json import JsonError, parse_wire
 
 ERRORS: Final[dict[str, type[ModelError]]] = {
@@ -98,14 +99,10 @@ def details_of(body: Any) -> list[dict[str, Any]]:  # noqa: ANN401
         body = body[0]
     error = body.get("error") if isinstance(body, dict) else None
     details = error.get("details") if isinstance(error, dict) else None
-    return _dicts(details)
+    return dicts(details)
 
 
 def _is_daily(body: Any) -> bool:  # noqa: ANN401
     """Whether a quota is used up for the day: then waiting does not help."""
-    broken = [violation for one in details_of(body) for violation in _dicts(one.get("violations"))]
+    broken = [violation for one in details_of(body) for violation in dicts(one.get("violations"))]
     return any("PerDay" in str(one.get("quotaId")) for one in broken)
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:  # noqa: ANN401
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

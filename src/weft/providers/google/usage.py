@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.providers.google.wire import UsageMetadata
+from weft.providers.google.wire import UsageMetadata, dicts
 
 __all__ = ["decode_usage", "grow_usage"]
 
@@ -48,6 +48,7 @@ def _sums(counts: dict[str, int]) -> dict[str, Json]:
 
 def _details(given: Json) -> dict[str, Json]:
     """Count by modality; text is what is left, and not counted apart."""
-    found = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    kinds = ((str(one.get("modality") or "").lower(), one.get("tokenCount")) for one in found)
-    return {kind: count for kind, count in kinds if kind and kind != "text" and type(count) is int}
+    found = (
+        (str(one.get("modality") or "").lower(), one.get("tokenCount")) for one in dicts(given)
+    )
+    return {kind: count for kind, count in found if kind and kind != "text" and type(count) is int}

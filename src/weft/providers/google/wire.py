@@ -123,3 +123,8 @@ def camel_keys(value: Json) -> Json:
             for key, item in value.items()
         }
     return [camel_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def dicts(value: Json) -> list[dict[str, Json]]:
+    """Give the objects of a list; what is neither counts for nothing."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
