@@ -1,1 +1,1 @@
-"""What weft costs, beside its peers and beside the floor: `scripts/bench` runs it, `docs/benchmarks.md` shows it."""
+"""What foldline costs, beside its peers and the floor: `scripts/bench` runs it, `docs/benchmarks.md` shows it."""

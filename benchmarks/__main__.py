@@ -1,4 +1,4 @@
-"""Measure weft beside its peers and the floor; print the table, save it, draw the plots.
+"""Measure foldline beside its peers and the floor; print the table, save it, draw the plots.
 
     python -m benchmarks [--quick] [--check] [--only PATTERN] [--save] [--peers path/to/python]
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
 LITELLM = ROOT / ".venv-litellm" / "bin" / "python"
-OURS = frozenset({"weft", "floor", "bare", "socket"})
+OURS = frozenset({"foldline", "floor", "bare", "socket"})
 ALLOWED = 1.25
 """How much a ratio may grow before `--check` fails."""
 
@@ -34,7 +34,7 @@ class Worker:
     """A process that measures one side of a row."""
 
     def __init__(self, row: Row, side: str, python: str, stub: str) -> None:
-        environment = {**os.environ, "WEFT_BENCH_STUB": stub, "LANGSMITH_TRACING": "false"}
+        environment = {**os.environ, "FOLDLINE_BENCH_STUB": stub, "LANGSMITH_TRACING": "false"}
         self.process = subprocess.Popen(
             [python, "-m", "benchmarks.worker"],
             stdin=subprocess.PIPE,
@@ -102,17 +102,18 @@ def typical(rounds: list[dict[str, float]]) -> dict[str, float]:
     """
     if not rounds:
         return {}
-    if "weft" not in rounds[0]:
+    if "foldline" not in rounds[0]:
         return {side: median(one[side] for one in rounds) for side in rounds[0]}
-    ours = median(one["weft"] for one in rounds)
+    ours = median(one["foldline"] for one in rounds)
     return {
-        side: ours * median(one[side] / one["weft"] if one["weft"] else 1.0 for one in rounds)
+        side: ours
+        * median(one[side] / one["foldline"] if one["foldline"] else 1.0 for one in rounds)
         for side in rounds[0]
     }
 
 
 def _python(side: str, pythons: dict[str, str]) -> str:
-    return pythons["weft" if side in OURS else "litellm" if side == "litellm" else "peers"]
+    return pythons["foldline" if side in OURS else "litellm" if side == "litellm" else "peers"]
 
 
 def start_stub() -> tuple[subprocess.Popen[str], str]:
@@ -131,7 +132,7 @@ def start_stub() -> tuple[subprocess.Popen[str], str]:
 def run(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """Measure what was asked for: rows and plots."""
     litellm = str(LITELLM) if LITELLM.exists() else ""
-    pythons = {"weft": sys.executable, "peers": options.peers, "litellm": litellm}
+    pythons = {"foldline": sys.executable, "peers": options.peers, "litellm": litellm}
     process, stub = start_stub()
     found: dict[str, Any] = {}
     curves: dict[str, Any] = {}

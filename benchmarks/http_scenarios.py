@@ -1,7 +1,7 @@
 """What happens over HTTP, against the stub: one call, a stream, many calls at once, many open streams.
 
-Sides: "socket" sends rendered bytes and reads the answer; "bare" is pyreqwest (Rust) and `json.loads`; then weft, and
-the peers as their users would write it. Every side parses every chunk it receives.
+Sides: "socket" sends rendered bytes and reads the answer; "bare" is pyreqwest (Rust) and `json.loads`; then foldline,
+and the peers as their users would write it. Every side parses every chunk it receives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEY = "sk-stub"
 
 
 def _address() -> str:
-    return os.environ["WEFT_BENCH_STUB"]
+    return os.environ["FOLDLINE_BENCH_STUB"]
 
 
 def _body(model: str, *, is_streamed: bool) -> bytes:
@@ -126,21 +126,21 @@ class Bare(Client):
 
 
 class Framework(Client):
-    """weft and LangChain: the same classes by other names."""
+    """foldline and LangChain: the same classes by other names."""
 
     def __init__(self, model: str, api: str, side: str) -> None:
         super().__init__(model, api)
-        is_ours = side == "weft"
+        is_ours = side == "foldline"
         if api == "anthropic":
             if is_ours:
-                from weft.providers.anthropic import ChatAnthropic
+                from foldline.providers.anthropic import ChatAnthropic
             else:
                 from langchain_anthropic import ChatAnthropic
             options = {"api_key": KEY, "base_url": _address(), "max_tokens": 100}
             self.chat: Any = ChatAnthropic(model=model, **options)
         else:
             if is_ours:
-                from weft.providers.openai import ChatOpenAI
+                from foldline.providers.openai import ChatOpenAI
             else:
                 from langchain_openai import ChatOpenAI
             self.chat = ChatOpenAI(
@@ -273,7 +273,7 @@ class LiteLLM(Client):
 SIDES: dict[str, Callable[[str, str], Client]] = {
     "socket": Socket,
     "bare": Bare,
-    "weft": lambda model, api: Framework(model, api, "weft"),
+    "foldline": lambda model, api: Framework(model, api, "foldline"),
     "langchain": lambda model, api: Framework(model, api, "langchain"),
     "openai": OpenAISDK,
     "anthropic": AnthropicSDK,

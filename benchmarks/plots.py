@@ -6,7 +6,7 @@ import math
 from html import escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 340, 70, 110, 40, 50
-COLOURS = {"weft": "#0b6e4f", "langchain": "#c1440e", "bare": "#555", "floor": "#999"}
+COLOURS = {"foldline": "#0b6e4f", "langchain": "#c1440e", "bare": "#555", "floor": "#999"}
 Lines = dict[str, list[tuple[float, float]]]
 
 

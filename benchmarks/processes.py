@@ -23,12 +23,12 @@ class Model(BaseModel):
 STATEMENTS: dict[str, dict[str, str]] = {
     "messages": {
         "floor": ONE_MODEL,
-        "weft": "from weft.messages import HumanMessage",
+        "foldline": "from foldline.messages import HumanMessage",
         "langchain": "from langchain_core.messages import HumanMessage",
     },
     "openai": {
         "floor": ONE_MODEL,
-        "weft": "from weft.providers.openai import ChatOpenAI",
+        "foldline": "from foldline.providers.openai import ChatOpenAI",
         "langchain": "from langchain_openai import ChatOpenAI",
         "openai": "from openai import OpenAI, AsyncOpenAI",
         "pydantic-ai": "from pydantic_ai import Agent; from pydantic_ai.models.openai import OpenAIChatModel",
@@ -36,17 +36,18 @@ STATEMENTS: dict[str, dict[str, str]] = {
     },
     "anthropic": {
         "floor": ONE_MODEL,
-        "weft": "from weft.providers.anthropic import ChatAnthropic",
+        "foldline": "from foldline.providers.anthropic import ChatAnthropic",
         "langchain": "from langchain_anthropic import ChatAnthropic",
         "anthropic": "from anthropic import Anthropic, AsyncAnthropic",
     },
     "agents": {
-        "weft": "from weft.agents import create_agent",
+        "foldline": "from foldline.agents import create_agent",
         "langchain": "from langchain.agents import create_agent",
         "pydantic-ai": "from pydantic_ai import Agent",
     },
     "chain": {
-        "weft": "from weft.prompts import ChatPromptTemplate; from weft.output_parsers import StrOutputParser",
+        "foldline": "from foldline.prompts import ChatPromptTemplate; "
+        "from foldline.output_parsers import StrOutputParser",
         "langchain": "from langchain_core.prompts import ChatPromptTemplate; "
         "from langchain_core.output_parsers import StrOutputParser",
     },
@@ -94,7 +95,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
 
 def peak(side: str) -> Run:
     """Megabytes that a whole small program ever held."""
-    code = PEAK.format(root="weft" if side == "weft" else "langchain_core")
+    code = PEAK.format(root="foldline" if side == "foldline" else "langchain_core")
 
     def run() -> float:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
@@ -104,7 +105,7 @@ def peak(side: str) -> Run:
 
 
 COLD = {
-    "weft": "from weft.providers.openai import ChatOpenAI\n"
+    "foldline": "from foldline.providers.openai import ChatOpenAI\n"
     "chat = ChatOpenAI(model='text-20', api_key='k', base_url='{url}/v1')\n"
     "for chunk in chat.stream('hi'):\n    print(chunk.content, flush=True)",
     "langchain": "from langchain_openai import ChatOpenAI\n"
@@ -127,7 +128,7 @@ COLD["floor"] = "print('word', flush=True)"
 
 def cold_start(side: str) -> Run:
     """Milliseconds from starting Python to the first line of an answer."""
-    code = COLD[side].format(url=os.environ["WEFT_BENCH_STUB"])
+    code = COLD[side].format(url=os.environ["FOLDLINE_BENCH_STUB"])
 
     def run() -> float:
         begin = time.perf_counter()
@@ -145,7 +146,7 @@ def cold_start(side: str) -> Run:
 
 
 ROOTS = {
-    "weft": ["weft"],
+    "foldline": ["foldline"],
     "langchain": ["langchain-core", "langchain-openai", "langchain-anthropic"],
     "pydantic-ai": ["pydantic-ai-slim", "openai"],
     "litellm": ["litellm"],

@@ -30,7 +30,7 @@ NAMED = (
 def ratio(row: Row, values: Values) -> float | None:
     """Give ours over the peer's; where there is no peer, over the floor."""
     against = row.peer if row.peer is not None else row.floor
-    ours, theirs = values.get("weft"), values.get(against or "")
+    ours, theirs = values.get("foldline"), values.get(against or "")
     return ours / theirs if ours is not None and theirs else None
 
 
@@ -80,7 +80,7 @@ def results(found: dict[str, Values], curves: dict[str, Any], before: Any, peers
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "load": [round(one, 1) for one in os.getloadavg()],
         "python": platform.python_version(),
-        "versions": {"weft": metadata.version("weft"), **_versions(peers)},
+        "versions": {"foldline": metadata.version("foldline"), **_versions(peers)},
         "rows": rows,
         "curves": curves or before.get("curves", {}),
     }
@@ -98,7 +98,7 @@ PAGE = """# Benchmarks
 
 <!-- Written by `scripts/bench --save`: change the script, not this page. -->
 
-What weft costs beside what its users would pick instead, and beside the floor: the same work with plain dicts and
+What foldline costs beside what its users would pick instead, and beside the floor: the same work with plain dicts and
 functions, or over HTTP with a bare client (`pyreqwest`, a Rust client, and `json.loads`) and with a raw socket. All of
 a row is measured in one run, in turn, round after round, each side in a process of its own, for at least a tenth of a
 second; a row shows our median, and every other side in the median of its proportions to us within a round, because
@@ -115,7 +115,7 @@ process of its own, which sends bytes rendered beforehand.
 Taken {taken} on {machine}, Python {python}; load {load} when it ended: the machine was {busy}, so trust the ratios and
 not the microseconds. Versions: {versions}.
 
-| measure | floor | weft | peer | ratio | target | | other peers |
+| measure | floor | foldline | peer | ratio | target | | other peers |
 |---|---:|---:|---:|---:|---|---|---|
 {table}
 
@@ -160,14 +160,14 @@ def _table_row(row: Row, values: Values) -> str:
         found = values.get(side or "")
         return f"{_number(found)} {row.unit}".strip() if found is not None else ""
 
-    shown = {"weft", row.floor, row.peer}
+    shown = {"foldline", row.floor, row.peer}
     others = ", ".join(
         f"{side} {_number(one)}" for side, one in values.items() if side not in shown
     )
     verdict = _verdict(row, values).replace("MISSED", "**MISSED**")
     name = row.name.replace("|", "\\|")
     return (
-        f"| {name} | {cell(row.floor)} | {cell('weft')} | {cell(row.peer)} | {_ratio(row, values)} "
+        f"| {name} | {cell(row.floor)} | {cell('foldline')} | {cell(row.peer)} | {_ratio(row, values)} "
         f"| {_target(row)} | {verdict} | {others} |"
     )
 

@@ -1,7 +1,7 @@
 """What happens in one process: each scenario makes a run, which does some units of work and says how many.
 
-The same code measures weft and langchain-core, because `langchain_core` -> `weft` is a rename; the side "floor" is
-the same work with dicts, lists and plain functions.
+The same code measures foldline and langchain-core, because `langchain_core` -> `foldline` is a rename; the side "floor"
+is the same work with dicts, lists and plain functions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 
 Run = Callable[[], float]
-ROOTS = {"weft": "weft", "langchain": "langchain_core"}
+ROOTS = {"foldline": "foldline", "langchain": "langchain_core"}
 
 
 def load(side: str, name: str) -> Any:
@@ -129,7 +129,7 @@ def stream_and_add(
     side: str, kind: str = "text", count: int = 4000, *, native: bool = False
 ) -> Run:
     """Stream and add the chunks up: from a model whose author wrote `_stream`, or ours from one that gives events."""
-    model = _native(kind, count) if native and side == "weft" else _chunked(side, kind, count)
+    model = _native(kind, count) if native and side == "foldline" else _chunked(side, kind, count)
 
     def run() -> int:
         whole = None
@@ -193,7 +193,7 @@ def events(side: str, kind: str = "text", count: int = 10_000) -> Run:
     """A stream of events: ours from a native model; LangChain's from its bridge over `_stream`, its users' path."""
     if side == "floor":
         return lambda: _drained(iter(list(_events(kind, count))))
-    if side == "weft":
+    if side == "foldline":
         model = _native(kind, count)
         return lambda: _drained(model.stream_v2("hi"))
     bridged = _chunked(side, kind, count)
@@ -203,7 +203,7 @@ def events(side: str, kind: str = "text", count: int = 10_000) -> Run:
 def bridged_events(side: str, kind: str = "text", count: int = 10_000) -> Run:
     """A stream of events from a model whose author wrote `_stream`, on both sides."""
     model = _chunked(side, kind, count)
-    if side == "weft":
+    if side == "foldline":
         return lambda: _drained(model.stream_v2("hi"))
     return lambda: _drained(model.stream_events("hi", version="v3"))
 
@@ -213,7 +213,7 @@ def _drained(stream: Any) -> int:
 
 
 def _native(kind: str, count: int) -> Any:
-    models = load("weft", "language_models")
+    models = load("foldline", "language_models")
 
     class Native(models.BaseChatModel):  # type: ignore[misc,name-defined]
         def _generate(self, *args: Any, **kwargs: Any) -> Any:
@@ -231,13 +231,13 @@ def _native(kind: str, count: int) -> Any:
 
 def replay_memory(side: str, count: int = 20_000) -> Run:
     """Bytes per delta that a finished stream holds, ready to be read again."""
-    model = _native("text", count) if side == "weft" else _chunked(side, "text", count)
+    model = _native("text", count) if side == "foldline" else _chunked(side, "text", count)
 
     def run() -> float:
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
-        version = {} if side == "weft" else {"version": "v3"}
-        opened = model.stream_v2 if side == "weft" else model.stream_events
+        version = {} if side == "foldline" else {"version": "v3"}
+        opened = model.stream_v2 if side == "foldline" else model.stream_events
         stream = opened("hi", **version)
         _drained(stream)
         held = tracemalloc.get_traced_memory()[0] - before
@@ -399,7 +399,7 @@ def agent_turn(side: str) -> Run:
     """A turn of an agent: nine calls of a tool and an answer, by a scripted model."""
     models, outputs = load(side, "language_models"), load(side, "outputs")
     message = load(side, "messages").AIMessage
-    home = "weft.agents" if side == "weft" else "langchain.agents"
+    home = "foldline.agents" if side == "foldline" else "langchain.agents"
 
     class Scripted(models.BaseChatModel):  # type: ignore[misc,name-defined]
         turn: int = 0
@@ -438,7 +438,7 @@ def vectors(side: str) -> Run:
 
     store, units, query = search._filled()
     numbers = query.tolist()
-    if side == "weft":
+    if side == "foldline":
         return times(5, lambda: store.similarity_search_by_vector(numbers, k=search.K))
     import numpy as np
 

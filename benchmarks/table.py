@@ -13,7 +13,7 @@ class Row:
     name: str
     scenario: str
     unit: str = "µs"
-    sides: tuple[str, ...] = ("floor", "weft", "langchain")
+    sides: tuple[str, ...] = ("floor", "foldline", "langchain")
     measure: str = "cpu"
     options: dict[str, Any] = field(default_factory=dict)
     peer: str | None = "langchain"
@@ -26,7 +26,7 @@ class Row:
 
     def met(self, found: dict[str, float]) -> bool | None:
         """Whether the targets hold; None where there is none, or nothing to compare with."""
-        ours, checks = found.get("weft"), []
+        ours, checks = found.get("foldline"), []
         if ours is None:
             return None
         if self.target is not None and self.peer in found:
@@ -38,11 +38,11 @@ class Row:
         return all(checks) if checks else None
 
 
-BOTH = ("weft", "langchain")
-HTTP = ("socket", "bare", "weft", "langchain", "openai", "pydantic-ai", "litellm")
-STREAMS = ("socket", "bare", "weft", "langchain", "openai", "litellm")
-OF_ANTHROPIC = ("socket", "bare", "weft", "langchain", "anthropic")
-IMPORTS = ("floor", "weft", "langchain", "openai", "pydantic-ai", "litellm")
+BOTH = ("foldline", "langchain")
+HTTP = ("socket", "bare", "foldline", "langchain", "openai", "pydantic-ai", "litellm")
+STREAMS = ("socket", "bare", "foldline", "langchain", "openai", "litellm")
+OF_ANTHROPIC = ("socket", "bare", "foldline", "langchain", "anthropic")
+IMPORTS = ("floor", "foldline", "langchain", "openai", "pydantic-ai", "litellm")
 
 
 def _import(what: str, sides: tuple[str, ...], target: float | None, name: str) -> Row:
@@ -140,10 +140,10 @@ ROWS = [
     ),
     _events("text", 1000, 5, ("floor", *BOTH)),
     _events("text", 10_000, 3, ("floor", *BOTH)),
-    _events("text", 200_000, 1, ("floor", "weft")),
+    _events("text", 200_000, 1, ("floor", "foldline")),
     _events("reasoning", 1000, 3),
     _events("tool", 1000, 3),
-    _events("tool", 10_000, 1, ("weft",)),
+    _events("tool", 10_000, 1, ("foldline",)),
     Row(
         "v2 stream bridged from `_stream`, per text event",
         "scenarios.bridged_events",
@@ -235,7 +235,7 @@ ROWS = [
     Row(
         "search 100,000 vectors",
         "scenarios.vectors",
-        sides=("floor", "weft"),
+        sides=("floor", "foldline"),
         measure="wall",
         peer=None,
         floor_target=1.3,
@@ -307,7 +307,7 @@ ROWS = [
     Row(
         "500 concurrent calls, CPU per call",
         "http_scenarios.concurrent",
-        sides=("bare", "weft", "langchain", "openai", "pydantic-ai"),
+        sides=("bare", "foldline", "langchain", "openai", "pydantic-ai"),
         floor="bare",
         target=1 / 20,
         rounds=7,
@@ -316,7 +316,7 @@ ROWS = [
         "1,000 open streams, memory per stream",
         "http_scenarios.open_streams",
         "kB",
-        ("weft", "langchain", "openai"),
+        ("foldline", "langchain", "openai"),
         "value",
         rounds=1,
         floor=None,
@@ -325,7 +325,7 @@ ROWS = [
         "cold start to the first word, wall",
         "processes.cold_start",
         "ms",
-        ("floor", "weft", "langchain", "openai", "litellm"),
+        ("floor", "foldline", "langchain", "openai", "litellm"),
         "value",
     ),
 ]
@@ -364,7 +364,7 @@ PLOTS = {
         "CPU per delta against the length of a v2 stream",
         "deltas",
         "µs per delta",
-        curve("scenarios.events", "count", LENGTHS, {"weft": 200_000, "langchain": 10_000}),
+        curve("scenarios.events", "count", LENGTHS, {"foldline": 200_000, "langchain": 10_000}),
     ),
     "cost-per-call": (
         "CPU per call against calls in flight",
@@ -374,7 +374,7 @@ PLOTS = {
             "http_scenarios.concurrent",
             "count",
             CONCURRENCY,
-            {"bare": 500, "weft": 500, "langchain": 500},
+            {"bare": 500, "foldline": 500, "langchain": 500},
         ),
     ),
     "memory-of-history": (
@@ -385,7 +385,7 @@ PLOTS = {
             "scenarios.history_memory",
             "count",
             HISTORIES,
-            {"floor": 50_000, "weft": 50_000, "langchain": 50_000},
+            {"floor": 50_000, "foldline": 50_000, "langchain": 50_000},
             "value",
         ),
     ),

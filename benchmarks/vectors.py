@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.documents import Document
-from weft.embeddings import DeterministicFakeEmbedding
-from weft.vectorstores import InMemoryVectorStore
+from foldline.documents import Document
+from foldline.embeddings import DeterministicFakeEmbedding
+from foldline.vectorstores import InMemoryVectorStore
 
 COUNT, SIZE, K = 100_000, 384, 4
 

@@ -1,7 +1,7 @@
 """A process that measures one scenario for one side, a round whenever it is asked: imports are paid once.
 
 Reads lines of JSON from standard input. The first names the scenario, the side and the options; every further line
-asks for a round, which is answered with one number. It runs under weft's interpreter and under the peers'.
+asks for a round, which is answered with one number. It runs under foldline's interpreter and under the peers'.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ask weft's own documentation, offline: the pages are cut up, embedded and searched in this process.
+"""Ask foldline's own documentation, offline: the pages are cut up, embedded and searched in this process.
 
     python examples/ask_the_docs.py "How do I stream an answer?"
 
@@ -11,16 +11,16 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from weft.documents import Document
-from weft.indexing import SQLiteRecordManager, index
-from weft.providers.local import ChatLlamaCpp, LocalEmbeddings
-from weft.retrievers import BM25Retriever, EnsembleRetriever
-from weft.runnables import Runnable, RunnableLambda, RunnablePassthrough
-from weft.text_splitters import MarkdownHeaderTextSplitter, MarkdownTextSplitter
-from weft.vectorstores import SQLiteVectorStore
+from foldline.documents import Document
+from foldline.indexing import SQLiteRecordManager, index
+from foldline.providers.local import ChatLlamaCpp, LocalEmbeddings
+from foldline.retrievers import BM25Retriever, EnsembleRetriever
+from foldline.runnables import Runnable, RunnableLambda, RunnablePassthrough
+from foldline.text_splitters import MarkdownHeaderTextSplitter, MarkdownTextSplitter
+from foldline.vectorstores import SQLiteVectorStore
 
 PAGES = Path(__file__).parent.parent / "docs"
-FOLDER = Path(tempfile.gettempdir()) / "weft-ask-the-docs"
+FOLDER = Path(tempfile.gettempdir()) / "foldline-ask-the-docs"
 HEADINGS = [("#", "page"), ("##", "section"), ("###", "part")]
 ASK = """Use only the text below to answer the question, in one or two sentences.
 
@@ -69,7 +69,7 @@ def make_prompt(given: dict[str, object]) -> str:
 
 def main() -> None:
     """Answer one question."""
-    parser = argparse.ArgumentParser(description="Ask weft's documentation.")
+    parser = argparse.ArgumentParser(description="Ask foldline's documentation.")
     parser.add_argument("question", nargs="?", default="How do I stream an answer?")
     parser.add_argument("--sources", action="store_true", help="print only where to read")
     parser.add_argument("--pages", type=Path, default=PAGES, help="a folder of Markdown files")

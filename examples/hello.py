@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from weft.protocol.events import Event
-from weft.protocol.fold import MessageBuilder
+from foldline.protocol.events import Event
+from foldline.protocol.fold import MessageBuilder
 
 
 def speak(text: str) -> Iterator[Event]:
@@ -24,7 +24,7 @@ def speak(text: str) -> Iterator[Event]:
 def main() -> None:
     """Print the words as they arrive, then the message they were."""
     builder = MessageBuilder()
-    for event in speak("Hello from weft: one stream of events, and every API a view of it."):
+    for event in speak("Hello from foldline: one stream of events, and every API a view of it."):
         builder.feed(event)
         if event["event"] == "content-block-delta" and event["delta"]["type"] == "text-delta":
             print(event["delta"]["text"], end="", flush=True)

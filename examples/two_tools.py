@@ -1,10 +1,10 @@
-"""An agent with two tools on the embedded model: offline, once the model's file is there (`weft[local]`).
+"""An agent with two tools on the embedded model: offline, once the model's file is there (`foldline[local]`).
 
 The model is small: it is here to show that everything fits together, not to be clever.
 """
 
-from weft.agents import create_agent
-from weft.chat_models import init_chat_model
+from foldline.agents import create_agent
+from foldline.chat_models import init_chat_model
 
 PRICES = {"apples": 3, "bread": 4, "tea": 7}
 

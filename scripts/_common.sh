@@ -22,7 +22,7 @@ PYTHON
 # find_python [VERSION]: print a Python that runs. A pyenv shim may exist and still not run, so each is tried.
 find_python() {
   local wanted="${1:-}" candidate
-  local -a candidates=(${WEFT_PYTHON:-} python3 python3.13 python3.12 python3.11 python)
+  local -a candidates=(${FOLDLINE_PYTHON:-} python3 python3.13 python3.12 python3.11 python)
   [[ -n "$wanted" ]] && candidates=("python$wanted")
   for candidate in "${candidates[@]}" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3."${wanted#3.}"*/bin/python3; do
     if command -v "$candidate" >/dev/null 2>&1 && runs "$candidate" "$wanted"; then
@@ -73,8 +73,8 @@ fingerprint() { { pwd; cat pyproject.toml constraints.txt; } | cksum; }
 
 # is_installed DIRECTORY WHAT: the environment works and was filled from these very files.
 is_installed() {
-  [[ -x "$1/bin/python" && -f "$1/.weft-$2" ]] && "$1/bin/python" -c '' 2>/dev/null &&
-    [[ "$(cat "$1/.weft-$2")" == "$(fingerprint)" ]]
+  [[ -x "$1/bin/python" && -f "$1/.foldline-$2" ]] && "$1/bin/python" -c '' 2>/dev/null &&
+    [[ "$(cat "$1/.foldline-$2")" == "$(fingerprint)" ]]
 }
 
 # install_peers DIRECTORY ARGUMENTS...: an environment of other people's packages, renewed when the arguments change.

@@ -24,8 +24,8 @@ from blockbuster import blockbuster_ctx
 from hypothesis import find, settings
 from hypothesis import strategies as st
 
-from weft._lazy import late
-from weft.transports import Request, _body, check_request
+from foldline._lazy import late
+from foldline.transports import Request, _body, check_request
 
 T = TypeVar("T")
 
@@ -260,7 +260,9 @@ def pytest_collection_finish() -> None:
     known = 0
     while known != len(sys.modules):
         known = len(sys.modules)
-        ours = [vars(module) for name, module in sys.modules.items() if name.startswith("weft.")]
+        ours = [
+            vars(module) for name, module in sys.modules.items() if name.startswith("foldline.")
+        ]
         for module in {
             one._module for names in ours for one in names.values() if type(one) is late
         }:

@@ -1,7 +1,7 @@
-"""Which of LangChain's public names weft has, and which it lacks for a written reason.
+"""Which of LangChain's public names foldline has, and which it lacks for a written reason.
 
 `langchain_names.json` is the frozen list: every public name of langchain-core 1.7.2, at the path where the rename
-`langchain_core` -> `weft` expects it. `langchain_gaps.txt` lists what is not there, with reasons; a line for a
+`langchain_core` -> `foldline` expects it. `langchain_gaps.txt` lists what is not there, with reasons; a line for a
 module covers what is below it. The test fails on a gap without a line, and on a line without a gap.
 
     python -m tests.langchain_names                    drop the lines of what exists now; tell what is missing
@@ -19,23 +19,23 @@ from types import ModuleType
 HERE = Path(__file__).parent
 GAPS = HERE / "langchain_gaps.txt"
 NEVER = {
-    "weft.document_loaders.langsmith": "a client of a hosted service",
-    "weft.tracers.EvaluatorCallbackHandler": "a client of a hosted service",
-    "weft.tracers.LangChainTracer": "a client of a hosted service",
-    "weft.tracers.context.tracing_v2_enabled": "a client of a hosted service",
-    "weft.tracers.evaluation": "a client of a hosted service",
-    "weft.tracers.langchain": "a client of a hosted service",
-    "weft.utils.image": "an empty module in LangChain",
+    "foldline.document_loaders.langsmith": "a client of a hosted service",
+    "foldline.tracers.EvaluatorCallbackHandler": "a client of a hosted service",
+    "foldline.tracers.LangChainTracer": "a client of a hosted service",
+    "foldline.tracers.context.tracing_v2_enabled": "a client of a hosted service",
+    "foldline.tracers.evaluation": "a client of a hosted service",
+    "foldline.tracers.langchain": "a client of a hosted service",
+    "foldline.utils.image": "an empty module in LangChain",
 }
-"""What weft will not have. Everything else that is missing is on its way."""
+"""What foldline will not have. Everything else that is missing is on its way."""
 HEADER = """\
-# Names of langchain-core that weft lacks, each with its reason. A line for a module covers what is below it.
+# Names of langchain-core that foldline lacks, each with its reason. A line for a module covers what is below it.
 # Renewed by `python -m tests.langchain_names`.
 """
 
 
 def frozen_names() -> dict[str, list[str]]:
-    """Module of weft -> the names it should have."""
+    """Module of foldline -> the names it should have."""
     modules = json.loads((HERE / "langchain_names.json").read_text(encoding="utf-8"))
     return {
         path: [name for name in names if f"{path}.{name}" not in NEVER]

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what flows through weft: JSON, blocks, messages, provider-ish parts, event streams."""
+"""Hypothesis strategies for what flows through foldline: JSON, blocks, messages, provider-ish parts, event streams."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from weft.protocol import EventWriter
-from weft.protocol.events import Event
+from foldline.protocol import EventWriter
+from foldline.protocol.events import Event
 
 Json = Any
 Block = dict[str, Json]

@@ -14,7 +14,7 @@ import pytest
 from tests import langchain_names
 
 ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "src" / "weft"
+PACKAGE = ROOT / "src" / "foldline"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 WAITING = {"asyncio", "threading", "concurrent", "anyio", "trio"}
@@ -28,16 +28,16 @@ MAY_WAIT = (
     "transports/",
     "providers/local/_bridge.py",
 )
-"""What of src/weft may import what waits: the transports, one of which leads to a server in this process."""
+"""What of src/foldline may import what waits: the transports, one of which leads to a server in this process."""
 
 LONGEST_FILE = 600
 LONG_FOR_A_REASON: dict[str, str] = {}
 """Path -> why it may be longer: a data table, a generated file."""
 
 CORE = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
-"""What `import weft` may load besides the standard library and itself. Not even HTTP."""
+"""What `import foldline` may load besides the standard library and itself. Not even HTTP."""
 MOST_MODULES = 400
-"""Modules in memory after `import weft`, the standard library's included."""
+"""Modules in memory after `import foldline`, the standard library's included."""
 
 
 def short(path: Path) -> str:
@@ -71,8 +71,8 @@ def bound_names(tree: ast.Module) -> set[str]:
             defined.add(node.name)
         elif (
             isinstance(node, ast.ImportFrom)
-            and (node.module or "").startswith("weft")
-            and node.module != "weft._lazy"
+            and (node.module or "").startswith("foldline")
+            and node.module != "foldline._lazy"
         ):
             gathered |= {alias.asname or alias.name for alias in node.names}
     public = {name for name in defined if not name.startswith("_")}
@@ -106,7 +106,7 @@ def test_all_equals_what_is_exported(path: Path):
             f"{short(path)} exports {exported}: give it an __all__"
         )
         return
-    module = ".".join(("weft", *path.relative_to(PACKAGE).with_suffix("").parts))
+    module = ".".join(("foldline", *path.relative_to(PACKAGE).with_suffix("").parts))
     loaded = __import__(module.removesuffix(".__init__"), fromlist=["*"])
 
     assert {name for name in names if not hasattr(loaded, name)} == set(), "in __all__, not there"
@@ -138,8 +138,8 @@ def test_a_test_file_is_short_too(path: Path):
     assert path.read_text(encoding="utf-8").count("\n") <= LONGEST_FILE
 
 
-def test_importing_weft_loads_no_provider_and_little_else():
-    program = "import sys, weft, json; print(json.dumps(sorted(sys.modules)))"
+def test_importing_foldline_loads_no_provider_and_little_else():
+    program = "import sys, foldline, json; print(json.dumps(sorted(sys.modules)))"
     output = subprocess.run(
         [sys.executable, "-Ic", program], capture_output=True, check=True
     ).stdout
@@ -150,9 +150,9 @@ def test_importing_weft_loads_no_provider_and_little_else():
     ).stdout
     modules = set(json.loads(output))
     tops = {module.split(".")[0] for module in modules - set(json.loads(bare))}
-    foreign = tops - set(sys.stdlib_module_names) - {"weft"} - CORE
+    foreign = tops - set(sys.stdlib_module_names) - {"foldline"} - CORE
 
-    assert {module for module in modules if module.startswith("weft.providers.")} == set()
+    assert {module for module in modules if module.startswith("foldline.providers.")} == set()
     assert {module for module in foreign if not module.startswith("_")} == set()
     assert len(modules) <= MOST_MODULES
 

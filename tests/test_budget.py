@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-import weft
-from weft.language_models import FakeListChatModel
-from weft.output_parsers import StrOutputParser
-from weft.prompts import ChatPromptTemplate
+import foldline
+from foldline.language_models import FakeListChatModel
+from foldline.output_parsers import StrOutputParser
+from foldline.prompts import ChatPromptTemplate
 
-HOME = str(Path(weft.__file__).parent)
+HOME = str(Path(foldline.__file__).parent)
 
 
 def test_one_invoke_of_prompt_model_parser_enters_at_most_twelve_files():
@@ -38,10 +38,10 @@ def test_one_invoke_of_prompt_model_parser_enters_at_most_twelve_files():
 IMPORT = """
 import gc, sys
 from pydantic import BaseModel
-from weft.providers.openai import ChatOpenAI
+from foldline.providers.openai import ChatOpenAI
 built = [one.__qualname__ for one in gc.get_objects()
          if isinstance(one, type) and issubclass(one, BaseModel)
-         and one.__module__.startswith("weft") and one.__pydantic_complete__]
+         and one.__module__.startswith("foldline") and one.__pydantic_complete__]
 print(built, [name for name in ("asyncio", "ssl", "importlib.metadata", "email") if name in sys.modules])
 """
 

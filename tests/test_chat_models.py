@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from weft import providers
-from weft.chat_models import ConfigurableChatModel, init_chat_model, split_name
-from weft.exceptions import MissingExtraError, UsageError
-from weft.providers import REGISTRY, find_provider, provider_names
+from foldline import providers
+from foldline.chat_models import ConfigurableChatModel, init_chat_model, split_name
+from foldline.exceptions import MissingExtraError, UsageError
+from foldline.providers import REGISTRY, find_provider, provider_names
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_every_name_of_the_registry_is_a_class(name: str) -> None:
 
 
 def test_packages_announce_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = EntryPoint("acme", "weft.language_models:FakeListChatModel", providers.GROUP)
+    mine = EntryPoint("acme", "foldline.language_models:FakeListChatModel", providers.GROUP)
     monkeypatch.setattr(
         metadata, "entry_points", lambda group: [mine] if group == providers.GROUP else []
     )
@@ -72,13 +72,13 @@ def test_packages_announce_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_package_says_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(REGISTRY, "acme", "weft_acme_that_is_not_there:ChatAcme")
+    monkeypatch.setitem(REGISTRY, "acme", "foldline_acme_that_is_not_there:ChatAcme")
     with pytest.raises(MissingExtraError, match="pip install"):
         init_chat_model("acme:anvil")
 
 
 def test_importing_the_front_door_imports_no_provider() -> None:
-    code = "import weft.chat_models, sys; print([m for m in sys.modules if m.startswith('weft.providers.')])"
+    code = "import foldline.chat_models, sys; print([m for m in sys.modules if m.startswith('foldline.providers.')])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 

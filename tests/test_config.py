@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from weft._config import (
+from foldline._config import (
     RunnableConfig,
     ensure_config,
     get_config_list,
@@ -16,10 +16,10 @@ from weft._config import (
     set_config_context,
     var_child_runnable_config,
 )
-from weft.callbacks.base import BaseCallbackHandler
-from weft.callbacks.manager import CallbackManager
-from weft.exceptions import UsageError
-from weft.runnables import RunnableLambda
+from foldline.callbacks.base import BaseCallbackHandler
+from foldline.callbacks.manager import CallbackManager
+from foldline.exceptions import UsageError
+from foldline.runnables import RunnableLambda
 
 
 def test_defaults_are_filled_in():

@@ -7,8 +7,8 @@ import threading
 import pytest
 from blockbuster import BlockingError
 
-from weft._drive import drive
-from weft.transports import Request, default_transport
+from foldline._drive import drive
+from foldline.transports import Request, default_transport
 
 
 class Doubler:

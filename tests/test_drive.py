@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from weft._drive import Iterated, drive, drive_each
-from weft.exceptions import BlockingCallError
+from foldline._drive import Iterated, drive, drive_each
+from foldline.exceptions import BlockingCallError
 
 
 def test_a_body_that_never_suspends_gives_its_value():

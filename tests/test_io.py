@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from weft import _waiting
-from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, IO, stopped_by
-from weft._waiting import THREADS, LoopIterator
-from weft.exceptions import BlockingCallError
+from foldline import _waiting
+from foldline._drive import drive
+from foldline._io import ASYNC, BLOCKING, IO, stopped_by
+from foldline._waiting import THREADS, LoopIterator
+from foldline.exceptions import BlockingCallError
 
 COLOUR: ContextVar[str] = ContextVar("COLOUR", default="none")
 
@@ -114,7 +114,7 @@ def test_the_pool_survives_a_fork():
     done.wait(5)
     program = (
         "import os, sys\n"
-        "from weft.runnables import RunnableLambda\n"
+        "from foldline.runnables import RunnableLambda\n"
         "add = RunnableLambda(lambda x: x + 1)\n"
         "add.batch([1, 2, 3])\n"
         "child = os.fork()\n"
@@ -446,7 +446,7 @@ PROGRAMS: dict[str, str] = {
 def test_FC13_an_interrupt_ends_the_program_at_once(name: str):
     program = (
         "import sys, time\n"
-        "from weft.runnables import RunnableLambda, RunnableParallel\n"
+        "from foldline.runnables import RunnableLambda, RunnableParallel\n"
         "print('ready', flush=True)\n"
         f"{PROGRAMS[name]}\n"
     )
@@ -473,7 +473,7 @@ def test_FC13_an_interrupt_ends_the_program_at_once(name: str):
 def test_a_hanging_function_does_not_hang_the_interpreter():
     program = (
         "import asyncio, time\n"
-        "from weft.runnables import RunnableLambda\n"
+        "from foldline.runnables import RunnableLambda\n"
         "async def main():\n"
         "    task = asyncio.ensure_future(RunnableLambda(lambda x: time.sleep(60)).ainvoke(1))\n"
         "    await asyncio.sleep(0.1)\n"

@@ -14,12 +14,12 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-import weft
-from weft._lazy import TypeLater, late
+import foldline
+from foldline._lazy import TypeLater, late
 
-HOME = Path(weft.__file__).parent
+HOME = Path(foldline.__file__).parent
 FRONTS = sorted(
-    ".".join(("weft", *file.relative_to(HOME).parent.parts))
+    ".".join(("foldline", *file.relative_to(HOME).parent.parts))
     for file in HOME.rglob("__init__.py")
     if "lazily(" in file.read_text()
 )
@@ -32,7 +32,9 @@ def said_to_checkers(module: str) -> dict[str, set[str]]:
     for node in ast.parse(source).body:
         if isinstance(node, ast.If):
             for inner in node.body:
-                if isinstance(inner, ast.ImportFrom) and (inner.module or "").startswith("weft"):
+                if isinstance(inner, ast.ImportFrom) and (inner.module or "").startswith(
+                    "foldline"
+                ):
                     told.setdefault(inner.module or "", set()).update(
                         alias.name for alias in inner.names
                     )
@@ -55,7 +57,7 @@ def test_a_front_door_has_what_it_says_it_has(name):
 
 
 def test_there_are_front_doors_to_try():
-    packages = [one.name for one in pkgutil.iter_modules(weft.__path__) if one.ispkg]
+    packages = [one.name for one in pkgutil.iter_modules(foldline.__path__) if one.ispkg]
     assert len(FRONTS) > len(packages) / 2
 
 
@@ -68,27 +70,31 @@ def run(program: str) -> str:
 
 def test_a_function_that_is_named_as_its_module_is_what_the_package_shows():
     program = """
-import weft.load.load, weft.load
-from weft.protocol.fold import MessageBuilder
-from weft.protocol import fold
-from weft.load.load import Reviver
-print(weft.load.load.__qualname__, fold.__qualname__, weft.protocol.fold is fold, Reviver.__name__)
+import foldline.load.load, foldline.load
+from foldline.protocol.fold import MessageBuilder
+from foldline.protocol import fold
+from foldline.load.load import Reviver
+print(foldline.load.load.__qualname__, fold.__qualname__, foldline.protocol.fold is fold, Reviver.__name__)
 """
     assert run(program) == "load fold True Reviver"
 
 
 def test_a_module_of_a_package_can_be_reached_through_it():
-    assert run("import weft.messages; print(weft.messages.ai.AIMessage.__name__)") == "AIMessage"
+    assert (
+        run("import foldline.messages; print(foldline.messages.ai.AIMessage.__name__)")
+        == "AIMessage"
+    )
 
 
 def test_a_message_is_imported_without_models_and_a_model_without_messages():
     program = """
 import sys
-from weft.messages import HumanMessage
-print([name for name in sys.modules if name.startswith("weft.") and "messages" not in name])
-from weft.providers.openai import ChatOpenAI
-print([name for name in sys.modules if name in ("weft.messages.ai", "weft._io", "weft.language_models._turn")])
-print(sum(name.startswith("weft") for name in sys.modules) < 45)
+from foldline.messages import HumanMessage
+print([name for name in sys.modules if name.startswith("foldline.") and "messages" not in name])
+from foldline.providers.openai import ChatOpenAI
+late = ("foldline.messages.ai", "foldline._io", "foldline.language_models._turn")
+print([name for name in sys.modules if name in late])
+print(sum(name.startswith("foldline") for name in sys.modules) < 45)
 """
     first, second, third = run(program).splitlines()
     assert "language_models" not in first
@@ -103,7 +109,7 @@ def test_the_collector_is_as_it_was_after_an_import(was_on, monkeypatch):
         assert late("colorsys").rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
         assert gc.isenabled() is was_on
         with pytest.raises(ModuleNotFoundError):
-            late("weft.nowhere").anything  # noqa: B018
+            late("foldline.nowhere").anything  # noqa: B018
         assert gc.isenabled() is was_on
     finally:
         gc.enable()
@@ -114,10 +120,10 @@ def test_what_a_program_has_frozen_stays_frozen():
 import gc
 gc.freeze()
 before = gc.get_freeze_count()
-from weft.messages import HumanMessage
+from foldline.messages import HumanMessage
 print(0.9 * before < gc.get_freeze_count() <= before, gc.isenabled())
 gc.unfreeze()
-from weft.prompts import ChatPromptTemplate
+from foldline.prompts import ChatPromptTemplate
 print(gc.get_freeze_count(), gc.isenabled())
 """
     assert run(program).split() == ["True", "True", "0", "True"]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from weft._drive import drive
-from weft._io import ASYNC, BLOCKING, OutOfTime, PrivateLoop
+from foldline._drive import drive
+from foldline._io import ASYNC, BLOCKING, OutOfTime, PrivateLoop
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 

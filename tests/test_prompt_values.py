@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from weft.load import dumpd, load
-from weft.messages import AIMessage, HumanMessage, SystemMessage
-from weft.prompt_values import (
+from foldline.load import dumpd, load
+from foldline.messages import AIMessage, HumanMessage, SystemMessage
+from foldline.prompt_values import (
     ChatPromptValue,
     ChatPromptValueConcrete,
     ImagePromptValue,

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from foldline._config import set_config_context, var_child_runnable_config
+from foldline._drive import drive
+from foldline._io import ASYNC
+from foldline._run import NO_CONFIG, Run
+from foldline.callbacks.manager import AsyncCallbackManager, CallbackManager
+from foldline.exceptions import UsageError
 from tests.runnables.recording import Recorder
-from weft._config import set_config_context, var_child_runnable_config
-from weft._drive import drive
-from weft._io import ASYNC
-from weft._run import NO_CONFIG, Run
-from weft.callbacks.manager import AsyncCallbackManager, CallbackManager
-from weft.exceptions import UsageError
 
 
 def test_with_nobody_listening_a_run_is_its_own_child():

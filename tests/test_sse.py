@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft._sse import SSEDecoder, SSEEvent
-from weft.exceptions import LimitExceededError, MalformedStreamError
+from foldline._sse import SSEDecoder, SSEEvent
+from foldline.exceptions import LimitExceededError, MalformedStreamError
 
 
 def naive(stream: bytes) -> list[SSEEvent]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from weft.load import dumps, loads
-from weft.structured_query import (
+from foldline.load import dumps, loads
+from foldline.structured_query import (
     Comparator,
     Comparison,
     Operation,

@@ -4,11 +4,11 @@ from typing import assert_type
 
 from pydantic import BaseModel
 
-from weft.messages import AIMessage
-from weft.output_parsers import BaseOutputParser, PydanticOutputParser, StrOutputParser
-from weft.prompt_values import PromptValue
-from weft.prompts import ChatPromptTemplate, PromptTemplate
-from weft.runnables import Runnable
+from foldline.messages import AIMessage
+from foldline.output_parsers import BaseOutputParser, PydanticOutputParser, StrOutputParser
+from foldline.prompt_values import PromptValue
+from foldline.prompts import ChatPromptTemplate, PromptTemplate
+from foldline.runnables import Runnable
 
 
 class Model(Runnable[PromptValue, AIMessage]):

@@ -2,9 +2,9 @@
 
 from typing import assert_type
 
-from weft.exceptions import ModelRateLimitError, WeftError
+from foldline.exceptions import FoldlineError, ModelRateLimitError
 
 
-def errors_are_narrowed(error: WeftError) -> None:
+def errors_are_narrowed(error: FoldlineError) -> None:
     if isinstance(error, ModelRateLimitError):
         assert_type(error.is_retryable, bool)

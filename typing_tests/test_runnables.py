@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, assert_type
 
-from weft.runnables import (
+from foldline.runnables import (
     Runnable,
     RunnableGenerator,
     RunnableLambda,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from foldline.callbacks import BaseCallbackHandler
+from foldline.tools import tool
 from tests.servers.databases import postgres_server
-from weft.callbacks import BaseCallbackHandler
-from weft.tools import tool
 
 __all__ = ["Recorder", "add", "fail", "postgres_server"]
 

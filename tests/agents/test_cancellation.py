@@ -11,11 +11,9 @@ from collections import Counter
 
 import pytest
 
-from tests.agents.conftest import Recorder
-from tests.servers.databases import wait_until
-from weft.agents import AgentExecutor, Command, create_agent, create_tool_calling_agent
-from weft.agents.checkpoint import InMemorySaver
-from weft.agents.middleware import (
+from foldline.agents import AgentExecutor, Command, create_agent, create_tool_calling_agent
+from foldline.agents.checkpoint import InMemorySaver
+from foldline.agents.middleware import (
     AgentMiddleware,
     ClearToolUsesEdit,
     ContextEditingMiddleware,
@@ -28,11 +26,13 @@ from weft.agents.middleware import (
     ToolCallLimitMiddleware,
     ToolRetryMiddleware,
 )
-from weft.callbacks import AsyncCallbackHandler
-from weft.exceptions import ModelAPIError
-from weft.prompts import ChatPromptTemplate
-from weft.testing import Call, Fail, ScriptedChatModel, Stall
-from weft.tools import tool
+from foldline.callbacks import AsyncCallbackHandler
+from foldline.exceptions import ModelAPIError
+from foldline.prompts import ChatPromptTemplate
+from foldline.testing import Call, Fail, ScriptedChatModel, Stall
+from foldline.tools import tool
+from tests.agents.conftest import Recorder
+from tests.servers.databases import wait_until
 
 THREAD = {"configurable": {"thread_id": "t1"}}
 MOST_TICKS = 2000

@@ -6,20 +6,20 @@ import json
 
 import pytest
 
-from tests.agents.conftest import add
-from weft.agents import Command, create_agent, interrupt
-from weft.agents.checkpoint import (
+from foldline.agents import Command, create_agent, interrupt
+from foldline.agents.checkpoint import (
     Entry,
     InMemorySaver,
     PostgresSaver,
     SqliteSaver,
     ThreadConflictError,
 )
-from weft.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
-from weft.exceptions import SchemaError, UsageError
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.testing import Call, ScriptedChatModel
-from weft.tools import tool
+from foldline.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from foldline.exceptions import SchemaError, UsageError
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.testing import Call, ScriptedChatModel
+from foldline.tools import tool
+from tests.agents.conftest import add
 
 THREAD = {"configurable": {"thread_id": "t1"}}
 
@@ -336,8 +336,8 @@ def test_a_state_can_be_changed_by_hand(call, saver):
 @pytest.mark.parametrize(
     ("body", "match"),
     [
-        ('{"v": 2, "kind": "node"}', "another version of weft"),
-        ('{"v": 1, "kind": "unheard-of"}', "another version of weft"),
+        ('{"v": 2, "kind": "node"}', "another version of foldline"),
+        ('{"v": 1, "kind": "unheard-of"}', "another version of foldline"),
         ("{", "damaged"),
         ('{"kind": "node"}', "no version"),
         ('{"v": 1, "kind": "node", "at": "x", "values": {"messages": [{"lc": 1, "type": "constructor", '

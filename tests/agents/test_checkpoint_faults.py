@@ -14,21 +14,21 @@ import time
 
 import pytest
 
+from foldline.agents import create_agent
+from foldline.agents.checkpoint import PostgresSaver, SqliteSaver
+from foldline.exceptions import StoreError
+from foldline.testing import Call, ScriptedChatModel
+from foldline.tools import tool
 from tests.servers.databases import _accepts, wait_until
-from weft.agents import create_agent
-from weft.agents.checkpoint import PostgresSaver, SqliteSaver
-from weft.exceptions import StoreError
-from weft.testing import Call, ScriptedChatModel
-from weft.tools import tool
 
 THREAD = {"configurable": {"thread_id": "t1"}}
 
 KILLED = """
 import os, signal, sys, time
-from weft.agents import create_agent
-from weft.agents.checkpoint import PostgresSaver, SqliteSaver
-from weft.testing import Call, ScriptedChatModel
-from weft.tools import tool
+from foldline.agents import create_agent
+from foldline.agents.checkpoint import PostgresSaver, SqliteSaver
+from foldline.testing import Call, ScriptedChatModel
+from foldline.tools import tool
 
 folder, stage, place = sys.argv[1:]
 
@@ -90,11 +90,11 @@ def test_FK01_a_killed_process_resumes_without_running_a_finished_tool_twice(tmp
 
 APPROVAL = """
 import sys
-from weft.agents import Command, create_agent
-from weft.agents.checkpoint import PostgresSaver, SqliteSaver
-from weft.agents.middleware import HumanInTheLoopMiddleware
-from weft.testing import Call, ScriptedChatModel
-from weft.tools import tool
+from foldline.agents import Command, create_agent
+from foldline.agents.checkpoint import PostgresSaver, SqliteSaver
+from foldline.agents.middleware import HumanInTheLoopMiddleware
+from foldline.testing import Call, ScriptedChatModel
+from foldline.tools import tool
 
 stage, place = sys.argv[1:]
 
@@ -232,10 +232,10 @@ def test_FK01_a_full_disk_of_a_server_is_a_store_error(call, postgres_saver):
     def fill():
         run(
             lambda connection: connection.execute("""
-            CREATE OR REPLACE FUNCTION weft_full() RETURNS trigger LANGUAGE plpgsql AS $$
+            CREATE OR REPLACE FUNCTION foldline_full() RETURNS trigger LANGUAGE plpgsql AS $$
             BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
-            CREATE TRIGGER weft_full BEFORE INSERT ON weft_checkpoints
-            FOR EACH ROW EXECUTE FUNCTION weft_full()
+            CREATE TRIGGER foldline_full BEFORE INSERT ON foldline_checkpoints
+            FOR EACH ROW EXECUTE FUNCTION foldline_full()
         """)
         )
 
@@ -244,7 +244,11 @@ def test_FK01_a_full_disk_of_a_server_is_a_store_error(call, postgres_saver):
         with pytest.raises(StoreError, match="nothing of this operation was written") as caught:
             call.invoke(errands.agent(), "go", THREAD)
     finally:
-        run(lambda connection: connection.execute("DROP TRIGGER weft_full ON weft_checkpoints"))
+        run(
+            lambda connection: connection.execute(
+                "DROP TRIGGER foldline_full ON foldline_checkpoints"
+            )
+        )
 
     check_that_it_goes_on(call, errands, caught.value)
 

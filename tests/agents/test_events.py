@@ -13,14 +13,14 @@ import pytest
 import typing_extensions
 from pydantic import TypeAdapter
 
+from foldline.agents import Interrupt, ToolRuntime, create_agent, interrupt
+from foldline.agents.checkpoint import InMemorySaver
+from foldline.exceptions import ModelAPIError, UsageError
+from foldline.messages import AIMessage, AIMessageChunk, ToolMessage
+from foldline.runnables import RunnableLambda
+from foldline.testing import Call, Fail, ScriptedChatModel, Stall
+from foldline.tools import tool
 from tests.agents.conftest import add, fail
-from weft.agents import Interrupt, ToolRuntime, create_agent, interrupt
-from weft.agents.checkpoint import InMemorySaver
-from weft.exceptions import ModelAPIError, UsageError
-from weft.messages import AIMessage, AIMessageChunk, ToolMessage
-from weft.runnables import RunnableLambda
-from weft.testing import Call, Fail, ScriptedChatModel, Stall
-from weft.tools import tool
 
 THREAD = {"configurable": {"thread_id": "t1"}}
 SHAPES = {

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from tests.agents.conftest import Recorder
-from weft.agents import (
+from foldline.agents import (
     AgentAction,
     AgentExecutor,
     AgentFinish,
@@ -22,18 +21,19 @@ from weft.agents import (
     create_structured_chat_agent,
     create_tool_calling_agent,
 )
-from weft.agents.format_scratchpad import (
+from foldline.agents.format_scratchpad import (
     format_log_to_messages,
     format_log_to_str,
     format_to_tool_messages,
 )
-from weft.exceptions import OutputParserException, UsageError
-from weft.language_models import FakeListChatModel, FakeListLLM
-from weft.memory import ConversationBufferMemory
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.prompts import ChatPromptTemplate, PromptTemplate
-from weft.testing import Call, Finish, ScriptedChatModel
-from weft.tools import tool
+from foldline.exceptions import OutputParserException, UsageError
+from foldline.language_models import FakeListChatModel, FakeListLLM
+from foldline.memory import ConversationBufferMemory
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.prompts import ChatPromptTemplate, PromptTemplate
+from foldline.testing import Call, Finish, ScriptedChatModel
+from foldline.tools import tool
+from tests.agents.conftest import Recorder
 
 REACT = PromptTemplate.from_template("{tools} {tool_names} {input} {agent_scratchpad}")
 TOOLS = ChatPromptTemplate.from_messages(
@@ -411,7 +411,7 @@ def test_scratchpads():
 
 
 def test_hostile_words_are_read_in_linear_time():
-    from weft.agents.output_parsers import ReActSingleInputOutputParser
+    from foldline.agents.output_parsers import ReActSingleInputOutputParser
 
     parser = ReActSingleInputOutputParser()
     begun = time.monotonic()

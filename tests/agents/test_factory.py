@@ -9,8 +9,7 @@ from typing import Annotated
 
 import pytest
 
-from tests.agents.conftest import add, fail
-from weft.agents import (
+from foldline.agents import (
     AgentExecutor,
     AgentState,
     Command,
@@ -19,19 +18,20 @@ from weft.agents import (
     create_agent,
     create_tool_calling_agent,
 )
-from weft.exceptions import (
+from foldline.exceptions import (
     BudgetExceeded,
     MalformedStreamError,
     ModelAPIError,
     RecursionLimitError,
     UsageError,
 )
-from weft.language_models import FakeMessagesListChatModel
-from weft.language_models.usage import Limits, usage_scope
-from weft.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from weft.prompts import ChatPromptTemplate
-from weft.testing import Call, Fail, Finish, ScriptedChatModel, Stall
-from weft.tools import tool
+from foldline.language_models import FakeMessagesListChatModel
+from foldline.language_models.usage import Limits, usage_scope
+from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.prompts import ChatPromptTemplate
+from foldline.testing import Call, Fail, Finish, ScriptedChatModel, Stall
+from foldline.tools import tool
+from tests.agents.conftest import add, fail
 
 PROMPT = ChatPromptTemplate.from_messages(
     [("human", "{input}"), ("placeholder", "{agent_scratchpad}")]

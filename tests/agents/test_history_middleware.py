@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.conftest import add
-from weft.agents import create_agent
-from weft.agents.middleware import (
+from foldline.agents import create_agent
+from foldline.agents.middleware import (
     ClearToolUsesEdit,
     ContextEditingMiddleware,
     SummarizationMiddleware,
 )
-from weft.exceptions import UsageError
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.testing import Call, ScriptedChatModel
+from foldline.exceptions import UsageError
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.testing import Call, ScriptedChatModel
+from tests.agents.conftest import add
 
 ADD = Call("add", {"a": 1, "b": 1})
 

@@ -1,4 +1,4 @@
-"""Middleware: the hooks in all their forms, and those that come with weft."""
+"""Middleware: the hooks in all their forms, and those that come with foldline."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import NotRequired
 
 import pytest
 
-from tests.agents.conftest import add
-from weft.agents import AgentState, create_agent
-from weft.agents.checkpoint import InMemorySaver
-from weft.agents.middleware import (
+from foldline.agents import AgentState, create_agent
+from foldline.agents.checkpoint import InMemorySaver
+from foldline.agents.middleware import (
     AgentMiddleware,
     HumanInTheLoopMiddleware,
     ModelCallLimitExceededError,
@@ -30,10 +29,11 @@ from weft.agents.middleware import (
     wrap_model_call,
     wrap_tool_call,
 )
-from weft.exceptions import BlockingCallError, ModelAPIError, UsageError
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.testing import Call, ScriptedChatModel
-from weft.tools import tool
+from foldline.exceptions import BlockingCallError, ModelAPIError, UsageError
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.testing import Call, ScriptedChatModel
+from foldline.tools import tool
+from tests.agents.conftest import add
 
 THREAD = {"configurable": {"thread_id": "t1"}}
 ADD = Call("add", {"a": 1, "b": 1})

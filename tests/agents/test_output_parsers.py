@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.agents import AgentAction, AgentFinish
-from weft.agents.output_parsers import (
+from foldline.agents import AgentAction, AgentFinish
+from foldline.agents.output_parsers import (
     JSONAgentOutputParser,
     ReActJsonSingleInputOutputParser,
     ReActSingleInputOutputParser,
     StructuredChatOutputParser,
     ToolsAgentOutputParser,
 )
-from weft.exceptions import OutputParserException
-from weft.messages import AIMessage, HumanMessage
-from weft.outputs import ChatGeneration, Generation
+from foldline.exceptions import OutputParserException
+from foldline.messages import AIMessage, HumanMessage
+from foldline.outputs import ChatGeneration, Generation
 
 REACT, JSON = ReActSingleInputOutputParser(), JSONAgentOutputParser()
 REACT_JSON, CHAT = ReActJsonSingleInputOutputParser(), StructuredChatOutputParser()

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import pytest
 
-from weft.agents.state import REMOVE_ALL_MESSAGES, AgentState, StateSchema, add_messages
-from weft.exceptions import SchemaError, UsageError
-from weft.messages import AIMessage, HumanMessage, RemoveMessage
+from foldline.agents.state import REMOVE_ALL_MESSAGES, AgentState, StateSchema, add_messages
+from foldline.exceptions import SchemaError, UsageError
+from foldline.messages import AIMessage, HumanMessage, RemoveMessage
 
 
 class Tally(AgentState):

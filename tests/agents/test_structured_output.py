@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import pytest
 from pydantic import BaseModel
 
+from foldline.agents import ProviderStrategy, ToolStrategy, create_agent
+from foldline.agents.checkpoint import SqliteSaver
+from foldline.exceptions import StructuredOutputError
+from foldline.messages import ToolMessage
+from foldline.testing import Call, Finish, ScriptedChatModel
 from tests.agents.conftest import add
-from weft.agents import ProviderStrategy, ToolStrategy, create_agent
-from weft.agents.checkpoint import SqliteSaver
-from weft.exceptions import StructuredOutputError
-from weft.messages import ToolMessage
-from weft.testing import Call, Finish, ScriptedChatModel
 
 
 class Weather(BaseModel):

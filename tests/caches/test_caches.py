@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from foldline.caches import BaseCache, InMemoryCache, RedisCache, SQLiteCache
+from foldline.exceptions import StoreError, UsageError
+from foldline.messages import AIMessage
+from foldline.outputs import ChatGeneration, Generation
 from tests.servers.databases import Server
-from weft.caches import BaseCache, InMemoryCache, RedisCache, SQLiteCache
-from weft.exceptions import StoreError, UsageError
-from weft.messages import AIMessage
-from weft.outputs import ChatGeneration, Generation
 
 ANSWER = [
     ChatGeneration(

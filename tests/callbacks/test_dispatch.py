@@ -11,12 +11,12 @@ from uuid import uuid4
 
 import pytest
 
-from weft import _run
-from weft._io import ASYNC
-from weft.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from weft.callbacks.dispatch import tell
-from weft.callbacks.manager import ahandle_event, handle_event
-from weft.runnables import RunnableLambda
+from foldline import _run
+from foldline._io import ASYNC
+from foldline.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from foldline.callbacks.dispatch import tell
+from foldline.callbacks.manager import ahandle_event, handle_event
+from foldline.runnables import RunnableLambda
 
 ADD = RunnableLambda(lambda x: x + 1)
 
@@ -100,7 +100,7 @@ def test_F_C08_a_handler_that_raises_is_logged_once_and_the_run_goes_on(
     broken, good = Broken(), Recorder()
     config = {"callbacks": [broken, good]}
 
-    with caplog.at_level(logging.WARNING, "weft.callbacks"):
+    with caplog.at_level(logging.WARNING, "foldline.callbacks"):
         assert [call.invoke(ADD, x, config) for x in (1, 2, 3)] == [2, 3, 4]
 
     assert good.events == ["start", "end"] * 3
@@ -199,7 +199,7 @@ def test_handle_event_tells_any_handler_and_respects_what_it_ignores():
 
 
 def test_a_handler_of_text_models_gets_messages_as_text():
-    from weft.messages import HumanMessage
+    from foldline.messages import HumanMessage
 
     class Old(BaseCallbackHandler):
         def on_llm_start(self, serialized: Any, prompts: list[str], **kwargs: Any) -> None:
@@ -318,7 +318,7 @@ def test_a_handler_that_hangs_holds_a_run_no_longer_than_its_patience(
     hanging, good = kind(event, patience=0.05), Recorder()
 
     try:
-        with caplog.at_level(logging.WARNING, "weft.callbacks"):
+        with caplog.at_level(logging.WARNING, "foldline.callbacks"):
             assert call.invoke(ADD, 1, {"callbacks": [hanging, good]}) == 2
     finally:
         hanging.let_go.set()

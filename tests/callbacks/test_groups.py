@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from weft.callbacks import (
+from foldline.callbacks import (
     AsyncCallbackManagerForChainGroup,
     BaseCallbackHandler,
     CallbackManagerForChainGroup,
     adispatch_custom_event,
     dispatch_custom_event,
 )
-from weft.callbacks.manager import atrace_as_chain_group, trace_as_chain_group
-from weft.exceptions import UsageError
-from weft.runnables import RunnableLambda
-from weft.tracers import Run, RunCollectorCallbackHandler
+from foldline.callbacks.manager import atrace_as_chain_group, trace_as_chain_group
+from foldline.exceptions import UsageError
+from foldline.runnables import RunnableLambda
+from foldline.tracers import Run, RunCollectorCallbackHandler
 
 ADD = RunnableLambda(lambda x: x + 1)
 

@@ -1,4 +1,4 @@
-"""The handlers that come with weft: terminal, file, streamed tokens, usage."""
+"""The handlers that come with foldline: terminal, file, streamed tokens, usage."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from weft.callbacks import (
+from foldline.callbacks import (
     FileCallbackHandler,
     StdOutCallbackHandler,
     StreamingStdOutCallbackHandler,
     UsageMetadataCallbackHandler,
     get_usage_metadata_callback,
 )
-from weft.exceptions import UsageError
-from weft.messages import AIMessage
-from weft.outputs import ChatGeneration, LLMResult
-from weft.outputs.agent import AgentAction, AgentFinish
-from weft.runnables import RunnableLambda
+from foldline.exceptions import UsageError
+from foldline.messages import AIMessage
+from foldline.outputs import ChatGeneration, LLMResult
+from foldline.outputs.agent import AgentAction, AgentFinish
+from foldline.runnables import RunnableLambda
 
 GREEN = "\x1b[32;1m\x1b[1;3m{}\x1b[0m"
 
@@ -144,7 +144,7 @@ def test_usage_loses_nothing_under_threads():
 
 def spend(x: int) -> int:
     """Stands for a model: tells the handlers of its context what it spent."""
-    from weft.callbacks import CallbackManager
+    from foldline.callbacks import CallbackManager
 
     [run] = CallbackManager.configure().on_llm_start({}, ["x"])
     run.on_llm_end(result(x))

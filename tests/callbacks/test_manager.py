@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from weft.callbacks import (
+from foldline.callbacks import (
     AsyncCallbackManager,
     AsyncCallbackManagerForChainRun,
     BaseCallbackHandler,
@@ -19,10 +19,10 @@ from weft.callbacks import (
     StdOutCallbackHandler,
     hooks,
 )
-from weft.callbacks import manager as manager_module
-from weft.exceptions import UsageError
-from weft.globals import set_debug
-from weft.runnables import RunnableLambda
+from foldline.callbacks import manager as manager_module
+from foldline.exceptions import UsageError
+from foldline.globals import set_debug
+from foldline.runnables import RunnableLambda
 
 
 class Names(BaseCallbackHandler):
@@ -230,11 +230,11 @@ def test_a_hook_adds_the_handler_of_a_context_or_of_the_environment(
 
     variable: ContextVar[Names | None] = ContextVar("names", default=None)
     monkeypatch.setattr(hooks, "HOOKS", [])
-    hooks.register_configure_hook(variable, True, Switched, "WEFT_TEST_SWITCH")
+    hooks.register_configure_hook(variable, True, Switched, "FOLDLINE_TEST_SWITCH")
     call.invoke(named("a") | named("b"), 1)
     assert made == []
 
-    monkeypatch.setenv("WEFT_TEST_SWITCH", "true")
+    monkeypatch.setenv("FOLDLINE_TEST_SWITCH", "true")
     call.invoke(named("a") | named("b"), 1)
     assert [handler.names for handler in made] == [["RunnableSequence", "a", "b"]]
     with pytest.raises(UsageError, match="handle_class"):

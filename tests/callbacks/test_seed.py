@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.callbacks import BaseCallbackHandler, CallbackManager, StreamingStdOutCallbackHandler
-from weft.language_models.fake_chat_models import FakeListChatModel, GenericFakeChatModel
-from weft.messages import AIMessage
+from foldline.callbacks import BaseCallbackHandler, CallbackManager, StreamingStdOutCallbackHandler
+from foldline.language_models.fake_chat_models import FakeListChatModel, GenericFakeChatModel
+from foldline.messages import AIMessage
 
 
 # fmt: off

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import Field, ValidationError
 
-from weft.callbacks import BaseCallbackHandler
-from weft.chains import (
+from foldline.callbacks import BaseCallbackHandler
+from foldline.chains import (
     RUN_KEY,
     Chain,
     ConversationalRetrievalChain,
@@ -29,15 +29,15 @@ from weft.chains import (
     create_stuff_documents_chain,
     load_qa_chain,
 )
-from weft.documents import Document
-from weft.exceptions import OutputParserException, UsageError
-from weft.language_models import FakeListChatModel
-from weft.memory import BaseMemory, ConversationBufferMemory
-from weft.messages import AIMessage, HumanMessage
-from weft.output_parsers import CommaSeparatedListOutputParser
-from weft.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
-from weft.runnables import RunnableLambda
-from weft.runnables.utils import AddableDict
+from foldline.documents import Document
+from foldline.exceptions import OutputParserException, UsageError
+from foldline.language_models import FakeListChatModel
+from foldline.memory import BaseMemory, ConversationBufferMemory
+from foldline.messages import AIMessage, HumanMessage
+from foldline.output_parsers import CommaSeparatedListOutputParser
+from foldline.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from foldline.runnables import RunnableLambda
+from foldline.runnables.utils import AddableDict
 
 
 class Recorder(BaseCallbackHandler):

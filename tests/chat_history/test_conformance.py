@@ -16,16 +16,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.servers.databases import Server, wait_until
-from weft.chat_history import (
+from foldline.chat_history import (
     BaseChatMessageHistory,
     InMemoryChatMessageHistory,
     PostgresChatMessageHistory,
     RedisChatMessageHistory,
     SQLiteChatMessageHistory,
 )
-from weft.exceptions import StoreError, UsageError
-from weft.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from foldline.exceptions import StoreError, UsageError
+from foldline.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from tests.servers.databases import Server, wait_until
 
 Open = Callable[[str], BaseChatMessageHistory]
 STORED = ["sqlite", "postgres", "redis"]
@@ -207,8 +207,8 @@ def test_an_empty_session_is_refused(stored: Open) -> None:
 
 KILLED = """
 import sys
-from weft.chat_history import *
-from weft.messages import HumanMessage
+from foldline.chat_history import *
+from foldline.messages import HumanMessage
 history = {make}
 for number in range(10000):
     history.add_messages([HumanMessage(content=f"{{number}} a"), HumanMessage(content=f"{{number}} b")])
@@ -287,7 +287,7 @@ def test_F_K02_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
 
-    with pytest.raises(StoreError, match="newer weft"):
+    with pytest.raises(StoreError, match="newer foldline"):
         SQLiteChatMessageHistory("s", tmp_path / "new.db")
 
 
@@ -370,17 +370,17 @@ def test_F_K03_a_commit_that_nobody_confirmed_is_not_repeated(postgres_server: S
     run = history._server.run
     run(
         lambda connection: connection.execute("""
-            CREATE FUNCTION weft_gone() RETURNS trigger LANGUAGE plpgsql AS $$
+            CREATE FUNCTION foldline_gone() RETURNS trigger LANGUAGE plpgsql AS $$
             BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
-            CREATE CONSTRAINT TRIGGER weft_gone AFTER INSERT ON weft_messages
-            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION weft_gone()
+            CREATE CONSTRAINT TRIGGER foldline_gone AFTER INSERT ON foldline_messages
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION foldline_gone()
         """)
     )
     try:
         with pytest.raises(StoreError, match="look before you write it again"):
             history.add_user_message("once?")
     finally:
-        run(lambda connection: connection.execute("DROP FUNCTION weft_gone CASCADE"))
+        run(lambda connection: connection.execute("DROP FUNCTION foldline_gone CASCADE"))
 
     assert history.messages == []
     history.add_user_message("once")

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from weft.chat_history import BaseChatMessageHistory, InMemoryChatMessageHistory
-from weft.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from foldline.chat_history import BaseChatMessageHistory, InMemoryChatMessageHistory
+from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 
 class InBulk(BaseChatMessageHistory):

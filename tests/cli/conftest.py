@@ -1,4 +1,4 @@
-"""Two ways to run the command: `weft(...)` in this process, quick; `terminal(...)` in a real pseudo-terminal."""
+"""Two ways to run the command: `foldline(...)` in this process, quick; `terminal(...)` in a real pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from weft.cli.start import start
+from foldline.cli.start import start
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 40.0
@@ -31,8 +31,8 @@ OWN = "py:tests.cli.scripted:"
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path, monkeypatch) -> Path:
     """Nothing of the user's is read or written."""
-    monkeypatch.setenv("WEFT_DATA_DIR", str(tmp_path / "data"))
-    for name in ("WEFT_MODEL", "WEFT_TRACES", "WEFT_DEBUG", "NO_COLOR"):
+    monkeypatch.setenv("FOLDLINE_DATA_DIR", str(tmp_path / "data"))
+    for name in ("FOLDLINE_MODEL", "FOLDLINE_TRACES", "FOLDLINE_DEBUG", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(ROOT)
     return tmp_path
@@ -46,7 +46,7 @@ class Ran:
 
 
 @pytest.fixture
-def weft(capsys, monkeypatch) -> Callable[..., Ran]:
+def foldline(capsys, monkeypatch) -> Callable[..., Ran]:
     """Run a command in this process, stdout no terminal."""
 
     def run(*arguments: str, stdin: str = "") -> Ran:
@@ -59,7 +59,7 @@ def weft(capsys, monkeypatch) -> Callable[..., Ran]:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "weft.cli", *arguments]
+    return [sys.executable, "-m", "foldline.cli", *arguments]
 
 
 class Terminal:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.exceptions import ModelRateLimitError
-from weft.testing import Call, Fail, Reason, ScriptedChatModel, Stall
-from weft.tools import tool
+from foldline.exceptions import ModelRateLimitError
+from foldline.testing import Call, Fail, Reason, ScriptedChatModel, Stall
+from foldline.tools import tool
 
 USAGE = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
 

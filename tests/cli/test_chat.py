@@ -1,4 +1,4 @@
-"""`weft chat` where stdout is no terminal: the answer and nothing else on it."""
+"""`foldline chat` where stdout is no terminal: the answer and nothing else on it."""
 
 from __future__ import annotations
 
@@ -9,66 +9,67 @@ import sys
 
 import pytest
 
+from foldline.chat_history import SQLiteChatMessageHistory
+from foldline.cli import choose, install
+from foldline.exceptions import MissingExtraError
+from foldline.providers.local import runtime
 from tests.cli.conftest import OWN
 from tests.cli.scripted import echo
-from weft.chat_history import SQLiteChatMessageHistory
-from weft.cli import choose, install
-from weft.exceptions import MissingExtraError
-from weft.providers.local import runtime
 
 HELLO = ("-m", f"{OWN}hello")
 
 
-def test_the_answer_is_plain_text(weft):
-    ran = weft("chat", "hi", *HELLO)
+def test_the_answer_is_plain_text(foldline):
+    ran = foldline("chat", "hi", *HELLO)
 
     assert (ran.code, ran.out, ran.err) == (0, "Hello there!\n", "")
 
 
-def test_the_model_may_be_named_by_the_environment(weft, monkeypatch):
-    monkeypatch.setenv("WEFT_MODEL", f"{OWN}hello")
+def test_the_model_may_be_named_by_the_environment(foldline, monkeypatch):
+    monkeypatch.setenv("FOLDLINE_MODEL", f"{OWN}hello")
 
-    assert weft("chat", "hi").out == "Hello there!\n"
+    assert foldline("chat", "hi").out == "Hello there!\n"
 
 
-def test_piped_input_is_appended_to_the_prompt(weft):
+def test_piped_input_is_appended_to_the_prompt(foldline):
     assert (
-        weft("chat", "sum up:", "-m", f"{OWN}echo", stdin="a text").out == "1: sum up:\n\na text\n"
+        foldline("chat", "sum up:", "-m", f"{OWN}echo", stdin="a text").out
+        == "1: sum up:\n\na text\n"
     )
-    assert weft("chat", "-m", f"{OWN}echo", stdin="alone").out == "1: alone\n"
+    assert foldline("chat", "-m", f"{OWN}echo", stdin="alone").out == "1: alone\n"
 
 
-def test_nothing_to_ask_is_a_usage_error(weft):
-    ran = weft("chat", *HELLO)
+def test_nothing_to_ask_is_a_usage_error(foldline):
+    ran = foldline("chat", *HELLO)
 
     assert ran.code == 2
     assert "nothing to ask" in ran.err
 
 
-def test_json_has_text_usage_and_why_it_ended(weft):
-    answer = json.loads(weft("chat", "hi", *HELLO, "--json").out)
+def test_json_has_text_usage_and_why_it_ended(foldline):
+    answer = json.loads(foldline("chat", "hi", *HELLO, "--json").out)
 
     assert answer["text"] == "Hello there!"
     assert answer["usage"]["total_tokens"] == 7
     assert (answer["finish_reason"], answer["status"]) == ("stop", "complete")
 
 
-def test_events_are_lines_of_json_that_replay_plays(weft, tmp_path):
-    lines = weft("chat", "hi", *HELLO, "--events").out
+def test_events_are_lines_of_json_that_replay_plays(foldline, tmp_path):
+    lines = foldline("chat", "hi", *HELLO, "--events").out
 
     names = [json.loads(line)["event"] for line in lines.splitlines()]
     assert (names[0], names[-1]) == ("message-start", "message-finish")
     (tmp_path / "said.jsonl").write_text(lines)
-    assert weft("replay", str(tmp_path / "said.jsonl"), "--speed", "0").out == "Hello there!\n"
-    again = weft("replay", str(tmp_path / "said.jsonl"), "--speed", "0", "--events")
+    assert foldline("replay", str(tmp_path / "said.jsonl"), "--speed", "0").out == "Hello there!\n"
+    again = foldline("replay", str(tmp_path / "said.jsonl"), "--speed", "0", "--events")
     assert again.out == lines
 
 
-def test_no_stream_prints_the_whole_answer(weft):
-    assert weft("chat", "hi", *HELLO, "--no-stream").out == "Hello there!\n"
+def test_no_stream_prints_the_whole_answer(foldline):
+    assert foldline("chat", "hi", *HELLO, "--no-stream").out == "Hello there!\n"
 
 
-def test_a_schema_gives_json_that_fits(weft, tmp_path):
+def test_a_schema_gives_json_that_fits(foldline, tmp_path):
     schema = tmp_path / "city.json"
     schema.write_text(
         json.dumps(
@@ -80,63 +81,63 @@ def test_a_schema_gives_json_that_fits(weft, tmp_path):
         )
     )
 
-    ran = weft("chat", "where?", "-m", f"{OWN}structured", "--schema", str(schema))
+    ran = foldline("chat", "where?", "-m", f"{OWN}structured", "--schema", str(schema))
 
     assert (ran.code, ran.err) == (0, "")
     assert json.loads(ran.out) == {"city": "Paris"}
 
 
 @pytest.mark.parametrize(("text", "complaint"), [("{", "is not JSON"), ("[]", "is an object")])
-def test_a_bad_schema_is_named(weft, tmp_path, text, complaint):
+def test_a_bad_schema_is_named(foldline, tmp_path, text, complaint):
     (tmp_path / "bad.json").write_text(text)
 
-    ran = weft("chat", "hi", *HELLO, "--schema", str(tmp_path / "bad.json"))
+    ran = foldline("chat", "hi", *HELLO, "--schema", str(tmp_path / "bad.json"))
 
     assert ran.code == 2
     assert complaint in ran.err
 
 
-def test_tools_run_and_are_told_of_on_stderr(weft):
-    ran = weft("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add")
+def test_tools_run_and_are_told_of_on_stderr(foldline):
+    ran = foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add")
 
     assert ran.out == "I add. \nIt is 3.\n"
     assert '-> add({"a": 1, "b": 2})\n<- 3\n' in ran.err
 
 
-def test_a_tool_that_fails_is_told_to_the_model(weft):
-    ran = weft("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:failing")
+def test_a_tool_that_fails_is_told_to_the_model(foldline):
+    ran = foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:failing")
 
     assert ran.code == 0
     assert "no numbers today" in ran.err
 
 
-def test_a_session_remembers_and_continue_finds_it(weft):
-    weft("chat", "one", "-m", f"{OWN}echo", "--session", "talk", "--system", "Be brief.")
+def test_a_session_remembers_and_continue_finds_it(foldline):
+    foldline("chat", "one", "-m", f"{OWN}echo", "--session", "talk", "--system", "Be brief.")
 
-    assert weft("chat", "two", "-m", f"{OWN}echo", "--session", "talk").out == "4: two\n"
-    assert weft("chat", "three", "-m", f"{OWN}echo", "-c").out == "6: three\n"
-    assert weft("sessions").out.splitlines()[1].split("\t")[:2] == ["talk", "7"]
-    assert "2: one" in weft("sessions", "talk").out
-    assert weft("sessions", "talk", "--delete").code == 0
-    assert weft("sessions", "talk").code == 2
+    assert foldline("chat", "two", "-m", f"{OWN}echo", "--session", "talk").out == "4: two\n"
+    assert foldline("chat", "three", "-m", f"{OWN}echo", "-c").out == "6: three\n"
+    assert foldline("sessions").out.splitlines()[1].split("\t")[:2] == ["talk", "7"]
+    assert "2: one" in foldline("sessions", "talk").out
+    assert foldline("sessions", "talk", "--delete").code == 0
+    assert foldline("sessions", "talk").code == 2
 
 
-def test_a_broken_answer_is_kept_and_said(weft, own_folders):
-    ran = weft("chat", "hi", "-m", f"{OWN}broken", "--session", "s")
+def test_a_broken_answer_is_kept_and_said(foldline, own_folders):
+    ran = foldline("chat", "hi", "-m", f"{OWN}broken", "--session", "s")
 
     assert (ran.code, ran.out) == (1, "Half \n")
-    assert ran.err == "weft: acme:anvil: slow down\n"
+    assert ran.err == "foldline: acme:anvil: slow down\n"
     kept = SQLiteChatMessageHistory("s", own_folders / "data" / "sessions.db").messages
     assert (kept[1].text, kept[1].status) == ("Half ", "incomplete")
 
 
-def test_files_go_along(weft, tmp_path, monkeypatch):
+def test_files_go_along(foldline, tmp_path, monkeypatch):
     (tmp_path / "dot.png").write_bytes(b"\x89PNG")
     (tmp_path / "note.txt").write_text("remember")
     model = echo()
     monkeypatch.setattr("tests.cli.scripted.echo", model)
 
-    weft(
+    foldline(
         "chat",
         "look",
         "-m",
@@ -168,11 +169,11 @@ def test_files_go_along(weft, tmp_path, monkeypatch):
         (("chat", "--bogus"), 2, "--bogus"),
         (("nonsense",), 2, "nonsense"),
         (("replay", "/no/such"), 2, "cannot be read"),
-        (("models", "nobody"), 2, "weft models lists them"),
+        (("models", "nobody"), 2, "foldline models lists them"),
     ],
 )
-def test_errors_are_a_sentence_on_stderr_and_a_code(weft, arguments, code, complaint):
-    ran = weft(*arguments)
+def test_errors_are_a_sentence_on_stderr_and_a_code(foldline, arguments, code, complaint):
+    ran = foldline(*arguments)
 
     assert (ran.code, ran.out) == (code, "")
     assert complaint in ran.err
@@ -180,17 +181,17 @@ def test_errors_are_a_sentence_on_stderr_and_a_code(weft, arguments, code, compl
     assert len(ran.err.strip().splitlines()) <= 2
 
 
-def test_a_missing_key_says_which_variable_to_set(weft, monkeypatch):
+def test_a_missing_key_says_which_variable_to_set(foldline, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
-    ran = weft("chat", "hi", "-m", "openai:gpt-5-nano")
+    ran = foldline("chat", "hi", "-m", "openai:gpt-5-nano")
 
     assert ran.code in (1, 2)
     assert "OPENAI_API_KEY" in ran.err
 
 
-def test_debug_shows_the_traceback(weft):
-    assert "Traceback" in weft("chat", "hi", "-m", f"{OWN}broken", "--debug").err
+def test_debug_shows_the_traceback(foldline):
+    assert "Traceback" in foldline("chat", "hi", "-m", f"{OWN}broken", "--debug").err
 
 
 def test_names_of_models_may_be_short():
@@ -199,49 +200,49 @@ def test_names_of_models_may_be_short():
     assert choose.choose_model("/some/model.gguf").model == "/some/model.gguf"
 
 
-def test_a_setting_that_does_not_fit_is_wrong_usage_in_one_sentence(weft):
-    ran = weft("chat", "hi", "-m", "openai:gpt-5", "-o", "temperature=warm")
+def test_a_setting_that_does_not_fit_is_wrong_usage_in_one_sentence(foldline):
+    ran = foldline("chat", "hi", "-m", "openai:gpt-5", "-o", "temperature=warm")
 
     assert ran.code == 2
     assert ran.err == (
-        "weft: -o temperature=...: Input should be a valid number, unable to parse string as a number\n"
+        "foldline: -o temperature=...: Input should be a valid number, unable to parse string as a number\n"
     )
 
 
-def test_a_provider_that_nobody_knows_is_named(weft):
-    ran = weft("chat", "hi", "-m", "acme:anvil")
+def test_a_provider_that_nobody_knows_is_named(foldline):
+    ran = foldline("chat", "hi", "-m", "acme:anvil")
 
     assert (ran.code, ran.err) == (
         2,
-        "weft: there is no provider 'acme': `weft models` lists them\n",
+        "foldline: there is no provider 'acme': `foldline models` lists them\n",
     )
 
 
-def test_a_server_that_does_not_answer_is_told_with_the_next_step(weft):
-    ran = weft("chat", "hi", "-m", "vllm:m", "-o", "base_url=http://127.0.0.1:9/v1")
+def test_a_server_that_does_not_answer_is_told_with_the_next_step(foldline):
+    ran = foldline("chat", "hi", "-m", "vllm:m", "-o", "base_url=http://127.0.0.1:9/v1")
 
     assert ran.code == 1
     assert "http://127.0.0.1:9 gave no answer" in ran.err
-    assert "`weft doctor`" in ran.err
+    assert "`foldline doctor`" in ran.err
 
 
 def test_a_picture_for_a_model_that_cannot_see_is_refused_before_anything_is_fetched(
-    weft, tmp_path, monkeypatch
+    foldline, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "p.png").write_bytes(b"png")
 
-    ran = weft("chat", "what is it?", "--attach", str(tmp_path / "p.png"))
+    ran = foldline("chat", "what is it?", "--attach", str(tmp_path / "p.png"))
 
     assert ran.code == 2
     assert "local:smollm2-135m does not take such files" in ran.err
     assert not (tmp_path / "cache").exists()
 
 
-def test_an_attached_text_stands_apart_from_the_question(weft, tmp_path):
+def test_an_attached_text_stands_apart_from_the_question(foldline, tmp_path):
     (tmp_path / "a.txt").write_text("words")
 
-    ran = weft("chat", "sum up", "-m", f"{OWN}echo", "--attach", str(tmp_path / "a.txt"))
+    ran = foldline("chat", "sum up", "-m", f"{OWN}echo", "--attach", str(tmp_path / "a.txt"))
 
     assert ran.out.strip() == "1: sum up\n\na.txt:\n\nwords"
 
@@ -253,7 +254,7 @@ def without_llama(monkeypatch):
 
     def load() -> None:
         if not ran:
-            raise MissingExtraError('local models need llama.cpp: pip install "weft[local]"')
+            raise MissingExtraError('local models need llama.cpp: pip install "foldline[local]"')
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         ran.append(command)

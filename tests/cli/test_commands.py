@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
+from foldline.cli import COMMANDS
+from foldline.cli.app import app
 from tests.cli.conftest import OWN, ROOT
-from weft.cli import COMMANDS
-from weft.cli.app import app
 
 RECORDINGS = ROOT / "tests" / "recordings"
 
@@ -18,12 +18,12 @@ def test_the_help_names_every_command():
     assert [one.name or one.callback.__name__ for one in app.registered_commands] == list(COMMANDS)
 
 
-def test_models_tells_which_keys_are_set_and_never_shows_them(weft, monkeypatch):
+def test_models_tells_which_keys_are_set_and_never_shows_them(foldline, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
 
-    ran = weft("models")
+    ran = foldline("models")
 
     rows = {line.split("\t")[0]: line.split("\t") for line in ran.out.splitlines()}
     assert rows["openai"][2] == "OPENAI_API_KEY is set"
@@ -33,31 +33,31 @@ def test_models_tells_which_keys_are_set_and_never_shows_them(weft, monkeypatch)
     assert "sk-very-secret" not in ran.out + ran.err
 
 
-def test_models_of_a_provider_have_their_capabilities(weft):
-    assert "gpt-4.1\t1,047,576\ttools, schema, images, pdf" in weft("models", "openai").out
-    assert json.loads(weft("models", "google", "--json").out)
+def test_models_of_a_provider_have_their_capabilities(foldline):
+    assert "gpt-4.1\t1,047,576\ttools, schema, images, pdf" in foldline("models", "openai").out
+    assert json.loads(foldline("models", "google", "--json").out)
     # The rows of shorter names count for longer ones, and one stands for every other model of a host.
-    assert "claude-3-5\t200,000\ttools, images, pdf" in weft("models", "anthropic").out
-    assert "(any other)\t?\ttools, schema\n" in weft("models", "groq").out
-    assert "openai/gpt-oss\t131,072\ttools, schema, reasoning" in weft("models", "groq").out
-    assert "smollm2-135m\t8,192\ttools, schema" in weft("models", "local").out
+    assert "claude-3-5\t200,000\ttools, images, pdf" in foldline("models", "anthropic").out
+    assert "(any other)\t?\ttools, schema\n" in foldline("models", "groq").out
+    assert "openai/gpt-oss\t131,072\ttools, schema, reasoning" in foldline("models", "groq").out
+    assert "smollm2-135m\t8,192\ttools, schema" in foldline("models", "local").out
 
 
-def test_every_provider_but_the_one_for_any_server_has_profiles(weft):
-    rows = json.loads(weft("models", "--json").out)
+def test_every_provider_but_the_one_for_any_server_has_profiles(foldline):
+    rows = json.loads(foldline("models", "--json").out)
 
     assert [row["provider"] for row in rows if not row["can"]] == ["openai_compatible"]
 
 
-def test_doctor_names_a_configured_server_that_does_not_answer(weft, monkeypatch):
+def test_doctor_names_a_configured_server_that_does_not_answer(foldline, monkeypatch):
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
-        assert "openai: 127.0.0.1" in weft("doctor").out
+        assert "openai: 127.0.0.1" in foldline("doctor").out
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
 
-    ran = weft("doctor", "--json")
+    ran = foldline("doctor", "--json")
 
     assert ran.code == 1
     problems = [one for one in json.loads(ran.out) if one["level"] == "problem"]
@@ -65,31 +65,31 @@ def test_doctor_names_a_configured_server_that_does_not_answer(weft, monkeypatch
     assert "OPENAI_BASE_URL" in problems[0]["todo"]
 
 
-def test_a_traced_chat_is_a_tree_with_times_and_tokens(weft):
-    weft("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add", "--trace")
+def test_a_traced_chat_is_a_tree_with_times_and_tokens(foldline):
+    foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add", "--trace")
 
-    lines = weft("traces").out.splitlines()
+    lines = foldline("traces").out.splitlines()
 
-    assert "weft chat" in lines[0]
+    assert "foldline chat" in lines[0]
     assert "6 in + 8 out tokens" in lines[0]
     assert [line.split()[1] for line in lines[1:]] == ["llm", "tool", "llm"]
-    tree = json.loads(weft("traces", "--json").out)[0]
+    tree = json.loads(foldline("traces", "--json").out)[0]
     assert tree["runs"][0]["tokens"] == {"input": 3, "output": 4}
-    assert weft("traces", tree["trace_id"]).out.splitlines() == lines
+    assert foldline("traces", tree["trace_id"]).out.splitlines() == lines
 
 
-def test_failed_runs_can_be_asked_for(weft):
-    weft("chat", "hi", "-m", f"{OWN}hello", "--trace")
-    weft("chat", "hi", "-m", f"{OWN}broken", "--trace")
+def test_failed_runs_can_be_asked_for(foldline):
+    foldline("chat", "hi", "-m", f"{OWN}hello", "--trace")
+    foldline("chat", "hi", "-m", f"{OWN}broken", "--trace")
 
-    ran = weft("traces", "--errors")
+    ran = foldline("traces", "--errors")
 
     assert "slow down" in ran.out
-    assert ran.out.count("weft chat") == 1
+    assert ran.out.count("foldline chat") == 1
 
 
-def test_without_traces_it_says_how_to_make_some(weft):
-    ran = weft("traces")
+def test_without_traces_it_says_how_to_make_some(foldline):
+    ran = foldline("traces")
 
     assert ran.code == 0
     assert "--trace" in ran.err
@@ -104,11 +104,11 @@ def test_without_traces_it_says_how_to_make_some(weft):
         ("google/text.sse", "Hello"),
     ],
 )
-def test_replay_plays_the_wires_of_the_providers(weft, file, begins):
-    assert weft("replay", str(RECORDINGS / file), "--speed", "0").out.startswith(begins)
+def test_replay_plays_the_wires_of_the_providers(foldline, file, begins):
+    assert foldline("replay", str(RECORDINGS / file), "--speed", "0").out.startswith(begins)
 
 
-def test_replay_plays_a_recorded_call(weft, tmp_path):
+def test_replay_plays_a_recorded_call(foldline, tmp_path):
     text = (RECORDINGS / "openai" / "chat-text.sse").read_text(encoding="utf-8")
     call = {
         "request": {"method": "POST", "url": "https://api.example.com/v1/chat/completions"},
@@ -116,18 +116,18 @@ def test_replay_plays_a_recorded_call(weft, tmp_path):
     }
     (tmp_path / "call.jsonl").write_text(json.dumps(call) + "\n")
 
-    assert weft("replay", str(tmp_path / "call.jsonl")).out.startswith("Hello")
+    assert foldline("replay", str(tmp_path / "call.jsonl")).out.startswith("Hello")
 
 
-def test_bench_times_a_model(weft):
-    found = json.loads(weft("bench", "-m", f"{OWN}hello", "-n", "2", "--json").out)
+def test_bench_times_a_model(foldline):
+    found = json.loads(foldline("bench", "-m", f"{OWN}hello", "-n", "2", "--json").out)
 
     assert len(found["runs"]) == 2
     assert found["median"]["tokens"] == 4
 
 
-def test_what_was_spoken_is_shown_by_its_words(weft):
-    ran = weft("replay", "tests/recordings/openai/chat-audio.sse", "--speed", "0")
+def test_what_was_spoken_is_shown_by_its_words(foldline):
+    ran = foldline("replay", "tests/recordings/openai/chat-audio.sse", "--speed", "0")
 
     assert (ran.code, ran.out) == (0, "Hi there.\n")
     assert ran.err == "[audio, 13 bytes; --json gives it]\n"

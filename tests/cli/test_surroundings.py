@@ -13,17 +13,17 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from foldline.cli import choose
+from foldline.providers.local import fetch
+from foldline.providers.local.chat import ChatLlamaCpp
 from tests.cli.conftest import OWN, ROOT, command, run_process
 from tests.providers.local.conftest import no_index
 from tests.providers.local.test_fetch import CONTENT, small
-from weft.cli import choose
-from weft.providers.local import fetch
-from weft.providers.local.chat import ChatLlamaCpp
 
 __all__ = ["no_index", "small"]
 
 ALLOWED = 0.150
-"""Seconds that `weft --help` may take beyond an empty Python."""
+"""Seconds that `foldline --help` may take beyond an empty Python."""
 
 
 def quickest(*arguments: str) -> float:
@@ -42,7 +42,9 @@ def test_the_help_is_quick():
 
 
 def test_the_help_imports_neither_typer_nor_pydantic():
-    program = "import sys; sys.argv = ['weft', '--help']; from weft.cli import main; main(); "
+    program = (
+        "import sys; sys.argv = ['foldline', '--help']; from foldline.cli import main; main(); "
+    )
     program += (
         "print([name for name in ('typer', 'rich', 'pydantic', 'asyncio') if name in sys.modules])"
     )
@@ -55,7 +57,9 @@ def test_the_help_imports_neither_typer_nor_pydantic():
 
 def test_a_pipe_that_nobody_writes_to_or_closes_is_not_waited_for_for_ever():
     with silent_pipe() as (read, _):
-        ran = run_process("chat", "hi", "-m", f"{OWN}hello", stdin=read, WEFT_STDIN_TIMEOUT="0.2")
+        ran = run_process(
+            "chat", "hi", "-m", f"{OWN}hello", stdin=read, FOLDLINE_STDIN_TIMEOUT="0.2"
+        )
 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "waiting for piped input" in ran.stderr
@@ -81,11 +85,13 @@ def test_a_pipe_that_is_slow_to_speak_is_heard():
 
 def test_how_long_a_pipe_may_be_silent_is_a_number():
     with silent_pipe() as (read, _):
-        ran = run_process("chat", "hi", "-m", f"{OWN}hello", stdin=read, WEFT_STDIN_TIMEOUT="soon")
+        ran = run_process(
+            "chat", "hi", "-m", f"{OWN}hello", stdin=read, FOLDLINE_STDIN_TIMEOUT="soon"
+        )
 
     assert (ran.returncode, ran.stderr.strip()) == (
         2,
-        "weft: WEFT_STDIN_TIMEOUT='soon' is no number of seconds",
+        "foldline: FOLDLINE_STDIN_TIMEOUT='soon' is no number of seconds",
     )
 
 
@@ -138,31 +144,31 @@ def test_a_broken_pipe_is_quiet():
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete(shell):
-    script = run_process(_WEFT_COMPLETE=f"source_{shell}")
-    assert "weft" in script.stdout
+    script = run_process(_FOLDLINE_COMPLETE=f"source_{shell}")
+    assert "foldline" in script.stdout
 
-    variables = {"bash": {"COMP_WORDS": "weft do", "COMP_CWORD": "1"}}.get(
-        shell, {"_TYPER_COMPLETE_ARGS": "weft do", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    variables = {"bash": {"COMP_WORDS": "foldline do", "COMP_CWORD": "1"}}.get(
+        shell, {"_TYPER_COMPLETE_ARGS": "foldline do", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     )
-    assert "doctor" in run_process(_WEFT_COMPLETE=f"complete_{shell}", **variables).stdout
+    assert "doctor" in run_process(_FOLDLINE_COMPLETE=f"complete_{shell}", **variables).stdout
 
 
-def test_a_missing_extra_is_said_with_the_command(weft, monkeypatch):
+def test_a_missing_extra_is_said_with_the_command(foldline, monkeypatch):
     monkeypatch.setitem(sys.modules, "typer", None)
 
-    ran = weft("chat", "hi")
+    ran = foldline("chat", "hi")
 
     assert ran.code == 3
-    assert ran.err == 'weft: the command line needs typer: pip install "weft[cli]"\n'
+    assert ran.err == 'foldline: the command line needs typer: pip install "foldline[cli]"\n'
 
 
-def test_a_missing_runtime_is_said_before_anything_is_fetched(weft, monkeypatch):
+def test_a_missing_runtime_is_said_before_anything_is_fetched(foldline, monkeypatch):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
 
-    ran = weft("chat", "hi")
+    ran = foldline("chat", "hi")
 
     assert ran.code == 3
-    assert 'pip install "weft[local]"' in ran.err
+    assert 'pip install "foldline[local]"' in ran.err
     assert "Fetching" not in ran.err
 
 
@@ -187,10 +193,10 @@ def test_a_damaged_model_is_fetched_again(small, capsys):
     assert small.path.read_bytes() == CONTENT
 
 
-def test_no_index_in_reach_is_a_sentence(weft, no_index, tmp_path, monkeypatch):
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+def test_no_index_in_reach_is_a_sentence(foldline, no_index, tmp_path, monkeypatch):
+    monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path / "cache"))
 
-    ran = weft("chat", "hi")
+    ran = foldline("chat", "hi")
 
     assert ran.code == 3
     assert ran.out == ""
@@ -198,26 +204,26 @@ def test_no_index_in_reach_is_a_sentence(weft, no_index, tmp_path, monkeypatch):
     assert "Traceback" not in ran.err
 
 
-def test_a_full_disk_is_a_sentence(weft, small, monkeypatch):
+def test_a_full_disk_is_a_sentence(foldline, small, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(fetch.shutil, "copyfileobj", full)
 
-    ran = weft("chat", "hi", "-m", "local:small")
+    ran = foldline("chat", "hi", "-m", "local:small")
 
     assert ran.code == 4
     assert "no space left on the disk" in ran.err
-    assert "WEFT_CACHE_DIR" in ran.err
+    assert "FOLDLINE_CACHE_DIR" in ran.err
 
 
 TWO_AT_ONCE = """
 import sys
 from pathlib import Path
 from tests.providers.local.test_fetch import small_model
-from weft.cli import choose
-from weft.providers.local import fetch
-from weft.providers.local.chat import ChatLlamaCpp
+from foldline.cli import choose
+from foldline.providers.local import fetch
+from foldline.providers.local.chat import ChatLlamaCpp
 fetch.MODELS["small"] = small_model(Path(sys.argv[1]))
 choose.prepare(ChatLlamaCpp(model="small"))
 print(fetch.is_fetched("small"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from foldline.chat_history import SQLiteChatMessageHistory
 from tests.cli.conftest import OWN
-from weft.chat_history import SQLiteChatMessageHistory
 
 
 def test_an_answer_is_shown_before_it_is_whole(terminal):

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-import weft.documents
-from weft.documents import Blob, Document
-from weft.exceptions import SchemaError
-from weft.load import dumpd, load
+import foldline.documents
+from foldline.documents import Blob, Document
+from foldline.exceptions import SchemaError
+from foldline.load import dumpd, load
 
 
 def test_a_document_takes_its_text_by_position_or_name():
@@ -87,7 +87,10 @@ def test_a_missing_file_says_so():
 
 def test_F_P03_no_dump_can_make_a_blob_and_so_open_a_file():
     assert dumpd(Blob.from_path("/etc/passwd"))["type"] == "not_implemented"
-    for path in (["weft", "documents", "Blob"], ["langchain_core", "documents", "base", "Blob"]):
+    for path in (
+        ["foldline", "documents", "Blob"],
+        ["langchain_core", "documents", "base", "Blob"],
+    ):
         data = {"lc": 1, "type": "constructor", "id": path, "kwargs": {"path": "/etc/passwd"}}
         with pytest.raises(SchemaError, match="not a class that may be loaded"):
             load(data, allowed_objects="all")
@@ -96,13 +99,13 @@ def test_F_P03_no_dump_can_make_a_blob_and_so_open_a_file():
 @pytest.mark.parametrize(
     ("name", "module"),
     [
-        ("BaseDocumentCompressor", "weft.documents.compressor"),
-        ("BaseDocumentTransformer", "weft.documents.transformers"),
+        ("BaseDocumentCompressor", "foldline.documents.compressor"),
+        ("BaseDocumentTransformer", "foldline.documents.transformers"),
     ],
 )
 def test_the_higher_half_is_looked_up_only_when_asked_for(name, module):
-    code = f"import sys, weft.documents; assert {module!r} not in sys.modules"
+    code = f"import sys, foldline.documents; assert {module!r} not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert hasattr(weft.documents, name) == (importlib.util.find_spec(module) is not None)
+    assert hasattr(foldline.documents, name) == (importlib.util.find_spec(module) is not None)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        weft.documents.Nothing  # noqa: B018
+        foldline.documents.Nothing  # noqa: B018

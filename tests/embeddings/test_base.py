@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-import weft.embeddings.embeddings
-from weft.embeddings import DeterministicFakeEmbedding, Embeddings, FakeEmbeddings
-from weft.providers.local import LocalEmbeddings
+import foldline.embeddings.embeddings
+from foldline.embeddings import DeterministicFakeEmbedding, Embeddings, FakeEmbeddings
+from foldline.providers.local import LocalEmbeddings
 
 
 class Lengths(Embeddings):
@@ -48,4 +48,4 @@ def test_a_fake_of_no_numbers_is_refused():
 
 def test_the_local_encoder_is_embeddings_too():
     assert issubclass(LocalEmbeddings, Embeddings)
-    assert weft.embeddings.embeddings.Embeddings is Embeddings
+    assert foldline.embeddings.embeddings.Embeddings is Embeddings

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.embeddings import CacheBackedEmbeddings, DeterministicFakeEmbedding, Embeddings
-from weft.exceptions import StoreError, UsageError
-from weft.stores import InMemoryByteStore, InMemoryStore, LocalFileStore, SQLiteStore
+from foldline.embeddings import CacheBackedEmbeddings, DeterministicFakeEmbedding, Embeddings
+from foldline.exceptions import StoreError, UsageError
+from foldline.stores import InMemoryByteStore, InMemoryStore, LocalFileStore, SQLiteStore
 
 
 class Counting(Embeddings):
@@ -121,11 +121,11 @@ def test_F_K03_a_store_that_went_away_is_a_miss(call, caplog):
         b"{",
         b"[]",
         b'["a"]',
-        b"weft-f8:123",
+        b"foldline-f8:123",
         b"\xff",
         b"null",
         b"[NaN]",
-        b"weft-f8:" + b"\xff" * 16,
+        b"foldline-f8:" + b"\xff" * 16,
     ],
 )
 def test_F_K02_a_damaged_value_is_a_miss(value, call):

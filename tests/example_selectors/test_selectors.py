@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from weft.documents import Document
-from weft.embeddings import DeterministicFakeEmbedding, Embeddings
-from weft.example_selectors import (
+from foldline.documents import Document
+from foldline.embeddings import DeterministicFakeEmbedding, Embeddings
+from foldline.example_selectors import (
     BaseExampleSelector,
     LengthBasedExampleSelector,
     MaxMarginalRelevanceExampleSelector,
     SemanticSimilarityExampleSelector,
     sorted_values,
 )
-from weft.prompts import FewShotPromptTemplate, PromptTemplate
-from weft.utils.formatting import MissingVariableError
-from weft.vectorstores import InMemoryVectorStore
+from foldline.prompts import FewShotPromptTemplate, PromptTemplate
+from foldline.utils.formatting import MissingVariableError
+from foldline.vectorstores import InMemoryVectorStore
 
 
 class Store:

@@ -18,14 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from foldline.transports import PyreqwestTransport
+from foldline.transports.httpx import HttpxTransport
 from tests.faults import crowds, cutting
 from tests.faults.cancelling import cancel_everywhere
 from tests.faults.matrix import SCENARIOS, Injector
 from tests.faults.peers import compare
 from tests.security.page import main as draw_page
 from tests.servers import FaultServer
-from weft.transports import PyreqwestTransport
-from weft.transports.httpx import HttpxTransport
 
 KEPT = Path(__file__).parents[2] / "docs" / "reliability.json"
 Figures = dict[str, Any]

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from itertools import count, product
 from typing import Any
 
+from foldline.agents import create_agent
+from foldline.language_models import BaseChatModel
+from foldline.output_parsers import StrOutputParser
+from foldline.prompts import ChatPromptTemplate
+from foldline.transports import NativeTransport
 from tests.faults.probe import sockets
 from tests.faults.wires import SSE, WIRES, Wire
 from tests.servers import Answer, FaultServer
-from weft.agents import create_agent
-from weft.language_models import BaseChatModel
-from weft.output_parsers import StrOutputParser
-from weft.prompts import ChatPromptTemplate
-from weft.transports import NativeTransport
 
 HOWS = ("await", "twice", "outside")
 """At the n-th await; there and again at the next one; from another task after n turns of the loop."""

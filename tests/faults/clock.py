@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft._io import ASYNC, BLOCKING
-from weft.transports import _wait
+from foldline._io import ASYNC, BLOCKING
+from foldline.transports import _wait
 
 
 class FakeClock:

@@ -18,12 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any
 
+from foldline.language_models import BaseChatModel
+from foldline.providers.openai import ChatOpenAI
+from foldline.transports import NativeTransport
 from tests.conftest import open_files
 from tests.servers import Answer, FaultServer
 from tests.servers.client import ROOT
-from weft.language_models import BaseChatModel
-from weft.providers.openai import ChatOpenAI
-from weft.transports import NativeTransport
 
 WAVE = 250
 """Streams opened at once, until as many are open as wanted."""

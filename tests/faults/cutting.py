@@ -13,17 +13,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tests.faults.wires import RECORDINGS, WIRES, Wire, payload_of
-from weft.agents import create_agent
-from weft.exceptions import (
+from foldline.agents import create_agent
+from foldline.exceptions import (
     MalformedStreamError,
     ModelError,
     StreamInterruptedError,
     StreamTruncatedError,
 )
-from weft.messages import AIMessage
-from weft.tools import tool
-from weft.transports import NativeTransport
+from foldline.messages import AIMessage
+from foldline.tools import tool
+from foldline.transports import NativeTransport
+from tests.faults.wires import RECORDINGS, WIRES, Wire, payload_of
 
 How = Literal["clean", "fin", "rst"]
 HOWS: tuple[How, ...] = ("clean", "fin", "rst")

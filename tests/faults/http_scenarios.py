@@ -5,11 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 
-from tests.faults.scenario import Scenario, streamed
-from tests.faults.spoken import status_body
-from tests.faults.wires import SSE, Wire
-from tests.servers.script import Answer, json_answer
-from weft.exceptions import (
+from foldline.exceptions import (
     ContextOverflowError,
     LimitExceededError,
     MalformedStreamError,
@@ -27,6 +23,10 @@ from weft.exceptions import (
     SecurityError,
     StreamInterruptedError,
 )
+from tests.faults.scenario import Scenario, streamed
+from tests.faults.spoken import status_body
+from tests.faults.wires import SSE, Wire
+from tests.servers.script import Answer, json_answer
 
 
 def bodies() -> Iterator[Scenario]:

@@ -1,7 +1,7 @@
 """Injects scenarios: every wire, every entry point, over loopback; and judges what a caller got.
 
 A fault is *silent* when the caller got an answer and nothing else, *untyped* when something left the library that is
-no `WeftError`.
+no `FoldlineError`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from foldline.exceptions import FoldlineError, ModelError
+from foldline.language_models import BaseChatModel
+from foldline.language_models.retry import RetryPolicy
+from foldline.messages import AIMessage, BaseMessage
+from foldline.transports import NativeTransport, Transport
 from tests.faults.http_scenarios import http_scenarios
 from tests.faults.scenario import Scenario
 from tests.faults.stream_scenarios import stream_scenarios
 from tests.faults.wires import ENTRIES, WIRES, Wire
 from tests.servers import FaultServer
-from weft.exceptions import ModelError, WeftError
-from weft.language_models import BaseChatModel
-from weft.language_models.retry import RetryPolicy
-from weft.messages import AIMessage, BaseMessage
-from weft.transports import NativeTransport, Transport
 
 SCENARIOS = [*stream_scenarios(), *http_scenarios()]
 ONCE = RetryPolicy(max_retries=1, initial=0, jitter=False)
@@ -182,7 +182,7 @@ class Injector:
             if scenario.raises and not scenario.may_pass:
                 report.silent.append(f"{where}: SILENT, {outcome.message!r:.120}")
                 return
-        elif not isinstance(error, WeftError):
+        elif not isinstance(error, FoldlineError):
             report.untyped.append(f"{where}: UNTYPED, {error!r:.200}")
             return
         else:

@@ -1,4 +1,4 @@
-"""One client of other people, asked by `peers.py`: runs in its own environment, imports nothing of weft's tests.
+"""One client of other people, asked by `peers.py`: runs in its own environment, imports nothing of foldline's tests.
 
 Reads an order as JSON from standard input and prints one line of JSON per outcome. A client is a table of ways to
 ask; each gives the text of the answer or raises whatever the client raises.
@@ -109,7 +109,7 @@ def anthropic_client(base: str, **fields: Any) -> Ways:
 
 
 def ways_of(model: Any) -> Ways:
-    """LangChain's four, which are weft's too."""
+    """LangChain's four, which are foldline's too."""
 
     async def ainvoke(text: str) -> str:
         return str((await model.ainvoke(text)).text)
@@ -183,19 +183,19 @@ def pydantic_ai_agent(base: str, **fields: Any) -> Any:
 
 
 def chat_model(name: str, base: str, **fields: Any) -> Any:
-    """A chat model of LangChain or of weft."""
-    if name.startswith("weft") and "timeout" in fields:
-        from weft.transports import Timeouts
+    """A chat model of LangChain or of foldline."""
+    if name.startswith("foldline") and "timeout" in fields:
+        from foldline.transports import Timeouts
 
         fields["timeout"] = Timeouts(connect=5, first_byte=TIMEOUT, idle=TIMEOUT)
     if name == "langchain-openai":
         from langchain_openai import ChatOpenAI
     elif name == "langchain-anthropic":
         from langchain_anthropic import ChatAnthropic as ChatOpenAI
-    elif name == "weft-anthropic":
-        from weft.providers.anthropic import ChatAnthropic as ChatOpenAI
+    elif name == "foldline-anthropic":
+        from foldline.providers.anthropic import ChatAnthropic as ChatOpenAI
     else:
-        from weft.providers.openai import ChatOpenAI
+        from foldline.providers.openai import ChatOpenAI
     is_chat = "anthropic" not in name
     place = {"base_url": f"{base}/v1" if is_chat else base}
     more = {"use_responses_api": False} if is_chat else {"max_tokens": 99}
@@ -307,8 +307,8 @@ def _run_agent(name: str, base: str, add: Any) -> None:
         asyncio.run(asyncio.wait_for(body(), 10))
         return
     model = chat_model(name, base, max_retries=0, timeout=TIMEOUT, streaming=True)
-    if name.startswith("weft"):
-        from weft.agents import create_agent
+    if name.startswith("foldline"):
+        from foldline.agents import create_agent
     else:
         from langchain.agents import create_agent
     config = {"recursion_limit": 4}
@@ -319,7 +319,9 @@ def main() -> None:
     name, order = sys.argv[1], json.load(sys.stdin)
     task = order.pop("task")
     if task == "version":
-        package = {"weft-anthropic": "weft", "pydantic-ai": "pydantic-ai-slim"}.get(name, name)
+        package = {"foldline-anthropic": "foldline", "pydantic-ai": "pydantic-ai-slim"}.get(
+            name, name
+        )
         print(json.dumps({"version": importlib.metadata.version(package)}))
         return
     {"faults": faults, "loops": loops, "forks": forks, "calls": calls}[task](name, **order)

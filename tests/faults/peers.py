@@ -1,7 +1,8 @@
 """The same faults, asked of other clients: which are told, and what a caller gets instead of an error.
 
 Each client runs in an environment of its own (`scripts/faults --peers` makes them) and in a process of its own, which
-knows nothing of weft: it is given addresses and says what calling them came to. `weft` is asked by the same harness.
+knows nothing of foldline: it is given addresses and says what calling them came to. `foldline` is asked by the same
+harness.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tests.servers.client import ROOT
 
 CLIENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     # name -> environment, wire, whose exceptions count as typed
-    "weft": (".venv", "chat", ("weft",)),
-    "weft-anthropic": (".venv", "anthropic", ("weft",)),
+    "foldline": (".venv", "chat", ("foldline",)),
+    "foldline-anthropic": (".venv", "anthropic", ("foldline",)),
     "openai": (".venv-peers", "chat", ("openai",)),
     "anthropic": (".venv-peers", "anthropic", ("anthropic",)),
     "langchain-openai": (".venv-peers", "chat", ("langchain_core", "langchain_openai", "openai")),
@@ -32,7 +33,7 @@ CLIENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 OURS_ALONE = ("F-S09", "F-H08", "F-T08", "F-T09", "F-U01", "F-S13")
-"""Rows that rest on limits, clocks or promises which only weft makes; nobody is measured by them here."""
+"""Rows that rest on limits, clocks or promises which only foldline makes; nobody is measured by them here."""
 STRICT = (
     "bomb",
     "NaN",

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from foldline.transports import Limits, Timeouts
 from tests.faults.wires import SSE, Wire
 from tests.servers.script import Answer
-from weft.transports import Limits, Timeouts
 
 Said = Callable[[Wire], Answer | Sequence[Answer] | None]
 SMALL = Limits(sse_line=8192, sse_event=16384)

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 
-from tests.faults.scenario import HASTY, SMALL, Said, Scenario, streamed
-from tests.faults.spoken import begun, call_stream, error_event, insert_odd, renumbered
-from tests.faults.wires import WIRES, Wire, payload_of
-from tests.servers.script import Answer, json_answer
-from weft.exceptions import (
+from foldline.exceptions import (
     LimitExceededError,
     MalformedStreamError,
     ModelAPIError,
@@ -22,7 +18,11 @@ from weft.exceptions import (
     StreamInterruptedError,
     StreamTruncatedError,
 )
-from weft.transports import Timeouts
+from foldline.transports import Timeouts
+from tests.faults.scenario import HASTY, SMALL, Said, Scenario, streamed
+from tests.faults.spoken import begun, call_stream, error_event, insert_odd, renumbered
+from tests.faults.wires import WIRES, Wire, payload_of
+from tests.servers.script import Answer, json_answer
 
 
 def sse() -> Iterator[Scenario]:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import ModelAPIError, ModelRateLimitError
+from foldline.language_models.retry import RetryPolicy
+from foldline.providers.openai import ChatOpenAI
+from foldline.transports import Timeouts
+from foldline.transports._wait import Clock
 from tests.faults.clock import FakeClock
 from tests.servers import Answer, FaultServer, json_answer
-from weft.exceptions import ModelAPIError, ModelRateLimitError
-from weft.language_models.retry import RetryPolicy
-from weft.providers.openai import ChatOpenAI
-from weft.transports import Timeouts
-from weft.transports._wait import Clock
 
 CHAT = "/v1/chat/completions"
 SAID = {"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}

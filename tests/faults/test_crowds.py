@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import LimitExceededError
+from foldline.transports import Limits, NativeTransport
 from tests.faults import crowds
 from tests.faults.cancelling import ASKS, cancel_everywhere
 from tests.faults.crowds import chunk, resident
 from tests.faults.probe import Probe
 from tests.faults.wires import SSE, WIRES
 from tests.servers import Answer, FaultServer
-from weft.exceptions import LimitExceededError
-from weft.transports import Limits, NativeTransport
 
 MEGABYTE = 1 << 20
 

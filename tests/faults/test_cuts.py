@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foldline.exceptions import ModelError, StreamInterruptedError, StreamTruncatedError
+from foldline.transports import NativeTransport
 from tests.faults.cutting import HOWS, Cutter, Tally, cut_all, run_agents
 from tests.faults.probe import Probe
 from tests.faults.wires import SSE, WIRES
 from tests.servers import Answer, FaultServer
-from weft.exceptions import ModelError, StreamInterruptedError, StreamTruncatedError
-from weft.transports import NativeTransport
 
 STEP = 131
 """Bytes between two cuts; a prime, so that they fall on every part of an event."""

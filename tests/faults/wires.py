@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from foldline.language_models import BaseChatModel
+from foldline.language_models.retry import NO_RETRY
+from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.google import ChatGoogle
+from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai_compatible import ChatOpenAICompatible
 from tests.servers.script import Answer, json_answer
-from weft.language_models import BaseChatModel
-from weft.language_models.retry import NO_RETRY
-from weft.providers.anthropic import ChatAnthropic
-from weft.providers.google import ChatGoogle
-from weft.providers.openai import ChatOpenAI
-from weft.providers.openai_compatible import ChatOpenAICompatible
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 SSE = {"content-type": "text/event-stream"}

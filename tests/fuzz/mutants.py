@@ -137,7 +137,7 @@ def score(name: str, each: int, seed: int) -> dict[str, object]:
         package = Path(folder) / "src"
         shutil.copytree(ROOT / "src", package, ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(package, quiet=2)  # once, not in every run
-        target = package / "weft" / file
+        target = package / "foldline" / file
         source = target.read_text(encoding="utf-8")
         if is_killed(package, tests):
             raise SystemExit(f"the tests of {file} fail without a mutant: {' '.join(tests)}")

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from foldline.protocol.fold import MessageBuilder
+from foldline.providers._reading import StreamReading
+from foldline.utils.json import PartialJson, parse_json_markdown, parse_partial_json, parse_strict
 from tests.faults.wires import WIRES
 from tests.fuzz.targets import ALLOWED, model_of, request
 from tests.security.page import save
-from weft.protocol.fold import MessageBuilder
-from weft.providers._reading import StreamReading
-from weft.utils.json import PartialJson, parse_json_markdown, parse_partial_json, parse_strict
 
 DELTAS = 2_000
 SIZE = 100_000

@@ -13,26 +13,32 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from foldline._sse import SSEDecoder, SSEEvent
+from foldline.exceptions import FoldlineError, ModelError
+from foldline.language_models.request import ChatRequest
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, HumanMessage
+from foldline.output_parsers import JsonOutputParser, XMLOutputParser
+from foldline.protocol.fold import MessageBuilder
+from foldline.protocol.grammar import check
+from foldline.providers._reading import StreamReading, guarded
+from foldline.providers.google import GoogleGenerativeAIEmbeddings
+from foldline.providers.openai import OpenAIEmbeddings
+from foldline.transports._http1 import BadHttp, CutShort, HeadTooLarge, Reader
+from foldline.utils.formatting import compile_template
+from foldline.utils.json import (
+    JsonError,
+    PartialJson,
+    parse_json_markdown,
+    parse_strict,
+    parse_wire,
+)
+from foldline.utils.mustache import compile_mustache
 from tests.faults.wires import WIRES, Wire
 from tests.test_sse import naive
-from weft._sse import SSEDecoder, SSEEvent
-from weft.exceptions import ModelError, WeftError
-from weft.language_models.request import ChatRequest
-from weft.load import dumps, loads
-from weft.messages import AIMessage, HumanMessage
-from weft.output_parsers import JsonOutputParser, XMLOutputParser
-from weft.protocol.fold import MessageBuilder
-from weft.protocol.grammar import check
-from weft.providers._reading import StreamReading, guarded
-from weft.providers.google import GoogleGenerativeAIEmbeddings
-from weft.providers.openai import OpenAIEmbeddings
-from weft.transports._http1 import BadHttp, CutShort, HeadTooLarge, Reader
-from weft.utils.formatting import compile_template
-from weft.utils.json import JsonError, PartialJson, parse_json_markdown, parse_strict, parse_wire
-from weft.utils.mustache import compile_mustache
 
-ALLOWED = (WeftError, JsonError, BadHttp, CutShort, HeadTooLarge)
-"""`JsonError` and the three of HTTP are ValueErrors of the pure parsers; their callers make them `WeftError`s."""
+ALLOWED = (FoldlineError, JsonError, BadHttp, CutShort, HeadTooLarge)
+"""`JsonError` and the three of HTTP are ValueErrors of the pure parsers; their callers make them `FoldlineError`s."""
 LATE = {"V19"}
 """A result for a call that was not made: what a vendor says, not how we say it."""
 LOAD_SEEDS = Path(__file__).parents[1] / "load" / "golden"

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from foldline.exceptions import LimitExceededError
+from foldline.protocol.fold import MessageBuilder
+from foldline.providers._reading import StreamReading
+from foldline.transports import Limits
 from tests.faults.wires import WIRES
 from tests.fuzz.long import Fuzzer, alarm, main
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.targets import ALLOWED, TARGETS, Broken, Target, model_of, request
-from weft.exceptions import LimitExceededError
-from weft.protocol.fold import MessageBuilder
-from weft.providers._reading import StreamReading
-from weft.transports import Limits
 
 EACH = 250
 """Inputs of the mutator for each target."""

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from weft.documents import Document
-from weft.embeddings import DeterministicFakeEmbedding
-from weft.exceptions import UsageError
-from weft.indexing import (
+from foldline.documents import Document
+from foldline.embeddings import DeterministicFakeEmbedding
+from foldline.exceptions import UsageError
+from foldline.indexing import (
     DocumentIndex,
     IndexingException,
     InMemoryRecordManager,
@@ -15,8 +15,8 @@ from weft.indexing import (
     aindex,
     index,
 )
-from weft.indexing.in_memory import InMemoryDocumentIndex
-from weft.vectorstores import InMemoryVectorStore
+from foldline.indexing.in_memory import InMemoryDocumentIndex
+from foldline.vectorstores import InMemoryVectorStore
 
 
 @pytest.fixture(params=["memory", "sqlite"])

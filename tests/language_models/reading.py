@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-from weft.callbacks import BaseCallbackHandler
-from weft.language_models import BaseChatModel
-from weft.messages import AIMessage, AIMessageChunk, BaseMessage
-from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from weft.protocol import assert_valid_event_stream
+from foldline.callbacks import BaseCallbackHandler
+from foldline.language_models import BaseChatModel
+from foldline.messages import AIMessage, AIMessageChunk, BaseMessage
+from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from foldline.protocol import assert_valid_event_stream
 
 
 class Scripted(BaseChatModel):
@@ -76,7 +76,7 @@ class ANative(Scripted):
 
 
 class Events(Scripted):
-    """Its author wrote weft's native hook."""
+    """Its author wrote foldline's native hook."""
 
     async def _events(self, request: Any, run: Any) -> Any:
         for item in self.said(request.messages, {"stop": request.stop, **request.options}):

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from weft._run import Run
-from weft.language_models import BaseChatModel, ChatRequest, RetryPolicy
-from weft.messages import AIMessage, BaseMessage
-from weft.outputs import ChatGeneration, ChatResult
-from weft.protocol.events import Event
-from weft.protocol.writer import EventWriter
+from foldline._run import Run
+from foldline.language_models import BaseChatModel, ChatRequest, RetryPolicy
+from foldline.messages import AIMessage, BaseMessage
+from foldline.outputs import ChatGeneration, ChatResult
+from foldline.protocol.events import Event
+from foldline.protocol.writer import EventWriter
 
 AT_ONCE = RetryPolicy(max_retries=3, initial=0.0, jitter=False)
 

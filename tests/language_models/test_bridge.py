@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import MalformedStreamError
+from foldline.messages import AIMessage, AIMessageChunk
+from foldline.protocol import message_to_events
 from tests.language_models.reading import (
     FINISH,
     Chunked,
@@ -21,9 +24,6 @@ from tests.language_models.reading import (
     start,
     tool_slice,
 )
-from weft.exceptions import MalformedStreamError
-from weft.messages import AIMessage, AIMessageChunk
-from weft.protocol import message_to_events
 
 # -- tools
 

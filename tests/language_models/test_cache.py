@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from foldline.caches import BaseCache, InMemoryCache
+from foldline.exceptions import ModelError, UsageError
+from foldline.globals import set_llm_cache
+from foldline.language_models import ChatModel
+from foldline.language_models.cache_key import text_model_key
+from foldline.messages import SystemMessage
+from foldline.providers.openai import ChatOpenAI
+from foldline.testing import Call, Fail, Finish, ScriptedChatModel
 from tests.language_models.reading import Listener, Whole, answer, read
-from weft.caches import BaseCache, InMemoryCache
-from weft.exceptions import ModelError, UsageError
-from weft.globals import set_llm_cache
-from weft.language_models import ChatModel
-from weft.language_models.cache_key import text_model_key
-from weft.messages import SystemMessage
-from weft.providers.openai import ChatOpenAI
-from weft.testing import Call, Fail, Finish, ScriptedChatModel
 
 USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
 

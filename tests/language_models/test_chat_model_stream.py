@@ -10,6 +10,16 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import MalformedStreamError, ModelError, StreamClosedError, UsageError
+from foldline.language_models.chat_model_stream import (
+    AsyncChatModelStream,
+    AsyncProjection,
+    AsyncTextProjection,
+    ChatModelStream,
+    SyncProjection,
+    SyncTextProjection,
+)
+from foldline.testing import Call, Finish, Reason, ScriptedChatModel, Stall
 from tests.language_models.reading import (
     FINISH,
     AChunked,
@@ -24,16 +34,6 @@ from tests.language_models.reading import (
     text_events,
     tool_slice,
 )
-from weft.exceptions import MalformedStreamError, ModelError, StreamClosedError, UsageError
-from weft.language_models.chat_model_stream import (
-    AsyncChatModelStream,
-    AsyncProjection,
-    AsyncTextProjection,
-    ChatModelStream,
-    SyncProjection,
-    SyncTextProjection,
-)
-from weft.testing import Call, Finish, Reason, ScriptedChatModel, Stall
 
 USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
 

@@ -7,6 +7,22 @@ from typing import Any
 
 import pytest
 
+from foldline._run import Run
+from foldline.caches import InMemoryCache
+from foldline.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from foldline.exceptions import ModelError, ModelRateLimitError, UsageError
+from foldline.language_models import RetryPolicy
+from foldline.language_models._turn import Turn
+from foldline.language_models.chat_models import agenerate_from_stream, generate_from_stream
+from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+from foldline.outputs import ChatGenerationChunk
+from foldline.prompt_values import ChatPromptValue, StringPromptValue
+from foldline.prompts import ChatPromptTemplate
+from foldline.rate_limiters import BaseRateLimiter
+from foldline.runnables import ConfigurableField, RunnableLambda
+from foldline.testing import Call, Fail, Finish, ScriptedChatModel
+from foldline.tracers._streaming import StreamingHandler, V2StreamingHandler
+from foldline.tracers.run_collector import RunCollectorCallbackHandler
 from tests.language_models.reading import (
     FINISH,
     Chunked,
@@ -21,22 +37,6 @@ from tests.language_models.reading import (
     text_events,
 )
 from tests.language_models.scripted import Speaking
-from weft._run import Run
-from weft.caches import InMemoryCache
-from weft.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from weft.exceptions import ModelError, ModelRateLimitError, UsageError
-from weft.language_models import RetryPolicy
-from weft.language_models._turn import Turn
-from weft.language_models.chat_models import agenerate_from_stream, generate_from_stream
-from weft.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
-from weft.outputs import ChatGenerationChunk
-from weft.prompt_values import ChatPromptValue, StringPromptValue
-from weft.prompts import ChatPromptTemplate
-from weft.rate_limiters import BaseRateLimiter
-from weft.runnables import ConfigurableField, RunnableLambda
-from weft.testing import Call, Fail, Finish, ScriptedChatModel
-from weft.tracers._streaming import StreamingHandler, V2StreamingHandler
-from weft.tracers.run_collector import RunCollectorCallbackHandler
 
 USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
 AT_ONCE = RetryPolicy(max_retries=2, initial=0.0, jitter=False)
@@ -531,7 +531,7 @@ def test_what_identifies_a_model_as_a_dict():
 def test_the_environment_says_the_output_version(monkeypatch, call):
     monkeypatch.setenv("LC_OUTPUT_VERSION", "v1")
     assert isinstance(call.invoke(scripted(), "x").content, list)
-    monkeypatch.setenv("WEFT_OUTPUT_VERSION", "v0")
+    monkeypatch.setenv("FOLDLINE_OUTPUT_VERSION", "v0")
     assert isinstance(call.invoke(scripted(), "x").content, str)
 
 

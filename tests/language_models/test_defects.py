@@ -8,8 +8,7 @@ import time
 import pytest
 from pydantic import BaseModel
 
-from tests.language_models.scripted import AT_ONCE, Narrow, Speaking, calls, read, usage
-from weft.exceptions import (
+from foldline.exceptions import (
     BudgetExceeded,
     ContextOverflowError,
     ModelRateLimitError,
@@ -17,12 +16,13 @@ from weft.exceptions import (
     SecurityError,
     StreamInterruptedError,
 )
-from weft.language_models import ChatModel, Limits, ModelHooks, RetryPolicy, usage_scope
-from weft.language_models._again import RESET
-from weft.language_models.structured import OutputSchema
-from weft.messages import AIMessage, HumanMessage
-from weft.protocol import assert_valid_event_stream
-from weft.protocol.fold import fold
+from foldline.language_models import ChatModel, Limits, ModelHooks, RetryPolicy, usage_scope
+from foldline.language_models._again import RESET
+from foldline.language_models.structured import OutputSchema
+from foldline.messages import AIMessage, HumanMessage
+from foldline.protocol import assert_valid_event_stream
+from foldline.protocol.fold import fold
+from tests.language_models.scripted import AT_ONCE, Narrow, Speaking, calls, read, usage
 
 
 class City(BaseModel):

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.language_models.reading import answer
-from weft.exceptions import UsageError
-from weft.language_models import (
+from foldline.exceptions import UsageError
+from foldline.language_models import (
     FakeChatModel,
     FakeListChatModel,
     FakeMessagesListChatModel,
@@ -17,8 +16,9 @@ from weft.language_models import (
     get_tokenizer,
     is_openai_data_block,
 )
-from weft.language_models.fake_chat_models import FakeListChatModelError
-from weft.messages import AIMessage, HumanMessage
+from foldline.language_models.fake_chat_models import FakeListChatModelError
+from foldline.messages import AIMessage, HumanMessage
+from tests.language_models.reading import answer
 
 
 def texts(chunks: list[Any]) -> list[str]:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from foldline._drive import drive
+from foldline._io import ASYNC, BLOCKING
+from foldline.exceptions import LimitExceededError, ModelError, SecurityError, UsageError
+from foldline.language_models import FileResolver
+from foldline.language_models._addresses import check_address
+from foldline.messages import AIMessage, HumanMessage
+from foldline.transports import HttpOptions, NativeTransport, PyreqwestTransport, Request
+from foldline.transports.httpx import HttpxTransport
 from tests.language_models.scripted import Speaking
 from tests.servers.script import Answer
-from weft._drive import drive
-from weft._io import ASYNC, BLOCKING
-from weft.exceptions import LimitExceededError, ModelError, SecurityError, UsageError
-from weft.language_models import FileResolver
-from weft.language_models._addresses import check_address
-from weft.messages import AIMessage, HumanMessage
-from weft.transports import HttpOptions, NativeTransport, PyreqwestTransport, Request
-from weft.transports.httpx import HttpxTransport
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 

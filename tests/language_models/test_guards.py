@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.caches import InMemoryCache
+from foldline.exceptions import OutputRejectedError, UsageError
+from foldline.messages import AIMessage, HumanMessage
+from foldline.outputs import ChatGeneration, ChatResult
 from tests.language_models.scripted import KINDS, Narrow, Speaking, Whole, calls, read
-from weft.caches import InMemoryCache
-from weft.exceptions import OutputRejectedError, UsageError
-from weft.messages import AIMessage, HumanMessage
-from weft.outputs import ChatGeneration, ChatResult
 
 
 def no_secrets(message):

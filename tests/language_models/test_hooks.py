@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.caches import InMemoryCache
+from foldline.exceptions import ContextOverflowError, ModelError, ModelRateLimitError, UsageError
+from foldline.language_models import ModelHooks
+from foldline.messages import AIMessage, HumanMessage
 from tests.language_models.scripted import KINDS, Speaking
-from weft.caches import InMemoryCache
-from weft.exceptions import ContextOverflowError, ModelError, ModelRateLimitError, UsageError
-from weft.language_models import ModelHooks
-from weft.messages import AIMessage, HumanMessage
 
 
 class Log:

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from weft.caches import InMemoryCache
-from weft.callbacks import BaseCallbackHandler
-from weft.exceptions import UsageError
-from weft.language_models import LLM, BaseLLM, FakeListLLM, FakeStreamingListLLM
-from weft.language_models.fake import FakeListLLMError
-from weft.language_models.llms import (
+from foldline.caches import InMemoryCache
+from foldline.callbacks import BaseCallbackHandler
+from foldline.exceptions import UsageError
+from foldline.language_models import LLM, BaseLLM, FakeListLLM, FakeStreamingListLLM
+from foldline.language_models.fake import FakeListLLMError
+from foldline.language_models.llms import (
     aget_prompts,
     aupdate_cache,
     create_base_retry_decorator,
     get_prompts,
     update_cache,
 )
-from weft.messages import HumanMessage
-from weft.outputs import Generation, GenerationChunk, LLMResult
-from weft.prompt_values import StringPromptValue
+from foldline.messages import HumanMessage
+from foldline.outputs import Generation, GenerationChunk, LLMResult
+from foldline.prompt_values import StringPromptValue
 
 
 class Listener(BaseCallbackHandler):

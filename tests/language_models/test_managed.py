@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from foldline.exceptions import MalformedStreamError, StructuredOutputError, UsageError
+from foldline.language_models import ChatModel, ChatModelInput, ChatModelOutput
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from tests.language_models.scripted import KINDS, Speaking, calls, usage
-from weft.exceptions import MalformedStreamError, StructuredOutputError, UsageError
-from weft.language_models import ChatModel, ChatModelInput, ChatModelOutput
-from weft.messages import AIMessage, HumanMessage, ToolMessage
 
 CAMEL = {
     "messages": [

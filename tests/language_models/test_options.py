@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.exceptions import UsageError
+from foldline.language_models import ToolChoice, from_config, tool_choice_of
+from foldline.language_models.options import merge_options, read_tool_choice
 from tests.language_models.scripted import Speaking
-from weft.exceptions import UsageError
-from weft.language_models import ToolChoice, from_config, tool_choice_of
-from weft.language_models.options import merge_options, read_tool_choice
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.exceptions import ContextOverflowError
+from foldline.language_models import TokenCount, find_profile, register_profile, register_profiles
+from foldline.language_models.profile import ModelProfile, known_profiles
+from foldline.messages import AIMessage, HumanMessage, SystemMessage
 from tests.language_models.scripted import Speaking
-from weft.exceptions import ContextOverflowError
-from weft.language_models import TokenCount, find_profile, register_profile, register_profiles
-from weft.language_models.profile import ModelProfile, known_profiles
-from weft.messages import AIMessage, HumanMessage, SystemMessage
 
 
 class Acme(Speaking):
@@ -19,8 +19,8 @@ class Acme(Speaking):
 
 @pytest.fixture
 def acme(monkeypatch):
-    monkeypatch.setattr("weft.language_models.profile._registry", {})
-    monkeypatch.setattr("weft.language_models.profile._later", {})
+    monkeypatch.setattr("foldline.language_models.profile._registry", {})
+    monkeypatch.setattr("foldline.language_models.profile._later", {})
     register_profiles("acme", {"": {"tool_calling": True}, "anvil": {"max_input_tokens": 1000}})
     register_profile("acme", "anvil-1", {"structured_output": True})
 
@@ -107,6 +107,6 @@ def test_counting_says_whether_it_is_exact():
 
 def test_a_short_request_is_not_counted(monkeypatch):
     model = Speaking(answers=["hi"], max_input_tokens=1000)
-    monkeypatch.setattr("weft.language_models.count.count_tokens", None)
+    monkeypatch.setattr("foldline.language_models.count.count_tokens", None)
 
     assert model.invoke("short").text.strip() == "hi"

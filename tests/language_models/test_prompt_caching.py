@@ -4,12 +4,12 @@ import copy
 
 import pytest
 
+from foldline.exceptions import UsageError
+from foldline.language_models import CacheConfig
+from foldline.language_models.prompt_caching import cache_control_of, with_cache_control
+from foldline.messages import AIMessage, HumanMessage, SystemMessage
+from foldline.testing import ScriptedChatModel
 from tests.language_models.scripted import Speaking
-from weft.exceptions import UsageError
-from weft.language_models import CacheConfig
-from weft.language_models.prompt_caching import cache_control_of, with_cache_control
-from weft.messages import AIMessage, HumanMessage, SystemMessage
-from weft.testing import ScriptedChatModel
 
 TOOL = {"type": "function", "function": {"name": "a", "parameters": {}}}
 MARK = {"type": "ephemeral"}

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.exceptions import UsageError
+from foldline.language_models.reasoning import apply_effort, map_effort
 from tests.language_models.scripted import Speaking
-from weft.exceptions import UsageError
-from weft.language_models.reasoning import apply_effort, map_effort
 
 WORDS = {"form": "level", "levels": {"low": 1000, "medium": 4000, "high": 16000}}
 TOKENS = {"form": "budget", "minimum": 1024, "maximum": 10000}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from weft.exceptions import (
+from foldline.exceptions import (
     ModelAuthenticationError,
     ModelOverloadedError,
     ModelRateLimitError,
     UsageError,
 )
-from weft.language_models.retry import DEFAULT_POLICY, NO_RETRY, RetryPolicy, owning_retries
-from weft.testing import ScriptedChatModel
+from foldline.language_models.retry import DEFAULT_POLICY, NO_RETRY, RetryPolicy, owning_retries
+from foldline.testing import ScriptedChatModel
 
 STEADY = RetryPolicy(max_retries=3, jitter=False)
 

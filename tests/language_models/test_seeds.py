@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from weft import init_chat_model
-from weft.callbacks import BaseCallbackHandler
-from weft.language_models import BaseChatModel
-from weft.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
-from weft.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from weft.prompt_values import ChatPromptValue, StringPromptValue
-from weft.providers.openai import ChatOpenAI
-from weft.testing import Call, ScriptedChatModel
-from weft.tools import tool
+from foldline import init_chat_model
+from foldline.callbacks import BaseCallbackHandler
+from foldline.language_models import BaseChatModel
+from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
+from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from foldline.prompt_values import ChatPromptValue, StringPromptValue
+from foldline.providers.openai import ChatOpenAI
+from foldline.testing import Call, ScriptedChatModel
+from foldline.tools import tool
 
 
 @tool

@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import ModelError, StreamInterruptedError, UsageError
+from foldline.language_models import BaseChatModel, SimpleChatModel
+from foldline.messages import AIMessage, HumanMessage
+from foldline.outputs import ChatResult
+from foldline.testing import Call, Finish, ScriptedChatModel
 from tests.language_models.reading import (
     FINISH,
     AChunked,
@@ -23,11 +28,6 @@ from tests.language_models.reading import (
     start,
     text_events,
 )
-from weft.exceptions import ModelError, StreamInterruptedError, UsageError
-from weft.language_models import BaseChatModel, SimpleChatModel
-from weft.messages import AIMessage, HumanMessage
-from weft.outputs import ChatResult
-from weft.testing import Call, Finish, ScriptedChatModel
 
 EVENTS = [start(), *text_events("Hel", "lo"), FINISH]
 CHUNKS = ["Hel", "lo"]

@@ -6,11 +6,11 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from foldline.exceptions import ModelRateLimitError, StructuredOutputError, UsageError
+from foldline.language_models.structured import OutputSchema, chosen_method
+from foldline.messages import AIMessage
 from tests.language_models.scripted import KINDS, Speaking, calls, usage
 from tests.runnables.recording import Recorder
-from weft.exceptions import ModelRateLimitError, StructuredOutputError, UsageError
-from weft.language_models.structured import OutputSchema, chosen_method
-from weft.messages import AIMessage
 
 
 class Pet(BaseModel):

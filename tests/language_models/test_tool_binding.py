@@ -6,11 +6,11 @@ import pytest
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from foldline.exceptions import StructuredOutputError, UsageError
+from foldline.language_models.tool_binding import tools_of
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.runnables import RunnableBinding
 from tests.language_models.scripted import KINDS, Speaking, calls, usage
-from weft.exceptions import StructuredOutputError, UsageError
-from weft.language_models.tool_binding import tools_of
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.runnables import RunnableBinding
 
 
 def search(query: str, limit: int = 3) -> str:

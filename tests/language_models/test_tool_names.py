@@ -6,9 +6,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.language_models.tool_names import NameCodec
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from tests.language_models.scripted import Narrow, calls
-from weft.language_models.tool_names import NameCodec
-from weft.messages import AIMessage, HumanMessage, ToolMessage
 
 
 @given(st.lists(st.text(min_size=1, max_size=90), max_size=12))

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import MalformedStreamError, ModelError, StreamTruncatedError
+from foldline.messages import AIMessageChunk, HumanMessage, ToolMessage
+from foldline.outputs import ChatGenerationChunk
+from foldline.protocol import message_to_events
 from tests.language_models.reading import (
     FINISH,
     Chunked,
@@ -25,10 +29,6 @@ from tests.language_models.reading import (
     text,
     text_events,
 )
-from weft.exceptions import MalformedStreamError, ModelError, StreamTruncatedError
-from weft.messages import AIMessageChunk, HumanMessage, ToolMessage
-from weft.outputs import ChatGenerationChunk
-from weft.protocol import message_to_events
 
 KINDS = ["message-start", "content-block-start", "content-block-delta", "content-block-delta"]
 

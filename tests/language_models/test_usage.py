@@ -7,13 +7,13 @@ from contextvars import ContextVar
 
 import pytest
 
+from foldline.exceptions import BudgetExceeded, ModelRateLimitError, UsageError
+from foldline.language_models import ChatModel, Limits, current_usage, usage_scope
+from foldline.language_models.usage import cost_of, time_left
+from foldline.messages import AIMessage
+from foldline.rate_limiters import InMemoryRateLimiter
+from foldline.runnables import RunnableLambda
 from tests.language_models.scripted import KINDS, Speaking, usage
-from weft.exceptions import BudgetExceeded, ModelRateLimitError, UsageError
-from weft.language_models import ChatModel, Limits, current_usage, usage_scope
-from weft.language_models.usage import cost_of, time_left
-from weft.messages import AIMessage
-from weft.rate_limiters import InMemoryRateLimiter
-from weft.runnables import RunnableLambda
 
 TEN = AIMessage("hi", usage_metadata=usage(8, 2))
 
@@ -290,7 +290,7 @@ def test_the_time_that_is_left_is_known_to_transports():
 
 
 def test_a_cached_answer_costs_nothing(call):
-    from weft.caches import InMemoryCache
+    from foldline.caches import InMemoryCache
 
     model = Speaking(answers=[TEN], cache=InMemoryCache())
 

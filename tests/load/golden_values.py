@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from uuid import UUID
 
-import weft
-from weft.documents import Document
-from weft.load import dumpd
-from weft.messages import (
+import foldline
+from foldline.documents import Document
+from foldline.load import dumpd
+from foldline.messages import (
     AIMessage,
     AIMessageChunk,
     ChatMessage,
@@ -24,7 +24,7 @@ from weft.messages import (
     SystemMessage,
     ToolMessage,
 )
-from weft.outputs import (
+from foldline.outputs import (
     ChatGeneration,
     ChatGenerationChunk,
     ChatResult,
@@ -33,14 +33,14 @@ from weft.outputs import (
     LLMResult,
     RunInfo,
 )
-from weft.outputs.agent import AgentAction, AgentActionMessageLog, AgentFinish, AgentStep
-from weft.prompt_values import (
+from foldline.outputs.agent import AgentAction, AgentActionMessageLog, AgentFinish, AgentStep
+from foldline.prompt_values import (
     ChatPromptValue,
     ChatPromptValueConcrete,
     ImagePromptValue,
     StringPromptValue,
 )
-from weft.structured_query import Comparator, Comparison, Operation, Operator, StructuredQuery
+from foldline.structured_query import Comparator, Comparison, Operation, Operator, StructuredQuery
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -84,7 +84,7 @@ VALUES: list[object] = [
     ChatPromptValue(messages=[HumanMessage("a")]),
     ChatPromptValueConcrete(messages=[HumanMessage("a"), AIMessage("b")]),
     ImagePromptValue(image_url={"url": "https://example.com/a.png", "detail": "low"}),
-    AgentAction("search", {"query": "weft"}, "look"),
+    AgentAction("search", {"query": "foldline"}, "look"),
     AgentActionMessageLog(tool="t", tool_input="x", log="l", message_log=[AIMessage("q")]),
     AgentStep(action=AgentAction("t", "x", "l"), observation=("found", 1)),
     AgentFinish({"output": "x"}, "done"),
@@ -101,7 +101,7 @@ VALUES: list[object] = [
 
 def write() -> Path:
     """Write the golden file of this version."""
-    path = FOLDER / f"{weft.__version__}.json"
+    path = FOLDER / f"{foldline.__version__}.json"
     text = json.dumps([dumpd(value) for value in VALUES], indent=1)
     path.write_text(text + "\n", encoding="utf-8")
     return path

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from pydantic import BaseModel, Field, SecretBytes, SecretStr
 
+from foldline.documents import Document
+from foldline.exceptions import FoldlineError, SchemaError, UsageError
+from foldline.load import Serializable, dumpd, dumps, load, loads
+from foldline.load.dump import MAX_DEPTH, default
+from foldline.load.registry import REGISTRY, Entry
 from tests.load.values import json_values, python_values, same
-from weft.documents import Document
-from weft.exceptions import SchemaError, UsageError, WeftError
-from weft.load import Serializable, dumpd, dumps, load, loads
-from weft.load.dump import MAX_DEPTH, default
-from weft.load.registry import REGISTRY, Entry
 
 
 @given(json_values)
@@ -114,7 +114,7 @@ def test_F_D04_shared_values_are_not_cycles():
 
 
 def test_F_D04_a_small_structure_that_means_an_endless_tree_is_an_error(monkeypatch):
-    monkeypatch.setattr("weft.load.dump.MAX_VALUES", 1000)
+    monkeypatch.setattr("foldline.load.dump.MAX_VALUES", 1000)
     value: list[object] = []
     for _ in range(60):
         value = [value, value]
@@ -219,7 +219,7 @@ def test_a_class_that_borrows_the_name_of_another_is_an_error():
     class Impostor(Document):
         @classmethod
         def lc_id(cls) -> list[str]:
-            return ["weft", "documents", "Document"]
+            return ["foldline", "documents", "Document"]
 
     with pytest.raises(SchemaError, match="which is another class"):
         dumps(Impostor("x"))
@@ -229,9 +229,11 @@ def test_a_class_that_borrows_the_name_of_one_never_imported_is_an_error(monkeyp
     class Impostor(Document):
         @classmethod
         def lc_id(cls) -> list[str]:
-            return ["weft", "nowhere", "Thing"]
+            return ["foldline", "nowhere", "Thing"]
 
-    monkeypatch.setitem(REGISTRY, ("weft", "nowhere", "Thing"), Entry("weft.nowhere:Thing", "core"))
+    monkeypatch.setitem(
+        REGISTRY, ("foldline", "nowhere", "Thing"), Entry("foldline.nowhere:Thing", "core")
+    )
     with pytest.raises(SchemaError, match="which is another class"):
         dumps(Impostor("x"))
 
@@ -244,7 +246,7 @@ def test_pretty_indents_and_other_options_go_to_json():
 
 
 def test_every_error_is_one_of_ours():
-    assert issubclass(SchemaError, WeftError)
+    assert issubclass(SchemaError, FoldlineError)
 
 
 def test_default_lets_the_json_module_write_our_objects():

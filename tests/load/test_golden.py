@@ -6,11 +6,9 @@ import json
 
 import pytest
 
-from tests.load.golden_values import FOLDER, VALUES
-from tests.load.values import same
-from weft.documents import Document
-from weft.load import dumpd, load
-from weft.messages import (
+from foldline.documents import Document
+from foldline.load import dumpd, load
+from foldline.messages import (
     AIMessage,
     AIMessageChunk,
     ChatMessage,
@@ -20,9 +18,11 @@ from weft.messages import (
     SystemMessage,
     ToolMessage,
 )
-from weft.outputs import ChatGeneration, Generation
-from weft.outputs.agent import AgentAction, AgentActionMessageLog, AgentFinish
-from weft.prompt_values import ChatPromptValue, StringPromptValue
+from foldline.outputs import ChatGeneration, Generation
+from foldline.outputs.agent import AgentAction, AgentActionMessageLog, AgentFinish
+from foldline.prompt_values import ChatPromptValue, StringPromptValue
+from tests.load.golden_values import FOLDER, VALUES
+from tests.load.values import same
 
 WRITTEN = {"0.1.0": len(VALUES)}
 """Version -> how many of VALUES its file holds."""

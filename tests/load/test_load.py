@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from pydantic import SecretStr
 
-from tests.load.values import json_values
-from weft.documents import Document
-from weft.exceptions import SchemaError, UsageError
-from weft.load import (
+from foldline.documents import Document
+from foldline.exceptions import SchemaError, UsageError
+from foldline.load import (
     Serializable,
     default_init_validator,
     dumpd,
@@ -23,15 +22,16 @@ from weft.load import (
     loads,
     register_loadable,
 )
-from weft.load.load import Reviver
-from weft.load.registry import REGISTRY
+from foldline.load.load import Reviver
+from foldline.load.registry import REGISTRY
+from tests.load.values import json_values
 
 
 def constructor(*path: str, **kwargs: object) -> dict[str, object]:
     return {"lc": 1, "type": "constructor", "id": list(path), "kwargs": kwargs}
 
 
-DOCUMENT = ("weft", "documents", "Document")
+DOCUMENT = ("foldline", "documents", "Document")
 
 
 class Client(Serializable):
@@ -77,8 +77,8 @@ def test_F_D02_hostile_data_gives_a_value_or_a_schema_error(data):
     ("data", "says"),
     [
         (constructor("os", "system", command="ls"), "os.system is not a class that may be loaded"),
-        (constructor("weft", "load", "Serializable"), "not a class"),
-        (constructor("weft", "messages", "__builtins__"), "not a class"),
+        (constructor("foldline", "load", "Serializable"), "not a class"),
+        (constructor("foldline", "messages", "__builtins__"), "not a class"),
         (constructor(*DOCUMENT), "does not fit Document"),
         (constructor(*DOCUMENT, page_content=5), "does not fit Document: page_content"),
         (constructor(*DOCUMENT, page_content="x", more=1), "Document has no argument 'more'"),
@@ -130,7 +130,7 @@ def test_F_D02_deep_and_cyclic_values_are_schema_errors():
 
 
 def test_F_D02_more_values_than_the_limit_are_a_schema_error(monkeypatch):
-    monkeypatch.setattr(sys.modules["weft.load._reader"], "MAX_VALUES", 10)
+    monkeypatch.setattr(sys.modules["foldline.load._reader"], "MAX_VALUES", 10)
     with pytest.raises(SchemaError, match="more than 10 values"):
         load([[] for _ in range(20)])
 
@@ -173,7 +173,7 @@ def test_namespaces_and_mappings_open_only_what_code_named(registered):
         load(constructor("acme", "Other"), valid_namespaces=["acme"])
     with pytest.raises(SchemaError, match="not a class"):
         load(constructor("subprocess", "Popen", args=["ls"]), valid_namespaces=["subprocess"])
-    mapping = {("old", "Doc"): ("weft", "documents", "Document")}
+    mapping = {("old", "Doc"): ("foldline", "documents", "Document")}
     old = constructor("old", "Doc", page_content="x")
     assert load(old, additional_import_mappings=mapping) == Document("x")
 
@@ -230,7 +230,7 @@ def test_an_init_validator_of_the_caller_sees_every_object():
         {"messages": [{"prompt": {"template": "{{ x }}", "template_format": "jinja2"}}]},
     ],
 )
-@pytest.mark.parametrize("root", [("weft", "prompts"), ("langchain_core", "prompts", "prompt")])
+@pytest.mark.parametrize("root", [("foldline", "prompts"), ("langchain_core", "prompts", "prompt")])
 def test_CVE_2025_65106_a_jinja2_template_is_refused_also_inside_plain_dicts(root, kwargs):
     with pytest.raises(SchemaError, match="jinja2"):
         default_init_validator((*root, "PromptTemplate"), kwargs)
@@ -247,7 +247,7 @@ def test_a_reviver_keeps_its_options_for_many_dumps():
     assert [revive(dumpd(Document(text))) for text in "ab"] == [Document("a"), Document("b")]
     assert revive({"a": [1]}) == {"a": [1]}
     with pytest.raises(SchemaError, match="may not be loaded here"):
-        revive(constructor("weft", "messages", "HumanMessage", content="x"))
+        revive(constructor("foldline", "messages", "HumanMessage", content="x"))
 
 
 def test_secrets_come_back_from_the_map_and_only_from_there(registered, monkeypatch):
@@ -290,9 +290,10 @@ def test_GHSA_pjwx_r37v_7724_a_secret_planted_in_free_data_is_not_shown(register
 
 HOSTILE = """
     import os, sys
-    import weft.load, weft.documents, weft.outputs, weft.messages, weft.prompt_values, encodings.idna
-    from weft.load import load, loads, dumps
-    from weft.documents import Document
+    import foldline.load, foldline.documents, foldline.outputs, foldline.messages
+    import foldline.prompt_values, encodings.idna
+    from foldline.load import load, loads, dumps
+    from foldline.documents import Document
 
     seen = []
     class Watched(dict):
@@ -300,14 +301,14 @@ HOSTILE = """
         def get(self, key, default=None): seen.append(("env", key)); return super().get(key, default)
         def __contains__(self, key): seen.append(("env", key)); return super().__contains__(key)
 
-    text = dumps([Document("x", metadata={"lc": 1}), weft.messages.AIMessage("hi")])
-    names = [["os", "system"], ["subprocess", "Popen"], ["antigravity", "X"], ["weft", "cli", "main"],
+    text = dumps([Document("x", metadata={"lc": 1}), foldline.messages.AIMessage("hi")])
+    names = [["os", "system"], ["subprocess", "Popen"], ["antigravity", "X"], ["foldline", "cli", "main"],
              ["langchain_openai", "chat_models", "base", "ChatOpenAI"],
-             ["weft", "providers", "openai", "ChatOpenAI"]]
+             ["foldline", "providers", "openai", "ChatOpenAI"]]
     hostile = [{"lc": 1, "type": "constructor", "id": name, "kwargs": {"base_url": "http://127.0.0.1:9"}}
                for name in names]
     hostile += [{"lc": 1, "type": "secret", "id": ["OPENAI_API_KEY"]}]
-    load(weft.load.dumpd([Document("x")]))  # the registry's own lazy look-ups are done once
+    load(foldline.load.dumpd([Document("x")]))  # the registry's own lazy look-ups are done once
 
     watching = False
     def hook(event, args):
@@ -320,7 +321,7 @@ HOSTILE = """
     for data in hostile:
         try:
             load(data)
-        except weft.exceptions.SchemaError:
+        except foldline.exceptions.SchemaError:
             pass
         else:
             seen.append(("loaded", str(data)))
@@ -345,9 +346,9 @@ def test_F_D03_loading_opens_imports_connects_and_reads_nothing():
 def test_an_object_is_imported_only_because_the_registry_names_it():
     code = """
         import sys
-        from weft.load import loads
-        text = '{"lc":1,"type":"constructor","id":["weft","documents","Document"],"kwargs":{"page_content":"x"}}'
-        assert "weft.documents" not in sys.modules
+        from foldline.load import loads
+        text = '{"lc":1,"type":"constructor","id":["foldline","documents","Document"],"kwargs":{"page_content":"x"}}'
+        assert "foldline.documents" not in sys.modules
         assert loads(text).page_content == "x"
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)

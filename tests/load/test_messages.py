@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.load.values import json_values, keys, same
-from weft.exceptions import SchemaError
-from weft.load import dumps, loads
-from weft.messages import (
+from foldline.exceptions import SchemaError
+from foldline.load import dumps, loads
+from foldline.messages import (
     AIMessage,
     AIMessageChunk,
     BaseMessage,
@@ -21,6 +20,7 @@ from weft.messages import (
     SystemMessage,
     ToolMessage,
 )
+from tests.load.values import json_values, keys, same
 
 plain_texts = st.text(max_size=8)  # Pydantic takes no lone surrogates where it expects text
 free = st.dictionaries(keys, json_values, max_size=2)
@@ -99,13 +99,13 @@ def test_a_message_with_an_object_in_it_is_refused_when_dumped():
 
 
 def test_a_message_of_an_unknown_role_is_a_schema_error():
-    data = '{"lc":1,"type":"constructor","id":["weft","messages","GodMessage"],"kwargs":{}}'
+    data = '{"lc":1,"type":"constructor","id":["foldline","messages","GodMessage"],"kwargs":{}}'
     with pytest.raises(SchemaError, match="GodMessage is not a class that may be loaded"):
         loads(data)
 
 
 def test_a_tool_message_without_its_call_is_a_schema_error():
-    data = '{"lc":1,"type":"constructor","id":["weft","messages","ToolMessage"],"kwargs":{"content":"x"}}'
+    data = '{"lc":1,"type":"constructor","id":["foldline","messages","ToolMessage"],"kwargs":{"content":"x"}}'
     with pytest.raises(SchemaError, match="tool_call_id"):
         loads(data)
 

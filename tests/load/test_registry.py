@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from weft.exceptions import SchemaError
-from weft.load import dumps, loads
-from weft.load.mapping import LANGCHAIN_NAMES, LOADABLE
-from weft.load.registry import REGISTRY, Allowance, Entry, is_value, our_id, resolve
-from weft.load.serializable import class_id
-from weft.prompts import PromptTemplate
-from weft.runnables import ConfigurableField
+from foldline.exceptions import SchemaError
+from foldline.load import dumps, loads
+from foldline.load.mapping import LANGCHAIN_NAMES, LOADABLE
+from foldline.load.registry import REGISTRY, Allowance, Entry, is_value, our_id, resolve
+from foldline.load.serializable import class_id
+from foldline.prompts import PromptTemplate
+from foldline.runnables import ConfigurableField
 
 ROWS = [
     (module, name)
@@ -31,10 +31,10 @@ def test_a_row_names_a_class_that_is_written_under_that_id(module, name):
 
 
 def test_a_class_that_this_build_does_not_have_is_named(monkeypatch):
-    monkeypatch.setitem(REGISTRY, ("weft", "gone", "Old"), Entry("weft.gone:Old", "core"))
+    monkeypatch.setitem(REGISTRY, ("foldline", "gone", "Old"), Entry("foldline.gone:Old", "core"))
 
-    with pytest.raises(SchemaError, match=r"weft\.gone\.Old is not in this build"):
-        Allowance("all").find(("weft", "gone", "Old"))
+    with pytest.raises(SchemaError, match=r"foldline\.gone\.Old is not in this build"):
+        Allowance("all").find(("foldline", "gone", "Old"))
 
 
 def test_names_are_unique_so_that_a_name_of_langchain_means_one_class():
@@ -42,21 +42,21 @@ def test_names_are_unique_so_that_a_name_of_langchain_means_one_class():
 
 
 def _outside() -> int:
-    return sum(1 for key in REGISTRY if key[0] != "weft")
+    return sum(1 for key in REGISTRY if key[0] != "foldline")
 
 
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
-        ("langchain.schema.messages.HumanMessage", "weft.messages.HumanMessage"),
-        ("langchain_core.messages.ai.AIMessage", "weft.messages.AIMessage"),
-        ("langchain_core.messages.AIMessage", "weft.messages.AIMessage"),
-        ("langchain.schema.document.Document", "weft.documents.Document"),
-        ("langchain.chat_models.openai.ChatOpenAI", "weft.providers.openai.ChatOpenAI"),
-        ("langchain_openai.chat_models.base.ChatOpenAI", "weft.providers.openai.ChatOpenAI"),
+        ("langchain.schema.messages.HumanMessage", "foldline.messages.HumanMessage"),
+        ("langchain_core.messages.ai.AIMessage", "foldline.messages.AIMessage"),
+        ("langchain_core.messages.AIMessage", "foldline.messages.AIMessage"),
+        ("langchain.schema.document.Document", "foldline.documents.Document"),
+        ("langchain.chat_models.openai.ChatOpenAI", "foldline.providers.openai.ChatOpenAI"),
+        ("langchain_openai.chat_models.base.ChatOpenAI", "foldline.providers.openai.ChatOpenAI"),
         (
             "langchain_google_genai.chat_models.ChatGoogleGenerativeAI",
-            "weft.providers.google.ChatGoogle",
+            "foldline.providers.google.ChatGoogle",
         ),
         ("evil.schema.messages.HumanMessage", "evil.schema.messages.HumanMessage"),
         ("langchain.os.system", "langchain.os.system"),
@@ -67,14 +67,14 @@ def test_ids_of_langchain_dumps_mean_our_classes(theirs, ours):
 
 
 def test_messages_and_documents_are_values():
-    document = resolve(REGISTRY["weft", "documents", "Document"].target)
+    document = resolve(REGISTRY["foldline", "documents", "Document"].target)
     assert document is not None
     assert is_value(document)
 
 
 def test_a_row_whose_module_is_not_there_gives_nothing():
-    assert resolve("weft.no_such_module:Thing") is None
-    assert resolve("weft.documents:no_such_name") is None
+    assert resolve("foldline.no_such_module:Thing") is None
+    assert resolve("foldline.documents:no_such_name") is None
 
 
 def test_a_row_whose_module_needs_something_that_is_missing_says_so(monkeypatch, tmp_path):

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from pydantic import ConfigDict, Field, SecretStr
 
-from weft.load.serializable import (
+from foldline.load.serializable import (
     SecretReference,
     Serializable,
     class_id,

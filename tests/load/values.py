@@ -17,7 +17,7 @@ scalars = st.none() | st.booleans() | numbers | texts
 
 ids = st.sampled_from(
     [
-        ["weft", "messages", "HumanMessage"],
+        ["foldline", "messages", "HumanMessage"],
         ["langchain", "schema", "messages", "AIMessage"],
         ["langchain_core", "documents", "base", "Document"],
         ["os", "system"],

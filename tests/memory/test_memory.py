@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from weft.chains import ConversationChain
-from weft.chat_history import SQLiteChatMessageHistory
-from weft.documents import Document
-from weft.exceptions import UsageError
-from weft.language_models import FakeListChatModel
-from weft.memory import (
+from foldline.chains import ConversationChain
+from foldline.chat_history import SQLiteChatMessageHistory
+from foldline.documents import Document
+from foldline.exceptions import UsageError
+from foldline.language_models import FakeListChatModel
+from foldline.memory import (
     BaseMemory,
     CombinedMemory,
     ConversationBufferMemory,
@@ -26,8 +26,8 @@ from weft.memory import (
     SimpleMemory,
     VectorStoreRetrieverMemory,
 )
-from weft.messages import AIMessage, HumanMessage, SystemMessage
-from weft.runnables import RunnableLambda
+from foldline.messages import AIMessage, HumanMessage, SystemMessage
+from foldline.runnables import RunnableLambda
 
 
 class Colour:

@@ -8,15 +8,15 @@ import pickle
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from weft.messages import (
+from foldline.messages import (
     AIMessage,
     AIMessageChunk,
     AnyMessage,
     HumanMessageChunk,
     message_chunk_to_message,
 )
-from weft.messages.ai import add_ai_message_chunks, add_usage, subtract_usage
-from weft.protocol import fold, message_to_events
+from foldline.messages.ai import add_ai_message_chunks, add_usage, subtract_usage
+from foldline.protocol import fold, message_to_events
 
 
 def slice_of(args=None, *, index=0, name=None, id=None, **more):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from weft.exceptions import LimitExceededError, UsageError
-from weft.messages import (
+from foldline.exceptions import LimitExceededError, UsageError
+from foldline.messages import (
     AIMessage,
     AIMessageChunk,
     AnyMessage,

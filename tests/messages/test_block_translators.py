@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.exceptions import UsageError
+from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, convert_to_openai_messages
+from foldline.messages.block_translators import REGISTERED, get_translator, register_translator
 from tests.strategies import block_lists, json_objects
-from weft.exceptions import UsageError
-from weft.messages import AIMessage, AIMessageChunk, HumanMessage, convert_to_openai_messages
-from weft.messages.block_translators import REGISTERED, get_translator, register_translator
 
 NATIVE = {
     "anthropic": [

@@ -7,9 +7,9 @@ import json
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
-import weft.messages
-from weft.exceptions import UsageError
-from weft.messages import (
+import foldline.messages
+from foldline.exceptions import UsageError
+from foldline.messages import (
     AIMessage,
     AnyMessage,
     HumanMessage,
@@ -17,13 +17,13 @@ from weft.messages import (
     ToolMessageChunk,
     content,
 )
-from weft.messages.chat import ChatMessageChunk
-from weft.messages.dicts import message_to_chunk
-from weft.messages.function import FunctionMessageChunk
-from weft.messages.kinds import MESSAGE_CLASSES
-from weft.messages.notification import add_notification_metadata, get_notification_metadata
-from weft.messages.output_version import output_version
-from weft.messages.system import SystemMessageChunk
+from foldline.messages.chat import ChatMessageChunk
+from foldline.messages.dicts import message_to_chunk
+from foldline.messages.function import FunctionMessageChunk
+from foldline.messages.kinds import MESSAGE_CLASSES
+from foldline.messages.notification import add_notification_metadata, get_notification_metadata
+from foldline.messages.output_version import output_version
+from foldline.messages.system import SystemMessageChunk
 
 
 def test_makers_give_ids_and_put_the_unknown_in_extras():
@@ -80,7 +80,7 @@ def test_data_blocks(block, is_data):
 
 @pytest.mark.parametrize("module", ["", ".content", ".utils", ".tool", ".ai", ".base"])
 def test_every_name_that_is_announced_exists(module):
-    found = __import__(f"weft.messages{module}", fromlist=["__all__"])
+    found = __import__(f"foldline.messages{module}", fromlist=["__all__"])
 
     assert [name for name in found.__all__ if not hasattr(found, name)] == []
 
@@ -138,8 +138,8 @@ def test_chunks_of_different_speakers_do_not_add_up():
 def test_every_message_becomes_a_chunk_and_back():
     message = AIMessage("x", tool_calls=[{"name": "f", "args": {"a": 1}, "id": "1"}], id="i")
 
-    assert weft.messages.message_chunk_to_message(message_to_chunk(message)) == message
-    assert weft.messages.message_chunk_to_message(message) is message
+    assert foldline.messages.message_chunk_to_message(message_to_chunk(message)) == message
+    assert foldline.messages.message_chunk_to_message(message) is message
 
 
 def test_notifications_are_marked_on_a_copy():
@@ -151,19 +151,19 @@ def test_notifications_are_marked_on_a_copy():
 
 
 def test_the_output_version_is_asked_for_or_in_the_environment(monkeypatch):
-    monkeypatch.delenv("WEFT_OUTPUT_VERSION", raising=False)
+    monkeypatch.delenv("FOLDLINE_OUTPUT_VERSION", raising=False)
     monkeypatch.delenv("LC_OUTPUT_VERSION", raising=False)
     assert output_version() == "v0"
 
     monkeypatch.setenv("LC_OUTPUT_VERSION", "v1")
     assert output_version() == "v1"
 
-    monkeypatch.setenv("WEFT_OUTPUT_VERSION", "v0")
+    monkeypatch.setenv("FOLDLINE_OUTPUT_VERSION", "v0")
     assert output_version() == "v0"
     assert output_version("v1") == "v1"
 
-    monkeypatch.setenv("WEFT_OUTPUT_VERSION", "v9")
-    with pytest.raises(UsageError, match="WEFT_OUTPUT_VERSION"):
+    monkeypatch.setenv("FOLDLINE_OUTPUT_VERSION", "v9")
+    with pytest.raises(UsageError, match="FOLDLINE_OUTPUT_VERSION"):
         output_version()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.messages import (
+from foldline.messages import (
     AIMessage,
     AIMessageChunk,
     HumanMessage,

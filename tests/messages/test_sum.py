@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foldline.messages import AIMessageChunk
 from tests.strategies import ids, json_objects, metadata_dicts, names, texts, usages
-from weft.messages import AIMessageChunk
 
 indexes = st.none() | st.integers(0, 2) | st.sampled_from(["0", "1"])
 blocks = st.fixed_dictionaries(

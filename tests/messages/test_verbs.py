@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.exceptions import UsageError
-from weft.messages import (
+from foldline.exceptions import UsageError
+from foldline.messages import (
     AIMessage,
     BaseMessage,
     ChatMessage,
@@ -24,7 +24,7 @@ from weft.messages import (
     messages_to_dict,
     trim_messages,
 )
-from weft.messages._hooks import HOOKS
+from foldline.messages._hooks import HOOKS
 
 CALL = {"name": "f", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
 TALK = [

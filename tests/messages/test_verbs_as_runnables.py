@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.exceptions import UsageError
-from weft.messages import (
+from foldline.exceptions import UsageError
+from foldline.messages import (
     HumanMessage,
     convert_to_messages,
     convert_to_openai_messages,

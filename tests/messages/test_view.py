@@ -8,10 +8,10 @@ from functools import reduce
 import pytest
 from hypothesis import assume, given, settings
 
+from foldline.messages import AIMessage, message_chunk_to_message
+from foldline.messages._view import ChunkView
+from foldline.protocol.fold import fold
 from tests.strategies import event_streams
-from weft.messages import AIMessage, message_chunk_to_message
-from weft.messages._view import ChunkView
-from weft.protocol.fold import fold
 
 VERSIONS = ["v0", "v1"]
 START = {

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.runnables.recording import Recorder
-from weft.exceptions import OutputParserException, UsageError
-from weft.messages import AIMessage
-from weft.output_parsers import (
+from foldline.exceptions import OutputParserException, UsageError
+from foldline.messages import AIMessage
+from foldline.output_parsers import (
     BaseOutputParser,
     JsonOutputParser,
     OutputFixingParser,
@@ -17,9 +16,10 @@ from weft.output_parsers import (
     RetryOutputParser,
     RetryWithErrorOutputParser,
 )
-from weft.prompt_values import StringPromptValue
-from weft.prompts import PromptTemplate
-from weft.runnables import RunnableLambda
+from foldline.prompt_values import StringPromptValue
+from foldline.prompts import PromptTemplate
+from foldline.runnables import RunnableLambda
+from tests.runnables.recording import Recorder
 
 QUESTION = StringPromptValue(text="2+2 as {JSON}")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from weft.exceptions import OutputParserException, UsageError
-from weft.load import dumps, loads
-from weft.messages import AIMessage, AIMessageChunk, HumanMessage
-from weft.output_parsers import (
+from foldline.exceptions import OutputParserException, UsageError
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, AIMessageChunk, HumanMessage
+from foldline.output_parsers import (
     BaseCumulativeTransformOutputParser,
     BaseGenerationOutputParser,
     BaseOutputParser,
@@ -22,8 +22,8 @@ from weft.output_parsers import (
     StrOutputParser,
     XMLOutputParser,
 )
-from weft.prompt_values import StringPromptValue
-from weft.runnables import RunnableLambda
+from foldline.prompt_values import StringPromptValue
+from foldline.runnables import RunnableLambda
 
 
 class YesOrNo(BaseOutputParser[bool]):

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from weft.exceptions import OutputParserException
-from weft.messages import AIMessage, AIMessageChunk
-from weft.output_parsers import JsonOutputParser, PydanticOutputParser, SimpleJsonOutputParser
-from weft.output_parsers._patch import difference
-from weft.tracers._patch import apply
+from foldline.exceptions import OutputParserException
+from foldline.messages import AIMessage, AIMessageChunk
+from foldline.output_parsers import JsonOutputParser, PydanticOutputParser, SimpleJsonOutputParser
+from foldline.output_parsers._patch import difference
+from foldline.tracers._patch import apply
 
 VALUES = st.recursive(
     st.none()

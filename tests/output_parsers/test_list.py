@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.messages import AIMessageChunk
-from weft.output_parsers import (
+from foldline.messages import AIMessageChunk
+from foldline.output_parsers import (
     CommaSeparatedListOutputParser,
     ListOutputParser,
     MarkdownListOutputParser,
     NumberedListOutputParser,
 )
-from weft.output_parsers.list import MARKDOWN, NUMBERED, droplastn
+from foldline.output_parsers.list import MARKDOWN, NUMBERED, droplastn
 
 
 def cut(text: str, size: int = 2) -> list[str]:

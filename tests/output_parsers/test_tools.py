@@ -9,17 +9,21 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from weft.exceptions import OutputParserException, UsageError
-from weft.messages import AIMessage, AIMessageChunk
-from weft.output_parsers import JsonOutputKeyToolsParser, JsonOutputToolsParser, PydanticToolsParser
-from weft.output_parsers.openai_functions import (
+from foldline.exceptions import OutputParserException, UsageError
+from foldline.messages import AIMessage, AIMessageChunk
+from foldline.output_parsers import (
+    JsonOutputKeyToolsParser,
+    JsonOutputToolsParser,
+    PydanticToolsParser,
+)
+from foldline.output_parsers.openai_functions import (
     JsonKeyOutputFunctionsParser,
     JsonOutputFunctionsParser,
     OutputFunctionsParser,
     PydanticAttrOutputFunctionsParser,
     PydanticOutputFunctionsParser,
 )
-from weft.output_parsers.openai_tools import (
+from foldline.output_parsers.openai_tools import (
     make_invalid_tool_call,
     parse_tool_call,
     parse_tool_calls,

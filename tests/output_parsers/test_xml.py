@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.exceptions import OutputParserException
-from weft.messages import AIMessageChunk
-from weft.output_parsers import XMLOutputParser
-from weft.output_parsers.xml import nested_element
+from foldline.exceptions import OutputParserException
+from foldline.messages import AIMessageChunk
+from foldline.output_parsers import XMLOutputParser
+from foldline.output_parsers.xml import nested_element
 
 
 def cut(text: str, size: int = 4) -> list[str]:

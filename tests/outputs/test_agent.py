@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from weft.load import dumpd, load
-from weft.messages import AIMessage, FunctionMessage, HumanMessage
-from weft.outputs.agent import AgentAction, AgentActionMessageLog, AgentFinish, AgentStep
+from foldline.load import dumpd, load
+from foldline.messages import AIMessage, FunctionMessage, HumanMessage
+from foldline.outputs.agent import AgentAction, AgentActionMessageLog, AgentFinish, AgentStep
 
-ACTION = AgentAction("search", {"query": "weft"}, "I should look it up.")
+ACTION = AgentAction("search", {"query": "foldline"}, "I should look it up.")
 LOGGED = AgentActionMessageLog(
-    tool="search", tool_input="weft", log="look", message_log=[AIMessage("look")]
+    tool="search", tool_input="foldline", log="look", message_log=[AIMessage("look")]
 )
 
 
@@ -47,6 +47,6 @@ def test_a_finish_shows_what_it_gives_back():
 def test_they_load_as_they_were_dumped(value):
     written = dumpd(value)
 
-    assert written["id"][:2] == ["weft", "agents"]
+    assert written["id"][:2] == ["foldline", "agents"]
     assert load(written) == value
     assert type(load(written)) is type(value)

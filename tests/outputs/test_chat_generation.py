@@ -9,9 +9,9 @@ import time
 import pytest
 from pydantic import ValidationError
 
-from weft.load import dumpd, load
-from weft.messages import AIMessage, AIMessageChunk
-from weft.outputs import ChatGeneration, ChatGenerationChunk, merge_chat_generation_chunks
+from foldline.load import dumpd, load
+from foldline.messages import AIMessage, AIMessageChunk
+from foldline.outputs import ChatGeneration, ChatGenerationChunk, merge_chat_generation_chunks
 
 CALL = {"name": "add", "args": {"a": 1}, "id": "call_1", "type": "tool_call"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.load import dumpd, load
-from weft.outputs import Generation, GenerationChunk
+from foldline.load import dumpd, load
+from foldline.outputs import Generation, GenerationChunk
 
 
 def test_pieces_add_up_to_text_and_merged_info():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from weft.load import dumps, loads
-from weft.messages import AIMessage
-from weft.outputs import ChatGeneration, ChatResult, Generation, LLMResult, RunInfo
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage
+from foldline.outputs import ChatGeneration, ChatResult, Generation, LLMResult, RunInfo
 
 RUN = RunInfo(run_id=UUID(int=1))
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from weft.exceptions import UsageError
-from weft.load import dumps, loads
-from weft.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
-from weft.prompt_values import ChatPromptValue
-from weft.prompts import (
+from foldline.exceptions import UsageError
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.prompt_values import ChatPromptValue
+from foldline.prompts import (
     AIMessagePromptTemplate,
     BaseChatPromptTemplate,
     ChatMessagePromptTemplate,
@@ -22,8 +22,8 @@ from weft.prompts import (
     PromptTemplate,
     SystemMessagePromptTemplate,
 )
-from weft.prompts.message import BaseMessagePromptTemplate
-from weft.utils.formatting import MissingVariableError
+from foldline.prompts.message import BaseMessagePromptTemplate
+from foldline.utils.formatting import MissingVariableError
 
 
 def test_a_chat_prompt_is_made_of_whatever_means_a_message(call):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from weft.example_selectors import BaseExampleSelector
-from weft.load import dumps, loads
-from weft.messages import AIMessage, HumanMessage, SystemMessage
-from weft.prompts import (
+from foldline.example_selectors import BaseExampleSelector
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, HumanMessage, SystemMessage
+from foldline.prompts import (
     ChatPromptTemplate,
     FewShotChatMessagePromptTemplate,
     FewShotPromptTemplate,
     FewShotPromptWithTemplates,
     PromptTemplate,
 )
-from weft.utils.formatting import MissingVariableError
+from foldline.utils.formatting import MissingVariableError
 
 PAIR = PromptTemplate.from_template("{i}={o}")
 EXAMPLES = [{"i": "1", "o": "2"}, {"i": "3", "o": "4"}]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.exceptions import SecurityError, WeftError
-from weft.load import load
-from weft.messages import HumanMessage
-from weft.prompts import (
+from foldline.exceptions import FoldlineError, SecurityError
+from foldline.load import load
+from foldline.messages import HumanMessage
+from foldline.prompts import (
     ChatPromptTemplate,
     DictPromptTemplate,
     FewShotPromptTemplate,
@@ -19,7 +19,7 @@ from weft.prompts import (
     jinja2_formatter,
     validate_jinja2,
 )
-from weft.utils.formatting import TemplateError, compile_template
+from foldline.utils.formatting import TemplateError, compile_template
 
 HOSTILE = [
     "{a.__class__}",
@@ -150,7 +150,7 @@ def test_a_dump_with_a_hostile_template_is_refused():
             "id": ["langchain", "prompts", "prompt", "PromptTemplate"],
             "kwargs": {"template": template, "input_variables": []},
         }
-        with pytest.raises((WeftError, ValueError)):
+        with pytest.raises((FoldlineError, ValueError)):
             load(data)
 
 

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from weft.exceptions import SchemaError, SecurityError, UsageError
-from weft.output_parsers import StrOutputParser
-from weft.prompts import (
+from foldline.exceptions import SchemaError, SecurityError, UsageError
+from foldline.output_parsers import StrOutputParser
+from foldline.prompts import (
     ChatPromptTemplate,
     FewShotPromptTemplate,
     FewShotPromptWithTemplates,
     PromptTemplate,
     load_prompt,
 )
-from weft.prompts.chat import HumanMessagePromptTemplate, MessagesPlaceholder
-from weft.prompts.loading import load_prompt_from_config
+from foldline.prompts.chat import HumanMessagePromptTemplate, MessagesPlaceholder
+from foldline.prompts.loading import load_prompt_from_config
 
 OPENED: list[str] = []
 WATCH = [False]
@@ -211,7 +211,7 @@ def test_save_does_not_write_through_a_link(outside):
             {
                 "lc": 1,
                 "type": "constructor",
-                "id": ["weft", "messages", "HumanMessage"],
+                "id": ["foldline", "messages", "HumanMessage"],
                 "kwargs": {"content": "x"},
             },
             SchemaError,
@@ -241,7 +241,7 @@ def test_other_files_than_json_are_refused_with_a_sentence(tmp_path):
 
 
 def test_a_huge_file_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("weft.prompts._files.LARGEST_FILE", 10)
+    monkeypatch.setattr("foldline.prompts._files.LARGEST_FILE", 10)
     write(tmp_path, "t.txt", "x" * 11)
 
     with pytest.raises(SecurityError, match="larger"):

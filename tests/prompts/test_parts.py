@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from weft.exceptions import UsageError
-from weft.load import dumps, loads
-from weft.prompt_values import ImagePromptValue
-from weft.prompts import (
+from foldline.exceptions import UsageError
+from foldline.load import dumps, loads
+from foldline.prompt_values import ImagePromptValue
+from foldline.prompts import (
     ChatPromptTemplate,
     DictPromptTemplate,
     HumanMessagePromptTemplate,
     ImagePromptTemplate,
 )
-from weft.utils.formatting import MissingVariableError, TemplateError
+from foldline.utils.formatting import MissingVariableError, TemplateError
 
 
 def test_every_part_has_variables(call):

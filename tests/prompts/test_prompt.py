@@ -7,11 +7,11 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-from weft.documents import Document
-from weft.exceptions import UsageError, WeftError
-from weft.load import dumps, loads
-from weft.prompt_values import StringPromptValue
-from weft.prompts import (
+from foldline.documents import Document
+from foldline.exceptions import FoldlineError, UsageError
+from foldline.load import dumps, loads
+from foldline.prompt_values import StringPromptValue
+from foldline.prompts import (
     FewShotPromptTemplate,
     PromptTemplate,
     StringPromptTemplate,
@@ -19,9 +19,9 @@ from weft.prompts import (
     format_document,
     get_template_variables,
 )
-from weft.prompts.base import PromptInputError
-from weft.prompts.string import is_subsequence, mustache_schema
-from weft.utils.formatting import MissingVariableError, TemplateError
+from foldline.prompts.base import PromptInputError
+from foldline.prompts.string import is_subsequence, mustache_schema
+from foldline.utils.formatting import MissingVariableError, TemplateError
 
 
 def test_a_prompt_reads_its_variables_from_the_template_in_order_of_the_alphabet():
@@ -50,7 +50,7 @@ def test_a_missing_variable_is_named_with_what_was_given_and_how_to_write_braces
     with pytest.raises(KeyError) as caught:
         call.invoke(prompt, {"b": 1, "c": 2})
 
-    assert isinstance(caught.value, WeftError)
+    assert isinstance(caught.value, FoldlineError)
     for part in ("PromptTemplate", "['a']", "['b', 'c']", "{{a}}"):
         assert part in str(caught.value)
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import UsageError
+from foldline.load import dumps, loads
+from foldline.output_parsers import JsonOutputParser, StrOutputParser
+from foldline.prompts import ChatPromptTemplate, DictPromptTemplate, PromptTemplate
+from foldline.prompts.structured import StructuredPrompt
+from foldline.runnables import Runnable, RunnableLambda
 from tests.runnables.recording import Recorder
-from weft.exceptions import UsageError
-from weft.load import dumps, loads
-from weft.output_parsers import JsonOutputParser, StrOutputParser
-from weft.prompts import ChatPromptTemplate, DictPromptTemplate, PromptTemplate
-from weft.prompts.structured import StructuredPrompt
-from weft.runnables import Runnable, RunnableLambda
 
 
 class Heard(Recorder):

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.exceptions import LimitExceededError, MalformedStreamError
+from foldline.protocol import FoldedMessage, FoldLimits, MessageBuilder, fold
 from tests.protocol.cost import cpu_seconds, growth
 from tests.strategies import event_streams
-from weft.exceptions import LimitExceededError, MalformedStreamError
-from weft.protocol import FoldedMessage, FoldLimits, MessageBuilder, fold
 
 START = {"event": "message-start", "role": "ai", "id": "msg_1"}
 END = {"event": "message-finish"}

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import StandIn, event_streams
-from weft.exceptions import MalformedStreamError
-from weft.protocol import (
+from foldline.exceptions import MalformedStreamError
+from foldline.protocol import (
     EventWriter,
     GrammarChecker,
     assert_valid_event_stream,
@@ -18,6 +17,7 @@ from weft.protocol import (
     describe,
     fold,
 )
+from tests.strategies import StandIn, event_streams
 
 
 def stream():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.exceptions import WeftError
-from weft.protocol import EventWriter, assert_valid_event_stream, check, fold
-from weft.protocol.identity import BlockRegistry, GrowingBlock, kind_of, normal_key
+from foldline.exceptions import FoldlineError
+from foldline.protocol import EventWriter, assert_valid_event_stream, check, fold
+from foldline.protocol.identity import BlockRegistry, GrowingBlock, kind_of, normal_key
 
 keys = (
     st.none()
@@ -80,7 +80,7 @@ def test_F_T15_whatever_is_said_the_events_are_well_formed(said, fails):
     for method, arguments, named in said:
         try:
             events += getattr(writer, method)(*arguments, **named)
-        except WeftError:
+        except FoldlineError:
             events += writer.error("malformed")
             break
     events += writer.error("cut") if fails else writer.finish()

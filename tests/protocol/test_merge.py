@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import citations, ids, json_objects, names, texts
-from weft.exceptions import LimitExceededError
-from weft.protocol import (
+from foldline.exceptions import LimitExceededError
+from foldline.protocol import (
     BLOCK_TYPES,
     RULES,
     add_usage,
@@ -22,7 +21,8 @@ from weft.protocol import (
     merge_metadata,
     replace_usage,
 )
-from weft.protocol import blocks as block_types
+from foldline.protocol import blocks as block_types
+from tests.strategies import citations, ids, json_objects, names, texts
 
 
 def merged(*parts):

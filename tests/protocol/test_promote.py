@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.protocol import is_growing_call, is_server_call, parse_tool_args, promote
 from tests.strategies import json_objects, json_values, texts
-from weft.protocol import is_growing_call, is_server_call, parse_tool_args, promote
 
 
 def chunk(args, name="look", **more):

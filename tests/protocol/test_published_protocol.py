@@ -1,7 +1,7 @@
 """Our types against the published `langchain-protocol` package: the same, but for what is listed here with reasons.
 
 A front end that reads the published events reads ours. The package is a test dependency only: importing it costs more
-than importing all of `weft.protocol`.
+than importing all of `foldline.protocol`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin
 import langchain_protocol.protocol as published
 import pytest
 
-from weft.protocol import blocks, events
+from foldline.protocol import blocks, events
 
 EXTRAS = "every block may carry provider data that has no field of its own"
 
@@ -202,7 +202,7 @@ def test_what_the_writer_sends_fits_the_published_types():
     """Held by their own TypedDicts through pydantic: start, deltas, finish of every kind."""
     from pydantic import TypeAdapter
 
-    from weft.protocol import EventWriter
+    from foldline.protocol import EventWriter
 
     writer = EventWriter(id="msg_1", metadata={"provider": "acme", "model": "anvil-1"})
     said = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from foldline.protocol import assert_valid_event_stream, describe, fold, message_to_events, replay
+from foldline.protocol.replay import MessageLike
 from tests.strategies import StandIn, event_streams, stand_ins
-from weft.protocol import assert_valid_event_stream, describe, fold, message_to_events, replay
-from weft.protocol.replay import MessageLike
 
 
 def test_a_message_is_said_with_its_id_model_and_role():

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.exceptions import LimitExceededError, MalformedStreamError
+from foldline.protocol import EventWriter, MessageBuilder, assert_valid_event_stream, check, fold
 from tests.protocol.cost import cpu_seconds, growth
 from tests.strategies import partial_parts, say, speeches
-from weft.exceptions import LimitExceededError, MalformedStreamError
-from weft.protocol import EventWriter, MessageBuilder, assert_valid_event_stream, check, fold
 
 
 def spoken(*parts, **finish):

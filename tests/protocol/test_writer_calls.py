@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from foldline.exceptions import MalformedStreamError
+from foldline.protocol import EventWriter, assert_valid_event_stream, fold, is_server_call
 from tests.protocol.cost import cpu_seconds, growth
 from tests.strategies import say
-from weft.exceptions import MalformedStreamError
-from weft.protocol import EventWriter, assert_valid_event_stream, fold, is_server_call
 
 
 def part(args=None, *, id=None, name=None, **more):

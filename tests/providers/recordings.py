@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from weft._sse import SSEDecoder
-from weft.exceptions import ModelError
-from weft.messages import AIMessage
-from weft.protocol.events import Event
-from weft.protocol.fold import fold
+from foldline._sse import SSEDecoder
+from foldline.exceptions import ModelError
+from foldline.messages import AIMessage
+from foldline.protocol.events import Event
+from foldline.protocol.fold import fold
 
 FOLDER = Path(__file__).parents[1] / "recordings"
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from foldline.callbacks import BaseCallbackHandler
+from foldline.exceptions import UsageError
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.providers._foreign import blocks_for, check_tool_results, is_own
+from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.google import ChatGoogle
+from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai_compatible import ChatDeepSeek
 from tests.servers import FaultServer, json_answer
-from weft.callbacks import BaseCallbackHandler
-from weft.exceptions import UsageError
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.providers._foreign import blocks_for, check_tool_results, is_own
-from weft.providers.anthropic import ChatAnthropic
-from weft.providers.google import ChatGoogle
-from weft.providers.openai import ChatOpenAI
-from weft.providers.openai_compatible import ChatDeepSeek
 
 FOREIGN = AIMessage(
     [

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.providers import recordings
-from tests.servers import Answer, FaultServer, json_answer, sse_answer
-from weft.caches import InMemoryCache
-from weft.exceptions import (
+from foldline.caches import InMemoryCache
+from foldline.exceptions import (
     BudgetExceeded,
     ContextOverflowError,
     LimitExceededError,
@@ -29,13 +27,15 @@ from weft.exceptions import (
     StreamTruncatedError,
     UsageError,
 )
-from weft.language_models import Limits as SpendingLimits
-from weft.language_models import usage_scope
-from weft.language_models.retry import RetryPolicy
-from weft.messages import HumanMessage
-from weft.providers._wire import Failure, read_failure, retry_after
-from weft.providers.openai import ChatOpenAI
-from weft.transports import Limits, Timeouts
+from foldline.language_models import Limits as SpendingLimits
+from foldline.language_models import usage_scope
+from foldline.language_models.retry import RetryPolicy
+from foldline.messages import HumanMessage
+from foldline.providers._wire import Failure, read_failure, retry_after
+from foldline.providers.openai import ChatOpenAI
+from foldline.transports import Limits, Timeouts
+from tests.providers import recordings
+from tests.servers import Answer, FaultServer, json_answer, sse_answer
 
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
@@ -509,8 +509,8 @@ def test_a_connection_is_used_again_after_a_stream(fault_server: FaultServer) ->
 def test_what_was_recorded_is_answered_without_a_server(
     call: Any, fault_server: FaultServer, tmp_path: Any
 ) -> None:
-    from weft.testing.replay import RecordingTransport, ReplayTransport
-    from weft.transports import default_transport
+    from foldline.testing.replay import RecordingTransport, ReplayTransport
+    from foldline.transports import default_transport
 
     fault_server.script(CHAT, sse_answer([*HELLO, STOP], done="[DONE]"))
     path = tmp_path / "hello.jsonl"

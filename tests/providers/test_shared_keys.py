@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from foldline.exceptions import ModelAuthenticationError, UsageError
+from foldline.load import dumps
+from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai_compatible import ChatOpenAICompatible
 from tests.providers.test_shared_http import CHAT, WHOLE, model, refused
 from tests.servers import FaultServer, json_answer
-from weft.exceptions import ModelAuthenticationError, UsageError
-from weft.load import dumps
-from weft.providers.openai import ChatOpenAI
-from weft.providers.openai_compatible import ChatOpenAICompatible
 
 
 def test_the_environment_is_read_at_the_call(

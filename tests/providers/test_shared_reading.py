@@ -10,13 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foldline.exceptions import (
+    FoldlineError,
+    MalformedStreamError,
+    ModelError,
+    StreamTruncatedError,
+)
+from foldline.protocol.events import Event
+from foldline.protocol.fold import MessageBuilder
+from foldline.providers._reading import StreamReading
+from foldline.transports import Limits
 from tests.providers import recordings
 from tests.providers.openai.test_decode import CHAT, RESPONSES, decoder
-from weft.exceptions import MalformedStreamError, ModelError, StreamTruncatedError, WeftError
-from weft.protocol.events import Event
-from weft.protocol.fold import MessageBuilder
-from weft.providers._reading import StreamReading
-from weft.transports import Limits
 
 STREAMS = [*CHAT, *RESPONSES]
 
@@ -138,5 +143,5 @@ def test_F_S12_nonsense_is_ignored_or_a_typed_error(
             for _ in stream.feed(f"event: {kind}\ndata: {json.dumps(value)}\n\n".encode()):
                 pass
         list(stream.end())
-    except WeftError as error:
+    except FoldlineError as error:
         assert isinstance(error, ModelError)  # noqa: PT017

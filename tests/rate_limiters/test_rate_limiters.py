@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from weft.exceptions import UsageError
-from weft.rate_limiters import BaseRateLimiter, InMemoryRateLimiter, RedisRateLimiter
+from foldline.exceptions import UsageError
+from foldline.rate_limiters import BaseRateLimiter, InMemoryRateLimiter, RedisRateLimiter
 
 Make = Callable[..., BaseRateLimiter]
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from weft.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from weft.callbacks.manager import (
+from foldline.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from foldline.callbacks.manager import (
     AsyncCallbackManagerForRetrieverRun,
     CallbackManagerForRetrieverRun,
 )
-from weft.documents import Document
-from weft.exceptions import BlockingCallError
-from weft.retrievers import BaseRetriever
-from weft.runnables import RunnableLambda
+from foldline.documents import Document
+from foldline.exceptions import BlockingCallError
+from foldline.retrievers import BaseRetriever
+from foldline.runnables import RunnableLambda
 
 
 class Recorder(BaseCallbackHandler):

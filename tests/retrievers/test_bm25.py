@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.documents import Document
-from weft.exceptions import UsageError
-from weft.retrievers import BM25Retriever
+from foldline.documents import Document
+from foldline.exceptions import UsageError
+from foldline.retrievers import BM25Retriever
 
 words = st.text("abcd", min_size=1, max_size=2)
 texts = st.lists(words, max_size=6).map(" ".join)

@@ -4,18 +4,18 @@ import threading
 
 import pytest
 
-from weft.documents import Document
-from weft.documents.compressor import BaseDocumentCompressor
-from weft.exceptions import UsageError
-from weft.language_models import FakeListChatModel
-from weft.retrievers import (
+from foldline.documents import Document
+from foldline.documents.compressor import BaseDocumentCompressor
+from foldline.exceptions import UsageError
+from foldline.language_models import FakeListChatModel
+from foldline.retrievers import (
     BaseRetriever,
     BM25Retriever,
     ContextualCompressionRetriever,
     EnsembleRetriever,
     MultiQueryRetriever,
 )
-from weft.runnables import RunnableLambda
+from foldline.runnables import RunnableLambda
 
 
 class Fixed(BaseRetriever):

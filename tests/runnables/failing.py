@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import Field
 
-from weft.language_models.chat_models import BaseChatModel
-from weft.messages import AIMessage, BaseMessage
-from weft.outputs import ChatGeneration, ChatResult
-from weft.runnables import RunnableGenerator, RunnableLambda
+from foldline.language_models.chat_models import BaseChatModel
+from foldline.messages import AIMessage, BaseMessage
+from foldline.outputs import ChatGeneration, ChatResult
+from foldline.runnables import RunnableGenerator, RunnableLambda
 
 
 class Flaky:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from weft.callbacks.base import BaseCallbackHandler
+from foldline.callbacks.base import BaseCallbackHandler
 
 
 class Recorder(BaseCallbackHandler):

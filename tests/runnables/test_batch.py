@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import pytest
 
+from foldline.exceptions import UsageError
+from foldline.runnables import RunnableLambda
 from tests.runnables.recording import Recorder
-from weft.exceptions import UsageError
-from weft.runnables import RunnableLambda
 
 
 def odd_fails(x: int) -> int:

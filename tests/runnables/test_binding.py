@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from foldline.runnables import Runnable, RunnableBinding, RunnableConfig, RunnableLambda
+from foldline.runnables.binding import RunnableBindingBase
+from foldline.testing import ScriptedChatModel
 from tests.runnables.recording import Recorder
-from weft.runnables import Runnable, RunnableBinding, RunnableConfig, RunnableLambda
-from weft.runnables.binding import RunnableBindingBase
-from weft.testing import ScriptedChatModel
 
 
 def power(x: int, exponent: int = 1) -> int:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import UsageError
+from foldline.runnables import RunnableBranch, RunnableLambda
 from tests.runnables.recording import Recorder
-from weft.exceptions import UsageError
-from weft.runnables import RunnableBranch, RunnableLambda
 
 
 def letters(word: str) -> Iterator[str]:

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any
 
-from weft import _config
-from weft.callbacks.manager import AsyncCallbackManager, CallbackManager
-from weft.runnables import config as paths
-from weft.runnables import run_in_executor
-from weft.runnables.base import (
+from foldline import _config
+from foldline.callbacks.manager import AsyncCallbackManager, CallbackManager
+from foldline.runnables import config as paths
+from foldline.runnables import run_in_executor
+from foldline.runnables.base import (
     Runnable,
     RunnableBinding,
     RunnableLambda,

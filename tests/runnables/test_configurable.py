@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.runnables.recording import Recorder
-from weft._drive import drive_each
-from weft._run import Run
-from weft.exceptions import UsageError
-from weft.language_models.fake_chat_models import FakeListChatModel
-from weft.load import dumpd
-from weft.runnables import (
+from foldline._drive import drive_each
+from foldline._run import Run
+from foldline.exceptions import UsageError
+from foldline.language_models.fake_chat_models import FakeListChatModel
+from foldline.load import dumpd
+from foldline.runnables import (
     ConfigurableField,
     ConfigurableFieldMultiOption,
     ConfigurableFieldSingleOption,
@@ -23,14 +22,15 @@ from weft.runnables import (
     RunnableParallel,
     RunnableSerializable,
 )
-from weft.runnables._opening import Opening
-from weft.runnables.configurable import (
+from foldline.runnables._opening import Opening
+from foldline.runnables.configurable import (
     DynamicRunnable,
     RunnableConfigurableAlternatives,
     RunnableConfigurableFields,
     make_options_spec,
     prefix_config_spec,
 )
+from tests.runnables.recording import Recorder
 
 
 class Greet(RunnableSerializable[str, str]):
@@ -283,7 +283,7 @@ def test_prepare_gives_the_runnable_and_its_config():
 
 
 def test_it_can_be_dumped_and_shown():
-    assert dumpd(GREET)["id"] == ["weft", "runnables", "RunnableConfigurableFields"]
+    assert dumpd(GREET)["id"] == ["foldline", "runnables", "RunnableConfigurableFields"]
     assert isinstance(GREET, RunnableConfigurableFields)
     assert isinstance(ALTERNATIVES, RunnableConfigurableAlternatives)
     assert repr(GREET).startswith("RunnableConfigurableFields(default=Greet(")
@@ -294,7 +294,7 @@ def test_a_broken_generator_inside_leaves_nothing_behind(call, no_leaks):
         yield "a"
         raise ValueError("broken")
 
-    from weft.runnables import RunnableGenerator
+    from foldline.runnables import RunnableGenerator
 
     chain = RunnableGenerator(speak).configurable_alternatives(
         ConfigurableField(id="w"), b=RunnableGenerator(speak)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import UsageError
+from foldline.runnables import RunnableEach, RunnableLambda
 from tests.runnables.recording import Recorder
-from weft.exceptions import UsageError
-from weft.runnables import RunnableEach, RunnableLambda
 
 ADD: Any = RunnableLambda(lambda x, plus=1: x + plus, name="add")
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.runnables.failing import Model, stream_failing
-from tests.runnables.recording import Recorder
-from weft.exceptions import ModelAuthenticationError, UsageError
-from weft.load import dumpd
-from weft.runnables import (
+from foldline.exceptions import ModelAuthenticationError, UsageError
+from foldline.load import dumpd
+from foldline.runnables import (
     ConfigurableField,
     RunnableLambda,
     RunnablePassthrough,
     RunnableWithFallbacks,
 )
+from tests.runnables.failing import Model, stream_failing
+from tests.runnables.recording import Recorder
 
 
 def fail(_: Any) -> Any:

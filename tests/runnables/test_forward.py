@@ -8,8 +8,8 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from weft.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough
-from weft.runnables.schema import CustomStreamEvent, EventData, StandardStreamEvent
+from foldline.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough
+from foldline.runnables.schema import CustomStreamEvent, EventData, StandardStreamEvent
 
 
 def double(x: int) -> int:

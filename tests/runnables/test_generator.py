@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import BlockingCallError
+from foldline.runnables import RunnableConfig, RunnableGenerator, RunnableLambda
 from tests.runnables.recording import Recorder
-from weft.exceptions import BlockingCallError
-from weft.runnables import RunnableConfig, RunnableGenerator, RunnableLambda
 
 
 async def collect(stream: AsyncIterator[Any]) -> list[Any]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from weft.exceptions import UsageError
-from weft.language_models.fake_chat_models import FakeListChatModel
-from weft.runnables import (
+from foldline.exceptions import UsageError
+from foldline.language_models.fake_chat_models import FakeListChatModel
+from foldline.runnables import (
     ConfigurableField,
     Runnable,
     RunnableBranch,
@@ -17,7 +17,7 @@ from weft.runnables import (
     RunnablePassthrough,
     RunnableSequence,
 )
-from weft.runnables.graph import Edge, Graph, Node, is_uuid, node_data_json, node_data_str
+from foldline.runnables.graph import Edge, Graph, Node, is_uuid, node_data_json, node_data_str
 
 
 def f(x: Any) -> Any:
@@ -183,7 +183,7 @@ def test_graphs_are_described_in_json():
     assert graph.to_json()["nodes"][1]["metadata"] == {"m": 1}
 
 
-ID = ["weft", "runnables", "lambda_"]
+ID = ["foldline", "runnables", "lambda_"]
 
 
 def test_the_prompts_of_a_chain_are_found():

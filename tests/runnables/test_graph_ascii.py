@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from weft.exceptions import UsageError
-from weft.runnables import RunnableLambda, RunnableParallel
-from weft.runnables._graph_layout import columns, lay_out, left_of, right_of
-from weft.runnables.graph import Edge, Graph
-from weft.runnables.graph_ascii import AsciiCanvas, VertexViewer, draw_ascii
+from foldline.exceptions import UsageError
+from foldline.runnables import RunnableLambda, RunnableParallel
+from foldline.runnables._graph_layout import columns, lay_out, left_of, right_of
+from foldline.runnables.graph import Edge, Graph
+from foldline.runnables.graph_ascii import AsciiCanvas, VertexViewer, draw_ascii
 
 F: Any = RunnableLambda(lambda x: x, name="f")
 G: Any = RunnableLambda(lambda x: x, name="g")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.runnables import RunnableLambda, RunnableParallel
-from weft.runnables.graph import CurveStyle, Edge, Graph, NodeStyles
-from weft.runnables.graph_mermaid import draw_mermaid
+from foldline.runnables import RunnableLambda, RunnableParallel
+from foldline.runnables.graph import CurveStyle, Edge, Graph, NodeStyles
+from foldline.runnables.graph_mermaid import draw_mermaid
 
 F: Any = RunnableLambda(lambda x: x, name="f")
 G: Any = RunnableLambda(lambda x: x, name="g")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from typing import Any
 
-from weft.runnables import RunnableLambda, RunnableParallel
-from weft.runnables.graph import Graph
+from foldline.runnables import RunnableLambda, RunnableParallel
+from foldline.runnables.graph import Graph
 
 F: Any = RunnableLambda(lambda x: x, name="f")
 G: Any = RunnableLambda(lambda x: x, name="g")

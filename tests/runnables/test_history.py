@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from tests.runnables.recording import Recorder
-from weft._drive import drive_each
-from weft.chat_history import BaseChatMessageHistory, InMemoryChatMessageHistory
-from weft.exceptions import StoreError, UsageError
-from weft.language_models.fake_chat_models import FakeListChatModel
-from weft.messages import AIMessage, AIMessageChunk, HumanMessage
-from weft.runnables import (
+from foldline._drive import drive_each
+from foldline.chat_history import BaseChatMessageHistory, InMemoryChatMessageHistory
+from foldline.exceptions import StoreError, UsageError
+from foldline.language_models.fake_chat_models import FakeListChatModel
+from foldline.messages import AIMessage, AIMessageChunk, HumanMessage
+from foldline.runnables import (
     ConfigurableFieldSpec,
     Runnable,
     RunnableGenerator,
     RunnableLambda,
     RunnableWithMessageHistory,
 )
-from weft.runnables._opening import Opening
+from foldline.runnables._opening import Opening
+from tests.runnables.recording import Recorder
 
 CONFIG: Any = {"configurable": {"session_id": "ann"}}
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from foldline._waiting import THREADS
+from foldline.callbacks.base import BaseCallbackHandler
+from foldline.exceptions import BlockingCallError, RecursionLimitError, UsageError
+from foldline.runnables import RunnableConfig, RunnableLambda, chain
 from tests.runnables.recording import Recorder
-from weft._waiting import THREADS
-from weft.callbacks.base import BaseCallbackHandler
-from weft.exceptions import BlockingCallError, RecursionLimitError, UsageError
-from weft.runnables import RunnableConfig, RunnableLambda, chain
 
 COLOUR: ContextVar[str] = ContextVar("COLOUR", default="none")
 

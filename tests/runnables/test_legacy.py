@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.runnables.recording import Recorder
-from weft._run import Run
-from weft.exceptions import BlockingCallError
-from weft.runnables import (
+from foldline._run import Run
+from foldline.exceptions import BlockingCallError
+from foldline.runnables import (
     Runnable,
     RunnableBinding,
     RunnableLambda,
@@ -20,6 +19,7 @@ from weft.runnables import (
     RunnableSequence,
     RunnableSerializable,
 )
+from tests.runnables.recording import Recorder
 
 
 class OnlyInvoke(Runnable[Any, Any]):

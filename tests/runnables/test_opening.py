@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from foldline._drive import drive_each
+from foldline.exceptions import UsageError
+from foldline.runnables import Runnable, RunnableLambda
+from foldline.runnables._opening import Opening
 from tests.runnables.recording import Recorder
-from weft._drive import drive_each
-from weft.exceptions import UsageError
-from weft.runnables import Runnable, RunnableLambda
-from weft.runnables._opening import Opening
 
 
 class Model(Runnable[Any, Any]):

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.runnables.recording import Recorder
-from weft.runnables import (
+from foldline.runnables import (
     AddableDict,
     RunnableGenerator,
     RunnableLambda,
@@ -19,6 +18,7 @@ from weft.runnables import (
     RunnableParallel,
     RunnablePassthrough,
 )
+from tests.runnables.recording import Recorder
 
 
 def test_branches_get_the_same_input(call):

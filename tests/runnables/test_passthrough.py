@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from weft.exceptions import BlockingCallError, UsageError
-from weft.runnables import (
+from foldline.exceptions import BlockingCallError, UsageError
+from foldline.runnables import (
     AddableDict,
     RunnableConfig,
     RunnableGenerator,
@@ -17,7 +17,7 @@ from weft.runnables import (
     RunnablePassthrough,
     RunnablePick,
 )
-from weft.runnables.passthrough import aidentity, identity
+from foldline.runnables.passthrough import aidentity, identity
 
 
 def test_the_input_passes(call):

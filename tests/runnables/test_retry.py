@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.runnables.failing import Flaky, Model, stream_failing
-from tests.runnables.recording import Recorder
-from weft._retry import is_owned, owning_retries
-from weft.exceptions import (
+from foldline._retry import is_owned, owning_retries
+from foldline.exceptions import (
     ModelAPIError,
     ModelAuthenticationError,
     ModelQuotaError,
@@ -19,8 +17,10 @@ from weft.exceptions import (
     OutputParserException,
     UsageError,
 )
-from weft.runnables import RunnableLambda
-from weft.runnables.retry import RunnableRetry
+from foldline.runnables import RunnableLambda
+from foldline.runnables.retry import RunnableRetry
+from tests.runnables.failing import Flaky, Model, stream_failing
+from tests.runnables.recording import Recorder
 
 
 def at_once(runnable: Any, **options: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import UsageError
+from foldline.runnables import Runnable, RunnableGenerator, RunnableLambda, RunnableSequence
 from tests.runnables.recording import Recorder
-from weft.exceptions import UsageError
-from weft.runnables import Runnable, RunnableGenerator, RunnableLambda, RunnableSequence
 
 
 def test_seed_004_a_sequence_made_with_a_pipe(call):

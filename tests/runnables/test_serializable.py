@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from weft.load import dumps, loads
-from weft.runnables import (
+from foldline.load import dumps, loads
+from foldline.runnables import (
     RouterRunnable,
     RunnableBranch,
     RunnableLambda,

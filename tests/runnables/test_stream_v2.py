@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from weft.chat_history import InMemoryChatMessageHistory
-from weft.language_models.fake_chat_models import FakeListChatModel
-from weft.runnables import ConfigurableField, RunnableLambda, RunnableWithMessageHistory
+from foldline.chat_history import InMemoryChatMessageHistory
+from foldline.language_models.fake_chat_models import FakeListChatModel
+from foldline.runnables import ConfigurableField, RunnableLambda, RunnableWithMessageHistory
 
 CONFIG: Any = {"configurable": {"session_id": "ann", "who": "b", "said": ["chosen"]}}
 

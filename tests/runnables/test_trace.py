@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.runnables.recording import Recorder
-from weft.runnables import (
+from foldline.runnables import (
     RouterRunnable,
     RunnableBranch,
     RunnableGenerator,
@@ -18,6 +17,7 @@ from weft.runnables import (
     RunnablePassthrough,
     RunnablePick,
 )
+from tests.runnables.recording import Recorder
 
 
 class Stuck:
@@ -197,7 +197,7 @@ def test_with_nobody_listening_no_id_is_made(call, monkeypatch):
     def refuse() -> None:
         raise AssertionError("an id was made")
 
-    monkeypatch.setattr("weft._run.uuid7", refuse)
+    monkeypatch.setattr("foldline._run.uuid7", refuse)
     chain = RunnableLambda(lambda x: x) | {"a": lambda x: x}
     assert call.invoke(chain, 1) == {"a": 1}
     assert call.stream(chain, 1) == [{"a": 1}]

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import pytest
 from pydantic import BaseModel
 
-from weft.runnables import (
+from foldline.runnables import (
     RouterRunnable,
     Runnable,
     RunnableBranch,
@@ -20,7 +20,7 @@ from weft.runnables import (
     RunnablePick,
     RunnableSerializable,
 )
-from weft.runnables.utils import ConfigurableFieldSpec
+from foldline.runnables.utils import ConfigurableFieldSpec
 
 T = TypeVar("T")
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from weft.exceptions import UsageError
-from weft.messages import (
+from foldline.exceptions import UsageError
+from foldline.messages import (
     AIMessage,
     HumanMessage,
     filter_messages,
     merge_message_runs,
     trim_messages,
 )
-from weft.runnables import RunnableLambda
-from weft.runnables.utils import (
+from foldline.runnables import RunnableLambda
+from foldline.runnables.utils import (
     AddableDict,
     ConfigurableField,
     ConfigurableFieldMultiOption,

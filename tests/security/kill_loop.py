@@ -23,15 +23,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from foldline.agents.checkpoint import SqliteSaver
+from foldline.agents.checkpoint.base import Entry
+from foldline.caches import SQLiteCache
+from foldline.chat_history import SQLiteChatMessageHistory
+from foldline.messages import HumanMessage
+from foldline.outputs import Generation
+from foldline.runnables import RunnableLambda
+from foldline.tracers import SQLiteTracer, TraceStore
 from tests.security.page import save
-from weft.agents.checkpoint import SqliteSaver
-from weft.agents.checkpoint.base import Entry
-from weft.caches import SQLiteCache
-from weft.chat_history import SQLiteChatMessageHistory
-from weft.messages import HumanMessage
-from weft.outputs import Generation
-from weft.runnables import RunnableLambda
-from weft.tracers import SQLiteTracer, TraceStore
 
 BATCH = 3
 """Records of one append: all of them are there, or none."""

@@ -152,13 +152,13 @@ def draw(kept: Figures) -> str:
 
 def _figures(kept: Figures) -> str:
     lines = [
-        "| figure | weft | target | peers, November 2026 | again with |",
+        "| figure | foldline | target | peers, November 2026 | again with |",
         "|---|---|---|---|---|",
     ]
     clients = {
         name: one
         for name, one in kept.get("peers", {}).get("clients", {}).items()
-        if not name.startswith("weft")
+        if not name.startswith("foldline")
     }
     for figure, section, target, known, say in ROWS:
         one = kept.get(section)

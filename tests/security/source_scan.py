@@ -1,4 +1,5 @@
-"""Reading weft's own source for what must not be there, or only in named places. The tables are in `test_source.py`.
+"""Reading foldline's own source for what must not be there, or only in named places. The tables are in
+`test_source.py`.
 
 Each rule is a function from a parsed file to findings; a finding is `path::function`, so that an allowance covers
 one function and not a whole file.
@@ -12,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGE = ROOT / "src" / "weft"
+PACKAGE = ROOT / "src" / "foldline"
 
 EVALUATING = {"eval", "exec", "compile", "__import__", "breakpoint"}
 UNSAFE_MODULES = {
@@ -244,7 +245,7 @@ def revives(node: ast.AST) -> bool:
     """Imports `resolve`, which turns a registered name into a class."""
     return (
         isinstance(node, ast.ImportFrom)
-        and node.module == "weft.load.registry"
+        and node.module == "foldline.load.registry"
         and bool({alias.name for alias in node.names} & {"resolve", "REGISTRY"})
     ) or (isinstance(node, ast.Attribute) and node.attr in ("__subclasses__", "mro_entries"))
 

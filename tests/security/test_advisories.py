@@ -18,33 +18,33 @@ from typing import Any
 
 import pytest
 
-from tests.security import source_scan as scan
-from tests.servers import FaultServer, json_answer
-from tests.servers.databases import redis_server
-from tests.servers.fixtures import fault_server, fault_server_process
-from weft.agents import AgentState, create_agent
-from weft.agents.checkpoint import SqliteSaver
-from weft.agents.output_parsers import ReActSingleInputOutputParser
-from weft.caches import RedisCache, SQLiteCache
-from weft.chat_history import SQLiteChatMessageHistory
-from weft.exceptions import SchemaError, SecurityError, StoreError, UsageError, WeftError
-from weft.language_models import FakeListChatModel
-from weft.load import dumps, loads
-from weft.messages import AIMessage, HumanMessage
-from weft.output_parsers import (
+from foldline.agents import AgentState, create_agent
+from foldline.agents.checkpoint import SqliteSaver
+from foldline.agents.output_parsers import ReActSingleInputOutputParser
+from foldline.caches import RedisCache, SQLiteCache
+from foldline.chat_history import SQLiteChatMessageHistory
+from foldline.exceptions import FoldlineError, SchemaError, SecurityError, StoreError, UsageError
+from foldline.language_models import FakeListChatModel
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, HumanMessage
+from foldline.output_parsers import (
     CommaSeparatedListOutputParser,
     JsonOutputParser,
     MarkdownListOutputParser,
     NumberedListOutputParser,
     XMLOutputParser,
 )
-from weft.outputs import Generation
-from weft.prompts import load_prompt
-from weft.providers import REGISTRY, find_provider
-from weft.providers.google import ChatGoogle
-from weft.providers.openai import AzureChatOpenAI, ChatOpenAI
-from weft.stores import LocalFileStore
-from weft.utils.json import parse_json_markdown, parse_partial_json
+from foldline.outputs import Generation
+from foldline.prompts import load_prompt
+from foldline.providers import REGISTRY, find_provider
+from foldline.providers.google import ChatGoogle
+from foldline.providers.openai import AzureChatOpenAI, ChatOpenAI
+from foldline.stores import LocalFileStore
+from foldline.utils.json import parse_json_markdown, parse_partial_json
+from tests.security import source_scan as scan
+from tests.servers import FaultServer, json_answer
+from tests.servers.databases import redis_server
+from tests.servers.fixtures import fault_server, fault_server_process
 
 __all__ = ["fault_server", "fault_server_process", "redis_server"]
 
@@ -76,9 +76,9 @@ ELSEWHERE = {
     "secrets in repr, dumps, traces and tracebacks": "security/test_canary.py::test_F_V08_a_model_shows_no_secret",
 }
 NOT_FOR_US = {
-    "CVE-2024-6587": "a proxy whose requests set the base URL: weft has no proxy and no model server",
-    "CVE-2026-42208": "a proxy whose requests reach SQL: weft has no proxy and no model server",
-    "CVE-2026-42271": "a proxy whose requests start a command: weft has no proxy and no model server",
+    "CVE-2024-6587": "a proxy whose requests set the base URL: foldline has no proxy and no model server",
+    "CVE-2026-42208": "a proxy whose requests reach SQL: foldline has no proxy and no model server",
+    "CVE-2026-42271": "a proxy whose requests start a command: foldline has no proxy and no model server",
 }
 """To become tests when a server is built (F-V01 to F-V06)."""
 SECTION_5 = [
@@ -142,7 +142,7 @@ def test_CVE_2026_5760_CVE_2024_34359_a_models_own_template_never_reaches_jinja2
         path
         for path, nodes in scan.sources().items()
         for node, _ in nodes
-        if isinstance(node, ast.ImportFrom) and node.module == "weft.prompts._jinja"
+        if isinstance(node, ast.ImportFrom) and node.module == "foldline.prompts._jinja"
     }
     assert users
     assert all(path.startswith("prompts/") for path in users)
@@ -216,7 +216,7 @@ def test_GHSA_2jrp_274c_jhv3_a_url_in_a_history_is_not_fetched(
     seen = "passed on"
     try:
         model.explain(history)
-    except WeftError as error:
+    except FoldlineError as error:
         seen = str(error)
     assert seen
     assert fault_server.hits() == 0
@@ -293,9 +293,9 @@ def test_CVE_2026_28277_a_checkpoint_cannot_name_code(tmp_path: Path, planted: b
         hostile = body.replace("HumanMessage", "os.system")
         assert hostile != body
     rows(tmp_path / "agents.db", "UPDATE checkpoints SET body = ?", hostile)
-    with pytest.raises(WeftError):
+    with pytest.raises(FoldlineError):
         agent(saver).get_state(thread)
-    with pytest.raises(WeftError):
+    with pytest.raises(FoldlineError):
         agent(saver).invoke({"messages": [HumanMessage("again")]}, thread)
 
 
@@ -367,7 +367,7 @@ PARSERS = [
 def test_CVE_2024_58340_no_answer_makes_a_parser_slow(parser: Any):
     for text in SLOW:
         before = time.perf_counter()
-        with suppress(WeftError):
+        with suppress(FoldlineError):
             parser.parse(text)
         assert time.perf_counter() - before < 2, text[:20]
 
@@ -376,7 +376,7 @@ def test_CVE_2024_58340_no_answer_makes_a_parser_slow(parser: Any):
 def test_CVE_2025_5302_deep_json_is_an_error_and_no_crash(opening: str, tmp_path: Path):
     deep = opening * 100_000
     for read in (loads, parse_partial_json):
-        with pytest.raises((WeftError, ValueError)):
+        with pytest.raises((FoldlineError, ValueError)):
             read(deep)
     for repair in (parse_json_markdown, JsonOutputParser().parse):
         assert depth(repair(deep)) <= 200
@@ -428,7 +428,7 @@ def test_CVE_2025_9141_what_a_model_says_is_never_evaluated(
     assert answer.tool_calls == []
     assert answer.invalid_tool_calls[0]["args"] == text
     for parser in PARSERS:
-        with suppress(WeftError):
+        with suppress(FoldlineError):
             parser.parse(text)
     assert not trace.exists()
     assert not scan.found_by(scan.evaluates, scan.sources())

@@ -1,4 +1,5 @@
-"""What weft touches when it is imported, loads, dumps, formats and counts: nothing (F-D03, F-X01, contract 3 and 7).
+"""What foldline touches when it is imported, loads, dumps, formats and counts: nothing (F-D03, F-X01,
+contract 3 and 7).
 
 Python's audit hook sees it (`watch.py`), in a process of its own. The package on disk is looked at as well.
 """
@@ -41,7 +42,7 @@ def touched(deed: str, *how: str) -> list[str]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("deed", ["import_weft", "import_everything"])
+@pytest.mark.parametrize("deed", ["import_foldline", "import_everything"])
 def test_F_X01_importing_opens_starts_connects_and_reads_nothing(deed: str):
     assert touched(deed) == []
 
@@ -64,11 +65,11 @@ EYES = {
 
 
 def watched(deed: str, before: str = "") -> list[str]:
-    """What is seen when a line of code runs as if it stood in a file of weft's."""
+    """What is seen when a line of code runs as if it stood in a file of foldline's."""
     program = (
         f"import sys, json; sys.path.insert(0, {str(WATCH.parent)!r}); import watch\n{before}\n"
     )
-    program += f"code = compile({deed!r}, '/weft/some.py', 'exec')\n"
+    program += f"code = compile({deed!r}, '/foldline/some.py', 'exec')\n"
     program += "print(json.dumps(watch.watch(lambda: exec(code))))"
     done = python("-c", program, **KEYS)
     assert done.returncode == 0, done.stderr
@@ -98,7 +99,7 @@ def test_F_X01_the_wheel_has_no_pth_and_nothing_that_runs_by_itself(wheel: zipfi
     names = wheel.namelist()
     tops = {name.split("/")[0] for name in names}
 
-    assert {top for top in tops if not top.startswith("weft-")} == {"weft"}
+    assert {top for top in tops if not top.startswith("foldline-")} == {"foldline"}
     assert [name for name in names if name.endswith((".pth", ".pyc", ".so", ".exe"))] == []
     assert [name for name in names if "sitecustomize" in name or "usercustomize" in name] == []
     assert [name for name in names if ".data/" in name] == []
@@ -118,21 +119,24 @@ def test_F_X01_the_wheel_asks_for_three_packages(wheel: zipfile.ZipFile):
 
 
 EXTRAS = {
-    "local": ("xllamacpp", "from weft.providers.local.runtime import load_library; load_library()"),
-    "cli": ("typer", "from weft.cli.start import _run; _run(['chat'])"),
+    "local": (
+        "xllamacpp",
+        "from foldline.providers.local.runtime import load_library; load_library()",
+    ),
+    "cli": ("typer", "from foldline.cli.start import _run; _run(['chat'])"),
     "postgres": (
         "psycopg",
-        "from weft.chat_history import PostgresChatMessageHistory as H; H('s', 'host=/nowhere')",
+        "from foldline.chat_history import PostgresChatMessageHistory as H; H('s', 'host=/nowhere')",
     ),
-    "redis": ("redis", "from weft.caches import RedisCache; RedisCache('redis://127.0.0.1:1')"),
-    "mcp": ("mcp", "from weft.tools.mcp._package import part; part('mcp')"),
-    "otel": ("opentelemetry", "import weft.tracers.otel"),
-    "httpx": ("httpcore2", "import weft.transports.httpx"),
+    "redis": ("redis", "from foldline.caches import RedisCache; RedisCache('redis://127.0.0.1:1')"),
+    "mcp": ("mcp", "from foldline.tools.mcp._package import part; part('mcp')"),
+    "otel": ("opentelemetry", "import foldline.tracers.otel"),
+    "httpx": ("httpcore2", "import foldline.transports.httpx"),
     "jinja": (
         "jinja2",
-        "from weft.prompts import PromptTemplate as P; P.from_template('{{ a }}', template_format='jinja2')",
+        "from foldline.prompts import PromptTemplate as P; P.from_template('{{ a }}', template_format='jinja2')",
     ),
-    "vectors": ("numpy", "import weft.vectorstores._vectors"),
+    "vectors": ("numpy", "import foldline.vectorstores._vectors"),
 }
 
 
@@ -141,8 +145,8 @@ def test_F_X01_a_missing_extra_says_what_to_install(extra: str):
     package, program = EXTRAS[extra]
     program = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "from weft.exceptions import MissingExtraError\n"
+        "from foldline.exceptions import MissingExtraError\n"
         f"try:\n    {program}\nexcept MissingExtraError as error:\n    print(error)"
     )
     done = python("-c", program)
-    assert f'pip install "weft[{extra}]"' in done.stdout, done.stderr
+    assert f'pip install "foldline[{extra}]"' in done.stdout, done.stderr

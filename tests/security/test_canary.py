@@ -22,25 +22,25 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import ValidationError
 
-import weft
+import foldline
+from foldline.caches import RedisCache
+from foldline.callbacks import BaseCallbackHandler
+from foldline.chat_history import PostgresChatMessageHistory, RedisChatMessageHistory
+from foldline.exceptions import FoldlineError, ModelError, SecurityError, ToolException, UsageError
+from foldline.language_models.cache_key import text_model_key
+from foldline.load import dumpd, dumps
+from foldline.providers import REGISTRY, find_provider
+from foldline.providers.google import GoogleGenerativeAIEmbeddings
+from foldline.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIEmbeddings
+from foldline.tools import tool
+from foldline.tracers import OpenTelemetryTracer, SQLiteTracer
+from foldline.transports import HttpOptions, NativeTransport, PyreqwestTransport
+from foldline.transports.httpx import HttpxTransport
 from tests.servers import FaultServer, json_answer, sse_answer
 from tests.servers.fixtures import fault_server, fault_server_process
-from weft.caches import RedisCache
-from weft.callbacks import BaseCallbackHandler
-from weft.chat_history import PostgresChatMessageHistory, RedisChatMessageHistory
-from weft.exceptions import ModelError, SecurityError, ToolException, UsageError, WeftError
-from weft.language_models.cache_key import text_model_key
-from weft.load import dumpd, dumps
-from weft.providers import REGISTRY, find_provider
-from weft.providers.google import GoogleGenerativeAIEmbeddings
-from weft.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIEmbeddings
-from weft.tools import tool
-from weft.tracers import OpenTelemetryTracer, SQLiteTracer
-from weft.transports import HttpOptions, NativeTransport, PyreqwestTransport
-from weft.transports.httpx import HttpxTransport
 
-OURS = str(Path(weft.__file__).parent)
-"""Where our code is: the clone itself may well stand in a folder called weft."""
+OURS = str(Path(foldline.__file__).parent)
+"""Where our code is: the clone itself may well stand in a folder called foldline."""
 
 __all__ = ["fault_server", "fault_server_process"]
 
@@ -191,7 +191,7 @@ def test_F_V08_a_call_that_fails_shows_no_secret(
 
     with SQLiteTracer(tmp_path / "traces.db") as tracer:
         handlers = {"callbacks": [listener, tracer, spans.tracer]}
-        with pytest.raises(WeftError) as caught:
+        with pytest.raises(FoldlineError) as caught:
             call.invoke(model, "Hi", handlers)
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     shown = {
@@ -225,7 +225,7 @@ def test_F_V08_a_call_that_never_gets_there_shows_no_secret(
 ):
     caplog.set_level(logging.DEBUG)
     model = made(ChatOpenAI, url, api_key=key, transport=transport())
-    with pytest.raises(WeftError) as caught:
+    with pytest.raises(FoldlineError) as caught:
         call.invoke(model, "Hi")
     assert found({**everything_of(caught.value), "logs": caplog.text}) == {}
 
@@ -237,7 +237,7 @@ def test_F_V08_an_error_inside_an_answer_shows_no_secret(
     echo = {"error": {"message": f"Bearer {KEY} and {HEADER}", "code": KEY}}
     answer = json_answer(echo) if wire == "json" else sse_answer(echo)
     fault_server.script("/chat/completions", answer)
-    with pytest.raises(WeftError) as caught:
+    with pytest.raises(FoldlineError) as caught:
         call.stream(made(ChatOpenAI, fault_server.url), "Hi")
     shown = everything_of(caught.value)
     shown.pop("locals")  # what the server sent is a local variable of the code that reads it
@@ -274,7 +274,7 @@ def test_F_V08_embeddings_that_fail_show_no_secret(
     for path in EMBEDDING_PATHS:
         fault_server.script(path, json_answer(echo, status=401))
 
-    with pytest.raises(WeftError) as caught:
+    with pytest.raises(FoldlineError) as caught:
         call.run(model, "embed_documents", ["a"])
     assert fault_server.hits() == 1
     assert found({**everything_of(caught.value), "logs": caplog.text}) == {}
@@ -326,7 +326,7 @@ def test_F_V08_a_proxy_that_cannot_be_reached_shows_no_password(
     caplog.set_level(logging.DEBUG)
     through = transport(with_proxy())
     model = made(ChatOpenAI, "http://127.0.0.1:9", transport=through)
-    with pytest.raises(WeftError) as caught:
+    with pytest.raises(FoldlineError) as caught:
         call.invoke(model, "Hi")
     shown = {**everything_of(caught.value), "logs": caplog.text, "repr": repr(through)}
     assert found(shown) == {}
@@ -347,7 +347,7 @@ def test_F_V08_a_store_that_cannot_be_reached_shows_no_password(
     name: str, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.DEBUG)
-    with pytest.raises(WeftError) as caught:
+    with pytest.raises(FoldlineError) as caught:
         STORES[name]()
     shown = everything_of(caught.value)
     shown.pop("locals")  # the address is a local variable of the driver's own code

@@ -71,7 +71,7 @@ FULL = """
 import resource, signal, sys
 from pathlib import Path
 from tests.security.kill_loop import BATCH, STORES
-from weft.exceptions import StoreError
+from foldline.exceptions import StoreError
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))

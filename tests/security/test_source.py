@@ -21,7 +21,7 @@ NOWHERE = {
     },
     scan.starts_a_program: {
         "providers/local/_download.py": "pip or uv with pinned hashes, as a list of arguments, when a user asks",
-        "cli/bench.py": "`weft bench` runs the script of this repository",
+        "cli/bench.py": "`foldline bench` runs the script of this repository",
         "cli/install.py": "pip or uv, for an extra of ours, after the user at the terminal said yes",
     },
     scan.imports_by_name: {
@@ -40,11 +40,11 @@ NOWHERE = {
 
 SINKS = {
     scan.reaches_the_network: {
-        "transports/": "the transports: every request of weft's leaves here",
+        "transports/": "the transports: every request of foldline's leaves here",
         "language_models/files.py::_look_up": "names are looked up once, checked, and pinned (F-P04)",
         "language_models/files.py": "the same: `socket` for the look-up",
         "providers/local/runtime.py": "http.client: asks the model server in this process how it is, on loopback",
-        "cli/doctor.py": "`weft doctor` tries whether the configured endpoint answers",
+        "cli/doctor.py": "`foldline doctor` tries whether the configured endpoint answers",
     },
     scan.sends_a_request: {
         "providers/_asked.py": "every chat model over HTTP",
@@ -160,7 +160,7 @@ BAD = {
         "c.execute('SELECT %s' % name)",
         "c.executemany(statement, rows)",
     ],
-    scan.revives: ["from weft.load.registry import resolve", "Base.__subclasses__()"],
+    scan.revives: ["from foldline.load.registry import resolve", "Base.__subclasses__()"],
     scan.reads_the_environment: ["os.environ['A']", "os.getenv('A')"],
 }
 
@@ -183,7 +183,7 @@ def test_the_scan_sees_what_it_is_for(rule, text):
             scan.runs_built_sql,
             "c.execute('SELECT 1'); c.execute(READ, (x,)); c.execute(f'{READ} LIMIT 1')",
         ),
-        (scan.imports_by_name, "import_module('weft.tools')"),
+        (scan.imports_by_name, "import_module('foldline.tools')"),
         (scan.opens_a_file, "transport.open(request, blocking=True)"),
     ],
     ids=lambda value: value if isinstance(value, str) else value.__name__,

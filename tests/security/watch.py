@@ -1,7 +1,7 @@
-"""A program that watches itself: run with `python -PB watch.py <deed>`, it prints as JSON what weft touched.
+"""A program that watches itself: run with `python -PB watch.py <deed>`, it prints as JSON what foldline touched.
 
 Python tells an audit hook of every file, socket, process and thread; the environment is watched by standing in for
-`os.environ`, and counted only where a frame of weft's asks; threads by standing in for
+`os.environ`, and counted only where a frame of foldline's asks; threads by standing in for
 `Thread.start`. Python's own reading of modules is not counted.
 """
 
@@ -70,7 +70,7 @@ def tell_of_threads() -> None:
 
 
 class WatchedEnvironment(dict[str, str]):
-    """Stands for `os.environ` and tells who of weft asked it."""
+    """Stands for `os.environ` and tells who of foldline asked it."""
 
     def __getitem__(self, key: str) -> str:
         self._told(key)
@@ -90,22 +90,22 @@ class WatchedEnvironment(dict[str, str]):
 
     def _told(self, key: object) -> None:
         asker = sys._getframe(2).f_code.co_filename
-        # The whole clone may stand in a folder called weft, with other people's packages in its environment.
-        if is_watching and f"{os.sep}weft{os.sep}" in asker.rpartition("site-packages")[2]:
+        # The whole clone may stand in a folder called foldline, with other people's packages in its environment.
+        if is_watching and f"{os.sep}foldline{os.sep}" in asker.rpartition("site-packages")[2]:
             seen.append(f"environment {key} ({Path(asker).name})")
 
 
 def modules() -> list[str]:
-    """Every module of weft but those that run when imported."""
-    import weft
+    """Every module of foldline but those that run when imported."""
+    import foldline
 
-    found = [one.name for one in pkgutil.walk_packages(weft.__path__, "weft.")]
+    found = [one.name for one in pkgutil.walk_packages(foldline.__path__, "foldline.")]
     return [name for name in found if not name.endswith("__main__")]
 
 
-def import_weft() -> None:
+def import_foldline() -> None:
     """The first import of all."""
-    importlib.import_module("weft")
+    importlib.import_module("foldline")
 
 
 def import_everything() -> None:
@@ -118,10 +118,10 @@ def import_everything() -> None:
 
 def load_and_dump() -> None:
     """Honest and hostile payloads, read and written."""
-    from weft.documents import Document
-    from weft.exceptions import SchemaError
-    from weft.load import dumpd, dumps, load, loads
-    from weft.messages import AIMessage, HumanMessage, messages_from_dict, messages_to_dict
+    from foldline.documents import Document
+    from foldline.exceptions import SchemaError
+    from foldline.load import dumpd, dumps, load, loads
+    from foldline.messages import AIMessage, HumanMessage, messages_from_dict, messages_to_dict
 
     said = [
         HumanMessage("hi"),
@@ -134,7 +134,7 @@ def load_and_dump() -> None:
         "os.system",
         "subprocess.Popen",
         "antigravity.X",
-        "weft.providers.openai.ChatOpenAI",
+        "foldline.providers.openai.ChatOpenAI",
     ):
         arguments = {"base_url": "http://127.0.0.1:9", "path": "/etc/passwd", "args": ["id"]}
         payload = {"lc": 1, "type": "constructor", "id": name.split("."), "kwargs": arguments}
@@ -148,7 +148,7 @@ def load_and_dump() -> None:
 
 def fill_in_templates() -> None:
     """Every format of template but jinja2's, which is an extra that reads its own modules."""
-    from weft.prompts import (
+    from foldline.prompts import (
         ChatPromptTemplate,
         FewShotPromptTemplate,
         MessagesPlaceholder,
@@ -174,8 +174,8 @@ def fill_in_templates() -> None:
 
 def count_tokens() -> None:
     """Counting looks at addresses of pictures and never behind them (CVE-2026-26013)."""
-    from weft.language_models import FakeListChatModel
-    from weft.messages import HumanMessage, count_tokens_approximately, trim_messages
+    from foldline.language_models import FakeListChatModel
+    from foldline.messages import HumanMessage, count_tokens_approximately, trim_messages
 
     addresses = [
         "http://127.0.0.1:1/a.png",
@@ -195,7 +195,7 @@ def count_tokens() -> None:
 
 def providers() -> list[Callable[..., object]]:
     """A model of each provider over HTTP. Making one connects to nobody."""
-    from weft.providers import REGISTRY, find_provider
+    from foldline.providers import REGISTRY, find_provider
 
     kinds = {find_provider(name) for name in REGISTRY if name != "local"}
     return [
@@ -206,7 +206,7 @@ def providers() -> list[Callable[..., object]]:
 
 DEEDS = {
     deed.__name__: deed
-    for deed in (import_weft, import_everything, load_and_dump, fill_in_templates, count_tokens)
+    for deed in (import_foldline, import_everything, load_and_dump, fill_in_templates, count_tokens)
 }
 
 

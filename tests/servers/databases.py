@@ -111,7 +111,7 @@ def pgvector_server() -> Iterator[Server]:
 
 def _postgres(programs: Path) -> Iterator[Server]:
     # Not in pytest's own folder: another session of pytest shuts that for everybody but its user.
-    with TemporaryDirectory(prefix="weft-postgres-", ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(prefix="foldline-postgres-", ignore_cleanup_errors=True) as folder:
         yield from _postgres_in(Path(folder), programs)
 
 
@@ -131,7 +131,7 @@ def _postgres_in(folder: Path, programs: Path) -> Iterator[Server]:
             "-A",
             "trust",
             "-U",
-            "weft",
+            "foldline",
             "-E",
             "UTF8",
             "--no-sync",
@@ -143,7 +143,9 @@ def _postgres_in(folder: Path, programs: Path) -> Iterator[Server]:
         *user, str(programs / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder),
         "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
     ]  # fmt: skip
-    server = Server(command, port, f"postgresql://weft@127.0.0.1:{port}/postgres", signal.SIGINT)
+    server = Server(
+        command, port, f"postgresql://foldline@127.0.0.1:{port}/postgres", signal.SIGINT
+    )
     server.start()
     wait_until(lambda: _accepts(server.url), "postgres")
     yield server

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from weft.providers.local.fetch import model_path
-from weft.providers.local.prompt_state import PromptState, state_folder
-from weft.providers.local.runtime import Runtime, Settings
-from weft.providers.local.template import tools_template
+from foldline.providers.local.fetch import model_path
+from foldline.providers.local.prompt_state import PromptState, state_folder
+from foldline.providers.local.runtime import Runtime, Settings
+from foldline.providers.local.template import tools_template
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from weft.exceptions import SecurityError, StoreError
-from weft.stores import (
+from foldline.exceptions import SecurityError, StoreError
+from foldline.stores import (
     BaseStore,
     InMemoryByteStore,
     InvalidKeyException,

@@ -6,6 +6,22 @@ from typing import Any
 
 import pytest
 
+from foldline.language_models import (
+    FakeChatModel,
+    FakeListChatModel,
+    FakeListLLM,
+    FakeMessagesListChatModel,
+    FakeStreamingListLLM,
+    GenericFakeChatModel,
+)
+from foldline.messages import AIMessage, AIMessageChunk
+from foldline.testing import Call, Finish, Reason, ScriptedChatModel
+from foldline.testing.conformance import (
+    Asker,
+    ChatModelConformance,
+    TextModelConformance,
+    ToolCallingConformance,
+)
 from tests.language_models.reading import (
     FINISH,
     AChunked,
@@ -18,22 +34,6 @@ from tests.language_models.reading import (
     start,
     text_events,
     tool_slice,
-)
-from weft.language_models import (
-    FakeChatModel,
-    FakeListChatModel,
-    FakeListLLM,
-    FakeMessagesListChatModel,
-    FakeStreamingListLLM,
-    GenericFakeChatModel,
-)
-from weft.messages import AIMessage, AIMessageChunk
-from weft.testing import Call, Finish, Reason, ScriptedChatModel
-from weft.testing.conformance import (
-    Asker,
-    ChatModelConformance,
-    TextModelConformance,
-    ToolCallingConformance,
 )
 
 USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
+from foldline.exceptions import ModelRateLimitError, StreamInterruptedError, UsageError
+from foldline.messages import AIMessage, AIMessageChunk
+from foldline.testing import Call, Fail, FakeChatModel, Finish, Reason, ScriptedChatModel, Stall
 from tests.language_models.reading import answer, read, start, text_events
-from weft.exceptions import ModelRateLimitError, StreamInterruptedError, UsageError
-from weft.messages import AIMessage, AIMessageChunk
-from weft.testing import Call, Fail, FakeChatModel, Finish, Reason, ScriptedChatModel, Stall
 
 
 def test_texts_messages_and_steps(call):

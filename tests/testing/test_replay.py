@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from foldline._drive import drive
+from foldline.exceptions import ModelTimeoutError, StreamInterruptedError, UsageError
+from foldline.testing.replay import RecordingTransport, ReplayTransport
+from foldline.transports import NativeTransport, Request, Timeouts, Transport
 from tests.servers import Answer, FaultServer, sse_answer
 from tests.servers.fixtures import fault_server, fault_server_process  # noqa: F401
-from weft._drive import drive
-from weft.exceptions import ModelTimeoutError, StreamInterruptedError, UsageError
-from weft.testing.replay import RecordingTransport, ReplayTransport
-from weft.transports import NativeTransport, Request, Timeouts, Transport
 
 
 @pytest.fixture(params=[True, False], ids=["blocking", "async"])

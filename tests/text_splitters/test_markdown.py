@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.exceptions import UsageError
-from weft.text_splitters import MarkdownHeaderTextSplitter
+from foldline.exceptions import UsageError
+from foldline.text_splitters import MarkdownHeaderTextSplitter
 
 HEADERS = [("#", "H1"), ("##", "H2"), ("###", "H3")]
 TEXT = """intro

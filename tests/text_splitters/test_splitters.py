@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.documents import Document
-from weft.exceptions import MissingExtraError, UsageError
-from weft.language_models import FakeListChatModel
-from weft.text_splitters import (
+from foldline.documents import Document
+from foldline.exceptions import MissingExtraError, UsageError
+from foldline.language_models import FakeListChatModel
+from foldline.text_splitters import (
     CharacterTextSplitter,
     Language,
     LatexTextSplitter,

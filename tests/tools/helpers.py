@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.callbacks import BaseCallbackHandler
-from weft.tools import tool
+from foldline.callbacks import BaseCallbackHandler
+from foldline.tools import tool
 
 
 def calling(name: str, args: Any = None, id: str | None = "call_1") -> dict[str, Any]:

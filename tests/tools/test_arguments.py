@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 
-from weft._config import RunnableConfig
-from weft.exceptions import UsageError
-from weft.tools import InjectedToolArg, InjectedToolCallId, _get_runnable_config_param, tool
-from weft.tools._arguments import Target, is_injected, is_unbound_method, read_arguments
+from foldline._config import RunnableConfig
+from foldline.exceptions import UsageError
+from foldline.tools import InjectedToolArg, InjectedToolCallId, _get_runnable_config_param, tool
+from foldline.tools._arguments import Target, is_injected, is_unbound_method, read_arguments
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from tests.tools.helpers import Recorder, add, calling
-from weft.exceptions import BlockingCallError, UsageError
-from weft.messages import ToolMessage
-from weft.runnables import RunnableLambda
-from weft.tools import (
+from foldline.exceptions import BlockingCallError, UsageError
+from foldline.messages import ToolMessage
+from foldline.runnables import RunnableLambda
+from foldline.tools import (
     BaseTool,
     BaseToolkit,
     SchemaAnnotationError,
@@ -25,6 +24,7 @@ from weft.tools import (
     tool,
     tools_by_name,
 )
+from tests.tools.helpers import Recorder, add, calling
 
 
 class Words(BaseTool):

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from weft.messages import AIMessage, ToolMessage
-from weft.tools._content import MAX_DATA, as_message, content_of, limited
+from foldline.messages import AIMessage, ToolMessage
+from foldline.tools._content import MAX_DATA, as_message, content_of, limited
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

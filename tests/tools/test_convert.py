@@ -7,10 +7,10 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from weft.exceptions import BlockingCallError, UsageError
-from weft.messages import ToolMessage
-from weft.runnables import RunnableLambda
-from weft.tools import StructuredTool, Tool, convert_runnable_to_tool, tool
+from foldline.exceptions import BlockingCallError, UsageError
+from foldline.messages import ToolMessage
+from foldline.runnables import RunnableLambda
+from foldline.tools import StructuredTool, Tool, convert_runnable_to_tool, tool
 
 
 def multiply(a: int, b: int = 2) -> int:

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from foldline.exceptions import UsageError
+from foldline.messages import ToolMessage
+from foldline.tools import StructuredTool, describe_validation_error, tool
 from tests.tools.helpers import calling
-from weft.exceptions import UsageError
-from weft.messages import ToolMessage
-from weft.tools import StructuredTool, describe_validation_error, tool
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -6,22 +6,22 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel
 
-from tests.tools.helpers import Recorder, calling
-from weft.callbacks import (
+from foldline.callbacks import (
     AsyncCallbackManagerForToolRun,
     CallbackManagerForToolRun,
 )
-from weft.exceptions import UsageError
-from weft.runnables import RunnableConfig
-from weft.tools import (
+from foldline.exceptions import UsageError
+from foldline.runnables import RunnableConfig
+from foldline.tools import (
     BaseTool,
     InjectedToolArg,
     InjectedToolCallId,
     inject,
     tool,
 )
-from weft.tools.base import _DirectlyInjectedToolArg
-from weft.utils.function_calling import convert_to_openai_tool
+from foldline.tools.base import _DirectlyInjectedToolArg
+from foldline.utils.function_calling import convert_to_openai_tool
+from tests.tools.helpers import Recorder, calling
 
 # -- what the program fills in
 

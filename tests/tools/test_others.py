@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from weft.callbacks import BaseCallbackHandler
-from weft.documents.base import Document
-from weft.exceptions import ToolException, UsageError
-from weft.runnables import RunnableLambda
-from weft.tools import (
+from foldline.callbacks import BaseCallbackHandler
+from foldline.documents.base import Document
+from foldline.exceptions import ToolException, UsageError
+from foldline.runnables import RunnableLambda
+from foldline.tools import (
     Tool,
     create_retriever_tool,
     render_text_description,
     render_text_description_and_args,
     tool,
 )
-from weft.utils.function_calling import convert_to_openai_tool
+from foldline.utils.function_calling import convert_to_openai_tool
 
 
 def shout(text: str) -> str:

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
 import pytest
 from pydantic import BaseModel, Field
 
-from weft.exceptions import UsageError
-from weft.tools import InjectedToolArg, StructuredTool, create_schema_from_function, tool
-from weft.tools.base import get_all_basemodel_annotations
-from weft.utils.function_calling import convert_to_openai_function, convert_to_openai_tool
+from foldline.exceptions import UsageError
+from foldline.tools import InjectedToolArg, StructuredTool, create_schema_from_function, tool
+from foldline.tools.base import get_all_basemodel_annotations
+from foldline.utils.function_calling import convert_to_openai_function, convert_to_openai_tool
 
 T = TypeVar("T")
 

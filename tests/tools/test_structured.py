@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
+from foldline.exceptions import BlockingCallError, UsageError
+from foldline.runnables import RunnableConfig, RunnableLambda
+from foldline.tools import StructuredTool, describe_validation_error, render_text_description, tool
 from tests.tools.helpers import Recorder, add
-from weft.exceptions import BlockingCallError, UsageError
-from weft.runnables import RunnableConfig, RunnableLambda
-from weft.tools import StructuredTool, describe_validation_error, render_text_description, tool
 
 
 def double(a: int) -> int:

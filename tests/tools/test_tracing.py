@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from tests.tools.helpers import Recorder, add, calling
-from weft.messages import ToolMessage
-from weft.runnables import RunnableLambda
-from weft.tools import (
+from foldline.messages import ToolMessage
+from foldline.runnables import RunnableLambda
+from foldline.tools import (
     tool,
 )
+from tests.tools.helpers import Recorder, add, calling
 
 # -- traces
 

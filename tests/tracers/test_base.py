@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.callbacks import BaseCallbackHandler
-from weft.documents import Document
-from weft.exceptions import TracerException
-from weft.language_models.fake_chat_models import FakeListChatModel, FakeListChatModelError
-from weft.messages import AIMessage, HumanMessage
-from weft.outputs import ChatGeneration, LLMResult
-from weft.runnables import Runnable, RunnableLambda, RunnableParallel
-from weft.tracers import AsyncBaseTracer, Run, RunCollectorCallbackHandler
-from weft.tracers.context import collect_runs
+from foldline.callbacks import BaseCallbackHandler
+from foldline.documents import Document
+from foldline.exceptions import TracerException
+from foldline.language_models.fake_chat_models import FakeListChatModel, FakeListChatModelError
+from foldline.messages import AIMessage, HumanMessage
+from foldline.outputs import ChatGeneration, LLMResult
+from foldline.runnables import Runnable, RunnableLambda, RunnableParallel
+from foldline.tracers import AsyncBaseTracer, Run, RunCollectorCallbackHandler
+from foldline.tracers.context import collect_runs
 
 
 def named(function: Any, name: str) -> Any:

@@ -1,7 +1,7 @@
 """What `astream_events` and `astream_log` give, held against what langchain-core 1.7.2 gave for the same programs.
 
-Two differences of weft's models are written into the comparison: a stream ends with an empty chunk (as LangChain's own
-providers' streams do, not its fake ones), and the end of a streamed run says the whole message, not a chunk.
+Two differences of foldline's models are written into the comparison: a stream ends with an empty chunk (as LangChain's
+own providers' streams do, not its fake ones), and the end of a streamed run says the whole message, not a chunk.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from uuid import UUID
 
 import pytest
 
-from weft.callbacks import adispatch_custom_event
-from weft.exceptions import UsageError
-from weft.language_models.fake_chat_models import FakeListChatModel
-from weft.runnables import Runnable, RunnableLambda
+from foldline.callbacks import adispatch_custom_event
+from foldline.exceptions import UsageError
+from foldline.language_models.fake_chat_models import FakeListChatModel
+from foldline.runnables import Runnable, RunnableLambda
 
 RECORDED = json.loads(
     (Path(__file__).parent / "langchain_events.json")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from weft.exceptions import UsageError
-from weft.runnables import RunnableLambda
-from weft.tracers import LogStreamCallbackHandler, RunLog, RunLogPatch
-from weft.tracers._patch import apply, difference, pointer
+from foldline.exceptions import UsageError
+from foldline.runnables import RunnableLambda
+from foldline.tracers import LogStreamCallbackHandler, RunLog, RunLogPatch
+from foldline.tracers._patch import apply, difference, pointer
 
 
 async def collect(stream: Any) -> list[Any]:

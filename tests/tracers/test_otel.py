@@ -15,12 +15,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from weft.documents import Document
-from weft.language_models.fake_chat_models import FakeListChatModel
-from weft.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from weft.outputs import ChatGeneration, Generation, LLMResult
-from weft.runnables import RunnableLambda
-from weft.tracers import OpenTelemetryTracer
+from foldline.documents import Document
+from foldline.language_models.fake_chat_models import FakeListChatModel
+from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.outputs import ChatGeneration, Generation, LLMResult
+from foldline.runnables import RunnableLambda
+from foldline.tracers import OpenTelemetryTracer
 
 
 class Spans:
@@ -101,7 +101,7 @@ def test_spans_are_nested_as_runs_are(call: Any, spans: Spans):
     assert root.parent is None
     assert root.kind is SpanKind.INTERNAL
     assert spans["first"].parent.span_id == model.parent.span_id == root.context.span_id
-    assert model.attributes["weft.tags"] == ("seq:step:2", "t")
+    assert model.attributes["foldline.tags"] == ("seq:step:2", "t")
     assert root.start_time <= model.start_time <= model.end_time <= root.end_time
 
 
@@ -120,9 +120,9 @@ def test_a_model_call_has_the_attributes_of_the_conventions(spans: Spans):
 
     assert span.kind is SpanKind.CLIENT
     assert attributes.pop("gen_ai.response.time_to_first_chunk") >= 0
-    assert attributes.pop("weft.run.id")
+    assert attributes.pop("foldline.run.id")
     assert attributes == {
-        "weft.run.type": "llm",
+        "foldline.run.type": "llm",
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "mistral_ai",
         "gen_ai.request.model": "tiny",
@@ -234,7 +234,7 @@ def test_a_missing_extra_says_the_command():
         "import sys\n"
         "sys.modules['opentelemetry'] = None\n"
         "try:\n"
-        "    from weft.tracers import OpenTelemetryTracer\n"
+        "    from foldline.tracers import OpenTelemetryTracer\n"
         "except ImportError as error:\n"
         "    print(type(error).__name__, error)\n"
     )
@@ -244,5 +244,5 @@ def test_a_missing_extra_says_the_command():
 
     assert (
         done.stdout
-        == 'MissingExtraError OpenTelemetry is not installed: pip install "weft[otel]"\n'
+        == 'MissingExtraError OpenTelemetry is not installed: pip install "foldline[otel]"\n'
     )

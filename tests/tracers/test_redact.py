@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from weft.tracers._redact import REDACTED, Redactor
+from foldline.tracers._redact import REDACTED, Redactor
 
 CANARY = "canary-4f9a0c7e1b"
 

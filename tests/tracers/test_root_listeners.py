@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from weft.runnables import RunnableLambda
-from weft.tracers import Run
-from weft.tracers.root_listeners import AsyncRootListenersTracer, RootListenersTracer
+from foldline.runnables import RunnableLambda
+from foldline.tracers import Run
+from foldline.tracers.root_listeners import AsyncRootListenersTracer, RootListenersTracer
 
 
 def test_listeners_hear_of_the_root_alone(call: Any):

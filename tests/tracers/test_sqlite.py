@@ -18,12 +18,12 @@ from uuid import uuid4
 
 import pytest
 
-from weft.exceptions import StoreError
-from weft.messages import AIMessage, HumanMessage
-from weft.outputs import ChatGeneration, LLMResult
-from weft.runnables import RunnableLambda
-from weft.tracers import SQLiteTracer, TraceStore, sqlite
-from weft.tracers import _rows as rows
+from foldline.exceptions import StoreError
+from foldline.messages import AIMessage, HumanMessage
+from foldline.outputs import ChatGeneration, LLMResult
+from foldline.runnables import RunnableLambda
+from foldline.tracers import SQLiteTracer, TraceStore, sqlite
+from foldline.tracers import _rows as rows
 
 CHAIN = RunnableLambda(lambda x: x + 1).with_config(run_name="inc") | RunnableLambda(
     lambda x: x * 2
@@ -156,8 +156,8 @@ def test_many_threads_write_into_one_file(path: Path, no_leaks: Any):
 
 PROGRAM = """
 import sys
-from weft.runnables import RunnableLambda
-from weft.tracers import SQLiteTracer
+from foldline.runnables import RunnableLambda
+from foldline.tracers import SQLiteTracer
 
 chain = RunnableLambda(lambda x: x + 1) | RunnableLambda(lambda x: "x" * 5000)
 print("ready", flush=True)
@@ -228,7 +228,7 @@ def test_F_V09_a_file_that_stays_locked_costs_rows_and_not_the_run(
     other = sqlite3.connect(path)
     other.execute("BEGIN IMMEDIATE")
 
-    with caplog.at_level(logging.WARNING, "weft.tracers"):
+    with caplog.at_level(logging.WARNING, "foldline.tracers"):
         for _ in range(3):
             begun = time.perf_counter()
             assert CHAIN.invoke(1, {"callbacks": [tracer]}) == 4
@@ -256,7 +256,7 @@ def test_F_V09_a_full_disk_costs_rows_and_not_the_run(
 
     tracer = SQLiteTracer(path)
     monkeypatch.setattr(sqlite, "connect", connect_to_a_full_disk)
-    with caplog.at_level(logging.WARNING, "weft.tracers"):
+    with caplog.at_level(logging.WARNING, "foldline.tracers"):
         for _ in range(3):
             assert RunnableLambda(lambda x: "x" * 50_000).invoke(1, {"callbacks": [tracer]})
             tracer.flush()
@@ -295,7 +295,7 @@ def test_a_newer_schema_is_refused(path: Path):
     connection.close()
 
     with pytest.raises(
-        StoreError, match=r"traces.db: the traces are of version 99 .* upgrade weft"
+        StoreError, match=r"traces.db: the traces are of version 99 .* upgrade foldline"
     ):
         SQLiteTracer(path)
     with pytest.raises(StoreError, match="version 99"):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from weft.prompts import ChatPromptTemplate
-from weft.runnables import RunnableLambda
-from weft.tracers import ConsoleCallbackHandler, Run
-from weft.tracers.stdout import FunctionCallbackHandler, elapsed, try_json_stringify
+from foldline.prompts import ChatPromptTemplate
+from foldline.runnables import RunnableLambda
+from foldline.tracers import ConsoleCallbackHandler, Run
+from foldline.tracers.stdout import FunctionCallbackHandler, elapsed, try_json_stringify
 
 
 def test_every_run_is_printed_with_its_way_from_the_root(

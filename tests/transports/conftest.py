@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.servers.fixtures import fault_server, fault_server_process  # noqa: F401
-from weft._drive import drive
-from weft.testing.replay import RecordingTransport, ReplayTransport
-from weft.transports import (
+from foldline._drive import drive
+from foldline.testing.replay import RecordingTransport, ReplayTransport
+from foldline.transports import (
     HttpOptions,
     NativeTransport,
     PyreqwestTransport,
@@ -21,7 +20,8 @@ from weft.transports import (
     Timeouts,
     Transport,
 )
-from weft.transports.httpx import HttpxTransport
+from foldline.transports.httpx import HttpxTransport
+from tests.servers.fixtures import fault_server, fault_server_process  # noqa: F401
 
 T = TypeVar("T")
 

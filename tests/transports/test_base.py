@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.servers import FaultServer
-from tests.transports.conftest import Caller
-from weft.exceptions import SecurityError, UsageError, WeftError
-from weft.transports import (
+from foldline.exceptions import FoldlineError, SecurityError, UsageError
+from foldline.transports import (
     HttpOptions,
     NativeTransport,
     PyreqwestTransport,
@@ -19,7 +17,9 @@ from weft.transports import (
     check_request,
     origin_of,
 )
-from weft.transports.httpx import HttpxTransport
+from foldline.transports.httpx import HttpxTransport
+from tests.servers import FaultServer
+from tests.transports.conftest import Caller
 
 GOOD = "https://api.example.com/v1/chat"
 
@@ -90,10 +90,10 @@ def test_ordinary_urls_pass(url: str) -> None:
 
 @given(st.text(min_size=1), st.text())
 def test_F_H10_no_header_ever_reaches_the_wire_with_a_line_break(name: str, value: str) -> None:
-    from weft.transports._http1 import write_request
+    from foldline.transports._http1 import write_request
 
     headers = {name: value}
-    with suppress(WeftError):
+    with suppress(FoldlineError):
         check_request(Request(url=GOOD, headers=headers))
         written = write_request("POST", GOOD, headers, b"", whole_url=False)
         assert written.count(b"\r\n") == 5
@@ -102,10 +102,10 @@ def test_F_H10_no_header_ever_reaches_the_wire_with_a_line_break(name: str, valu
 
 @given(st.text())
 def test_F_H10_no_url_ever_reaches_the_wire_with_a_space_or_a_climb(tail: str) -> None:
-    from weft.transports._http1 import write_request
+    from foldline.transports._http1 import write_request
 
     url = GOOD + tail
-    with suppress(WeftError):
+    with suppress(FoldlineError):
         check_request(Request(url=url))
         line = write_request("POST", url, {}, b"", whole_url=False).split(b"\r\n")[0]
         assert line.count(b" ") == 2

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from weft.transports._wait import Bell, Expired
+from foldline.transports._wait import Bell, Expired
 
 
 def on_a_loop(body: Callable[[], Any]) -> None:

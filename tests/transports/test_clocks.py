@@ -8,10 +8,10 @@ from contextlib import aclosing
 
 import pytest
 
+from foldline.exceptions import ModelTimeoutError, UsageError
+from foldline.transports import NativeTransport, Request, Timeouts
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import Caller
-from weft.exceptions import ModelTimeoutError, UsageError
-from weft.transports import NativeTransport, Request, Timeouts
 
 PINGS = Answer([b"data: 1\n\n", ("repeat", [500, 0.02, b": ping\n\n"])], framing="chunked")
 

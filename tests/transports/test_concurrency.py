@@ -17,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 import anyio
 import pytest
 
+from foldline._drive import drive
+from foldline.exceptions import ModelTimeoutError
+from foldline.transports import HttpOptions, NativeTransport, Request, Transport, default_transport
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import LIVE, Caller
-from weft._drive import drive
-from weft.exceptions import ModelTimeoutError
-from weft.transports import HttpOptions, NativeTransport, Request, Transport, default_transport
 
 
 async def echo(transport: Transport, url: str, text: str, *, blocking: bool) -> str:
@@ -239,9 +239,9 @@ def test_five_hundred_at_once(live: Callable[..., Transport], fault_server: Faul
 
 PROGRAM = """
 import asyncio, sys, threading, time
-from weft._drive import drive, drive_each
-from weft.transports import Request, NativeTransport, PyreqwestTransport
-from weft.transports.httpx import HttpxTransport
+from foldline._drive import drive, drive_each
+from foldline.transports import Request, NativeTransport, PyreqwestTransport
+from foldline.transports.httpx import HttpxTransport
 
 kind, url, way = sys.argv[1:]
 transport = {"native": NativeTransport, "pyreqwest": PyreqwestTransport, "httpx": HttpxTransport}[kind]()
@@ -348,16 +348,16 @@ def test_F_C11_nothing_blocks_the_loop(
 WITHOUT_HTTPX = """
 import os, sys
 sys.modules["httpcore2"] = None
-from weft._drive import drive
-from weft.exceptions import MissingExtraError, UsageError
-from weft.transports import PyreqwestTransport, Request
+from foldline._drive import drive
+from foldline.exceptions import MissingExtraError, UsageError
+from foldline.transports import PyreqwestTransport, Request
 
 async def ask(transport):
     async with transport.open(Request(url=sys.argv[1]), blocking=True) as response:
         return await response.read()
 
 try:
-    import weft.transports.httpx
+    import foldline.transports.httpx
 except MissingExtraError as error:
     print(error)
 transport = PyreqwestTransport()
@@ -380,16 +380,16 @@ def test_without_httpx2_the_messages_name_the_ways_out(fault_server: FaultServer
         capture_output=True, text=True, timeout=20, check=True,
     )  # fmt: skip
     missing, answer, lost = program.stdout.splitlines()
-    assert 'pip install "weft[httpx]"' in missing
+    assert 'pip install "foldline[httpx]"' in missing
     assert answer == "b'ok'"
-    for way in ('pip install "weft[httpx]"', "'spawn'", "after the fork"):
+    for way in ('pip install "foldline[httpx]"', "'spawn'", "after the fork"):
         assert way in lost
 
 
 FORKED_EARLY = """
 import os, sys
-from weft._drive import drive, drive_each
-from weft.transports import NativeTransport, Request
+from foldline._drive import drive, drive_each
+from foldline.transports import NativeTransport, Request
 
 transport = NativeTransport()
 

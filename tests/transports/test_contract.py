@@ -7,10 +7,7 @@ import zlib
 
 import pytest
 
-from tests.servers import Answer, FaultServer, json_answer, redirect
-from tests.servers.script import gzip_answer
-from tests.transports.conftest import Caller
-from weft.exceptions import (
+from foldline.exceptions import (
     LimitExceededError,
     MalformedStreamError,
     ModelConnectionError,
@@ -19,7 +16,10 @@ from weft.exceptions import (
     StreamInterruptedError,
     UsageError,
 )
-from weft.transports import Limits, Request, Timeouts
+from foldline.transports import Limits, Request, Timeouts
+from tests.servers import Answer, FaultServer, json_answer, redirect
+from tests.servers.script import gzip_answer
+from tests.transports.conftest import Caller
 
 PIECES = [b"hello ", b"wide ", b"world"]
 TEXT = b"".join(PIECES)

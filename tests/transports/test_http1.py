@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.transports import _http1
-from weft.transports._http1 import (
+from foldline.transports import _http1
+from foldline.transports._http1 import (
     BadHttp,
     CutShort,
     HeadTooLarge,

@@ -9,10 +9,10 @@ from contextlib import aclosing
 
 import pytest
 
+from foldline.exceptions import ModelTimeoutError, StreamInterruptedError
+from foldline.transports import HttpOptions, PyreqwestTransport, Request, Timeouts, Transport
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import LIVE, Caller
-from weft.exceptions import ModelTimeoutError, StreamInterruptedError
-from weft.transports import HttpOptions, PyreqwestTransport, Request, Timeouts, Transport
 
 
 @pytest.fixture(params=["pyreqwest", "httpx"])

@@ -13,12 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import open_files
-from tests.servers import Answer, FaultServer
-from tests.transports.conftest import LIVE, Caller
-from weft._drive import drive_each
-from weft.exceptions import ModelError, StreamClosedError
-from weft.transports import (
+from foldline._drive import drive_each
+from foldline.exceptions import ModelError, StreamClosedError
+from foldline.transports import (
     HttpOptions,
     NativeTransport,
     PyreqwestTransport,
@@ -26,6 +23,9 @@ from weft.transports import (
     Timeouts,
     Transport,
 )
+from tests.conftest import open_files
+from tests.servers import Answer, FaultServer
+from tests.transports.conftest import LIVE, Caller
 
 TIMES = 30
 STALLED = Answer([b"hello", ("stall", None)], framing="chunked")

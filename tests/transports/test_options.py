@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import Answer, FaultServer
-from tests.transports.conftest import Caller
-from weft.exceptions import ModelConnectionError, UsageError
-from weft.transports import (
+from foldline.exceptions import ModelConnectionError, UsageError
+from foldline.transports import (
     HttpOptions,
     NativeTransport,
     PyreqwestTransport,
@@ -19,6 +17,8 @@ from weft.transports import (
     Transport,
     transport_for,
 )
+from tests.servers import Answer, FaultServer
+from tests.transports.conftest import Caller
 
 Make = Callable[..., Transport]
 
@@ -72,10 +72,12 @@ def test_bad_certificates_are_a_mistake(live: Make, tmp_path: Path) -> None:
 def test_extra_headers_go_with_every_request_and_give_way(
     live: Make, blocking: bool, fault_server: FaultServer
 ) -> None:
-    caller = Caller(live(HttpOptions(headers={"X-Team": "weft", "X-Tag": "a"})), blocking=blocking)
+    caller = Caller(
+        live(HttpOptions(headers={"X-Team": "foldline", "X-Tag": "a"})), blocking=blocking
+    )
     caller.read(fault_server.url + "/ok", headers={"x-tag": "b"})
     (seen,) = fault_server.requests()
-    assert (seen.headers["x-team"], seen.headers["x-tag"]) == ("weft", "b")
+    assert (seen.headers["x-team"], seen.headers["x-tag"]) == ("foldline", "b")
 
 
 def test_a_proxy_carries_http(live: Make, blocking: bool, fault_server: FaultServer) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
+from foldline.exceptions import ModelConnectionError, ModelTimeoutError
+from foldline.transports import HttpOptions, Request, Timeouts, Transport
 from tests.servers import Answer, FaultServer
-from weft.exceptions import ModelConnectionError, ModelTimeoutError
-from weft.transports import HttpOptions, Request, Timeouts, Transport
 
 
 def test_a_transport_works_on_uvloop(

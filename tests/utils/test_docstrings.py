@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.utils.docstrings import Docstring, parse_docstring
+from foldline.utils.docstrings import Docstring, parse_docstring
 
 
 def test_description_and_arguments_are_taken_apart():

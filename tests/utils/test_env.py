@@ -3,8 +3,8 @@
 import pytest
 from pydantic import SecretStr
 
-from weft.exceptions import UsageError
-from weft.utils.env import (
+from foldline.exceptions import UsageError
+from foldline.utils.env import (
     env_var_is_set,
     from_env,
     get_from_dict_or_env,
@@ -15,40 +15,40 @@ from weft.utils.env import (
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch):
-    monkeypatch.setenv("WEFT_TEST_KEY", "value")
-    monkeypatch.setenv("WEFT_TEST_NO", "false")
-    monkeypatch.delenv("WEFT_TEST_MISSING", raising=False)
+    monkeypatch.setenv("FOLDLINE_TEST_KEY", "value")
+    monkeypatch.setenv("FOLDLINE_TEST_NO", "false")
+    monkeypatch.delenv("FOLDLINE_TEST_MISSING", raising=False)
 
 
 def test_a_variable_is_read_or_its_absence_says_what_to_do():
-    assert get_from_env("key", "WEFT_TEST_KEY") == "value"
-    assert get_from_env("key", "WEFT_TEST_MISSING", default="d") == "d"
+    assert get_from_env("key", "FOLDLINE_TEST_KEY") == "value"
+    assert get_from_env("key", "FOLDLINE_TEST_MISSING", default="d") == "d"
     with pytest.raises(
-        UsageError, match="set the environment variable WEFT_TEST_MISSING, or pass key="
+        UsageError, match="set the environment variable FOLDLINE_TEST_MISSING, or pass key="
     ):
-        get_from_env("key", "WEFT_TEST_MISSING")
+        get_from_env("key", "FOLDLINE_TEST_MISSING")
 
 
 def test_a_dict_goes_before_the_environment():
-    assert get_from_dict_or_env({"k": "v"}, ["j", "k"], "WEFT_TEST_KEY") == "v"
-    assert get_from_dict_or_env({"k": ""}, "k", "WEFT_TEST_KEY") == "value"
+    assert get_from_dict_or_env({"k": "v"}, ["j", "k"], "FOLDLINE_TEST_KEY") == "v"
+    assert get_from_dict_or_env({"k": ""}, "k", "FOLDLINE_TEST_KEY") == "value"
 
 
 def test_factories_read_when_called(monkeypatch):
-    read = from_env(["WEFT_TEST_MISSING", "WEFT_TEST_LATER"])
-    monkeypatch.setenv("WEFT_TEST_LATER", "now")
+    read = from_env(["FOLDLINE_TEST_MISSING", "FOLDLINE_TEST_LATER"])
+    monkeypatch.setenv("FOLDLINE_TEST_LATER", "now")
 
     assert read() == "now"
-    assert from_env("WEFT_TEST_MISSING", default=None)() is None
-    assert secret_from_env("WEFT_TEST_KEY")() == SecretStr("value")
-    assert secret_from_env("WEFT_TEST_MISSING", default=None)() is None
+    assert from_env("FOLDLINE_TEST_MISSING", default=None)() is None
+    assert secret_from_env("FOLDLINE_TEST_KEY")() == SecretStr("value")
+    assert secret_from_env("FOLDLINE_TEST_MISSING", default=None)() is None
     with pytest.raises(UsageError, match="boo"):
-        from_env("WEFT_TEST_MISSING", error_message="boo")()
-    with pytest.raises(UsageError, match="WEFT_TEST_MISSING or OTHER"):
-        secret_from_env(["WEFT_TEST_MISSING", "OTHER"])()
+        from_env("FOLDLINE_TEST_MISSING", error_message="boo")()
+    with pytest.raises(UsageError, match="FOLDLINE_TEST_MISSING or OTHER"):
+        secret_from_env(["FOLDLINE_TEST_MISSING", "OTHER"])()
 
 
 def test_a_variable_that_says_no_is_not_set():
-    assert env_var_is_set("WEFT_TEST_KEY")
-    assert not env_var_is_set("WEFT_TEST_NO")
-    assert not env_var_is_set("WEFT_TEST_MISSING")
+    assert env_var_is_set("FOLDLINE_TEST_KEY")
+    assert not env_var_is_set("FOLDLINE_TEST_NO")
+    assert not env_var_is_set("FOLDLINE_TEST_MISSING")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.utils.formatting import (
+from foldline.utils.formatting import (
     MissingVariableError,
     StrictFormatter,
     TemplateError,

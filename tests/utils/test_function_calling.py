@@ -1,6 +1,6 @@
 """What a model is told of a function; `langchain_functions.json` holds what langchain-core 1.7.2 says of the same.
 
-Where weft differs on purpose, a test of its own says so.
+Where foldline differs on purpose, a test of its own says so.
 """
 
 import dataclasses
@@ -14,14 +14,14 @@ import pytest
 import typing_extensions
 from pydantic import BaseModel, Field
 
-from weft.exceptions import UsageError
-from weft.utils.function_calling import (
+from foldline.exceptions import UsageError
+from foldline.utils.function_calling import (
     convert_to_json_schema,
     convert_to_openai_function,
     convert_to_openai_tool,
     is_server_tool,
 )
-from weft.utils.json_schema import validate
+from foldline.utils.json_schema import validate
 
 RECORDED = json.loads((Path(__file__).parent / "langchain_functions.json").read_text())
 

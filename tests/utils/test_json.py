@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from weft.exceptions import OutputParserException, UsageError, WeftError
-from weft.utils import _json_partial
-from weft.utils.json import (
+from foldline.exceptions import FoldlineError, OutputParserException, UsageError
+from foldline.utils import _json_partial
+from foldline.utils.json import (
     JsonError,
     PartialJson,
     SurrogateJoiner,
@@ -85,7 +85,7 @@ def test_F_U04_strict_says_what_and_where(text, reason, position):
         parse_strict(text)
 
     assert (caught.value.reason, caught.value.position) == (reason, position)
-    assert isinstance(caught.value, WeftError | ValueError | json.JSONDecodeError)
+    assert isinstance(caught.value, FoldlineError | ValueError | json.JSONDecodeError)
 
 
 def test_F_U04_big_integers_are_exact():

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.exceptions import UsageError
-from weft.utils.json_schema import dereference_refs, remove_titles, strict_schema, validate
+from foldline.exceptions import UsageError
+from foldline.utils.json_schema import dereference_refs, remove_titles, strict_schema, validate
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = st.one_of(

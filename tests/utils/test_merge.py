@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.utils.merge import merge_dicts, merge_lists, merge_obj
+from foldline.utils.merge import merge_dicts, merge_lists, merge_obj
 
 
 @pytest.mark.parametrize(

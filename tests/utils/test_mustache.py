@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.utils.formatting import TemplateError
-from weft.utils.mustache import get_variables, render
+from foldline.utils.formatting import TemplateError
+from foldline.utils.mustache import get_variables, render
 
 
 class Thing:

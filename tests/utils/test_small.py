@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, SecretStr
 
-import weft.utils
-from weft.exceptions import MissingExtraError, UsageError
-from weft.utils import html, input, interactive_env, iter, pydantic, strings, utils
-from weft.utils._base64 import Base64Joiner
-from weft.utils.aiter import abatch_iterate
-from weft.utils.uuid import new_id, uuid7
+import foldline.utils
+from foldline.exceptions import MissingExtraError, UsageError
+from foldline.utils import html, input, interactive_env, iter, pydantic, strings, utils
+from foldline.utils._base64 import Base64Joiner
+from foldline.utils.aiter import abatch_iterate
+from foldline.utils.uuid import new_id, uuid7
 
 
 def test_every_exported_name_exists():
-    assert all(hasattr(weft.utils, name) for name in weft.utils.__all__)
+    assert all(hasattr(foldline.utils, name) for name in foldline.utils.__all__)
 
 
 def test_values_are_written_a_line_each():

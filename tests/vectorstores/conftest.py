@@ -8,14 +8,14 @@ from uuid import uuid4
 
 import pytest
 
-from tests.servers.databases import pgvector_server, postgres_server
-from weft.embeddings import Embeddings
-from weft.vectorstores import (
+from foldline.embeddings import Embeddings
+from foldline.vectorstores import (
     InMemoryVectorStore,
     PostgresVectorStore,
     SQLiteVectorStore,
     VectorStore,
 )
+from tests.servers.databases import pgvector_server, postgres_server
 
 __all__ = ["pgvector_server", "postgres_server"]
 

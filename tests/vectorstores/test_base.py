@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from weft.callbacks import BaseCallbackHandler
-from weft.documents import Document
-from weft.exceptions import UsageError
-from weft.retrievers import BaseRetriever
-from weft.vectorstores import VectorStore, VectorStoreRetriever
+from foldline.callbacks import BaseCallbackHandler
+from foldline.documents import Document
+from foldline.exceptions import UsageError
+from foldline.retrievers import BaseRetriever
+from foldline.vectorstores import VectorStore, VectorStoreRetriever
 
 
 class ByTexts(VectorStore):
@@ -119,7 +119,7 @@ class Recorder(BaseCallbackHandler):
 
 
 def test_a_retriever_tells_the_store_and_the_embedding_in_its_trace(plane, call):
-    from weft.vectorstores import InMemoryVectorStore
+    from foldline.vectorstores import InMemoryVectorStore
 
     retriever = InMemoryVectorStore.from_texts(["1 0"], plane).as_retriever()
     recorder = Recorder()

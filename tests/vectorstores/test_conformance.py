@@ -1,4 +1,4 @@
-"""What every store of weft does the same, in memory, in SQLite, in PostgreSQL with pgvector and without."""
+"""What every store of foldline does the same, in memory, in SQLite, in PostgreSQL with pgvector and without."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from weft.documents import Document
-from weft.exceptions import UsageError, WeftError
-from weft.vectorstores import PostgresVectorStore
+from foldline.documents import Document
+from foldline.exceptions import FoldlineError, UsageError
+from foldline.vectorstores import PostgresVectorStore
 
 CORNERS = ["1 0", "0 1", "-1 0", "1 1"]
 
@@ -211,7 +211,7 @@ def test_a_filter_that_is_none_is_refused(store, call):
 
 
 HOSTILE = [
-    "'; DROP TABLE weft_vectors; --",
+    "'; DROP TABLE foldline_vectors; --",
     "a' = 'a' OR 'x",
     'x."secret"',
     "%s",
@@ -344,7 +344,7 @@ conditions = st.recursive(
 )
 @given(found=st.lists(metadatas, min_size=1, max_size=4), condition=conditions)
 def test_filters_mean_the_same_in_every_store(make, plane, found, condition):
-    from weft.vectorstores.filters import matches, parse_filter
+    from foldline.vectorstores.filters import matches, parse_filter
 
     store = make(plane)
     store.delete([str(n) for n in range(4)])
@@ -355,5 +355,5 @@ def test_filters_mean_the_same_in_every_store(make, plane, found, condition):
 
 
 def test_every_refusal_is_an_error_of_ours(store):
-    with pytest.raises(WeftError):
+    with pytest.raises(FoldlineError):
         store.similarity_search(["not", "a", "question"])

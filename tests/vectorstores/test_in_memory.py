@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.documents import Document
-from weft.embeddings import DeterministicFakeEmbedding
-from weft.exceptions import StoreError, UsageError
-from weft.vectorstores import InMemoryVectorStore
+from foldline.documents import Document
+from foldline.embeddings import DeterministicFakeEmbedding
+from foldline.exceptions import StoreError, UsageError
+from foldline.vectorstores import InMemoryVectorStore
 
 
 def texts(documents):
@@ -163,8 +163,8 @@ def test_without_numpy_the_command_is_said_and_the_names_still_import():
     code = """
 import sys
 sys.modules["numpy"] = None
-from weft.vectorstores import InMemoryVectorStore, SQLiteVectorStore, PostgresVectorStore
-from weft.embeddings import DeterministicFakeEmbedding
+from foldline.vectorstores import InMemoryVectorStore, SQLiteVectorStore, PostgresVectorStore
+from foldline.embeddings import DeterministicFakeEmbedding
 try:
     InMemoryVectorStore(DeterministicFakeEmbedding(size=3)).add_texts(["a"])
 except ImportError as error:
@@ -172,11 +172,12 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("MissingExtraError")
-    assert 'pip install "weft[vectors]"' in done.stdout
+    assert 'pip install "foldline[vectors]"' in done.stdout
 
 
 def test_importing_the_stores_does_not_load_numpy():
-    code = "import sys, weft.vectorstores, weft.retrievers, weft.indexing; assert 'numpy' not in sys.modules"
+    code = "import sys, foldline.vectorstores, foldline.retrievers, foldline.indexing"
+    code += "; assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

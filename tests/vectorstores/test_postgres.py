@@ -7,12 +7,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from foldline.embeddings import DeterministicFakeEmbedding
+from foldline.exceptions import StoreError, UsageError
+from foldline.vectorstores import PostgresVectorStore
+from foldline.vectorstores._sql_filter import compile_filter
+from foldline.vectorstores.filters import parse_filter
 from tests.servers.databases import _accepts, free_port, wait_until
-from weft.embeddings import DeterministicFakeEmbedding
-from weft.exceptions import StoreError, UsageError
-from weft.vectorstores import PostgresVectorStore
-from weft.vectorstores._sql_filter import compile_filter
-from weft.vectorstores.filters import parse_filter
 
 
 def texts(documents):
@@ -72,11 +72,11 @@ def test_an_index_makes_searches_approximate_and_filters_still_give_k(pgvector_s
         statement, values = store._query(_row(store, "text 1"), None, with_vectors=False)
         connection.execute("SET enable_seqscan = off")
         plan = connection.execute(f"EXPLAIN {statement} LIMIT 4", values).fetchall()
-    assert "weft_vectors_hnsw_7" in str(plan)
+    assert "foldline_vectors_hnsw_7" in str(plan)
 
 
 def _row(store, text):
-    from weft.vectorstores._vectors import as_query
+    from foldline.vectorstores._vectors import as_query
 
     return as_query(store.embedding.embed_query(text), None)
 
@@ -95,7 +95,7 @@ def test_what_the_server_has_not_is_said(postgres_server, pgvector_server, plane
 
 def test_a_server_that_is_not_there_is_told(plane):
     with pytest.raises(StoreError, match="PostgreSQL"):
-        PostgresVectorStore(plane, f"postgresql://weft@127.0.0.1:{free_port()}/postgres")
+        PostgresVectorStore(plane, f"postgresql://foldline@127.0.0.1:{free_port()}/postgres")
 
 
 @pytest.mark.slow
@@ -123,8 +123,8 @@ def test_F_K04_writers_in_two_processes_lose_nothing(postgres_server):
     name = str(uuid4())
     code = f"""
 import sys
-from weft.embeddings import DeterministicFakeEmbedding
-from weft.vectorstores import PostgresVectorStore
+from foldline.embeddings import DeterministicFakeEmbedding
+from foldline.vectorstores import PostgresVectorStore
 who = sys.argv[1]
 store = PostgresVectorStore(DeterministicFakeEmbedding(size=3), {postgres_server.url!r}, collection={name!r})
 for n in range(20):

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from weft.exceptions import StoreError, UsageError
-from weft.vectorstores import SQLiteVectorStore
+from foldline.exceptions import StoreError, UsageError
+from foldline.vectorstores import SQLiteVectorStore
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def texts(documents):
 def in_another_process(path, body):
     code = f"""
 import sys
-from weft.embeddings import DeterministicFakeEmbedding
-from weft.vectorstores import SQLiteVectorStore
+from foldline.embeddings import DeterministicFakeEmbedding
+from foldline.vectorstores import SQLiteVectorStore
 store = SQLiteVectorStore(DeterministicFakeEmbedding(size=4), {str(path)!r})
 {textwrap.dedent(body)}
 """
@@ -43,7 +43,7 @@ def test_a_file_that_is_opened_again_has_everything(path, plane, call):
 
 
 def test_changes_of_another_process_are_seen_at_once(path):
-    from weft.embeddings import DeterministicFakeEmbedding
+    from foldline.embeddings import DeterministicFakeEmbedding
 
     store = SQLiteVectorStore(DeterministicFakeEmbedding(size=4), path)
     store.add_texts(["one", "two"], ids=["1", "2"])
@@ -90,7 +90,7 @@ def test_F_K01_what_was_acknowledged_survives_kill_9(path):
         process.send_signal(signal.SIGKILL)
         rest = process.stdout.read().split()
     acknowledged = int(rest[-1]) if rest else acknowledged
-    from weft.embeddings import DeterministicFakeEmbedding
+    from foldline.embeddings import DeterministicFakeEmbedding
 
     store = SQLiteVectorStore(DeterministicFakeEmbedding(size=4), path)
     found = {one.id for one in store.similarity_search("x", k=100_000)}

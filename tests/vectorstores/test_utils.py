@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.exceptions import UsageError
-from weft.vectorstores._vectors import top
-from weft.vectorstores.utils import maximal_marginal_relevance
+from foldline.exceptions import UsageError
+from foldline.vectorstores._vectors import top
+from foldline.vectorstores.utils import maximal_marginal_relevance
 
 vectors = st.lists(st.floats(-10, 10, width=32), min_size=3, max_size=3)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.anthropic.decode import AnthropicDecoder
 from tests.providers import recordings
 from tests.providers.recordings import Recorded, message_of
 from tests.providers.recordings import payloads_of as payloads
-from weft.providers.anthropic import ChatAnthropic
-from weft.providers.anthropic.decode import AnthropicDecoder
 
 __all__ = ["message_of", "payloads"]
 

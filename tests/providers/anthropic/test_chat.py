@@ -6,6 +6,17 @@ import time
 
 import pytest
 
+from foldline.exceptions import (
+    ModelAuthenticationError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    StreamInterruptedError,
+    StreamTruncatedError,
+)
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.protocol.grammar import assert_valid_event_stream
+from foldline.providers.anthropic import ChatAnthropic
 from tests.providers.anthropic.recordings import (
     PAIRS,
     decode_stream,
@@ -14,17 +25,6 @@ from tests.providers.anthropic.recordings import (
     whole_of,
 )
 from tests.servers.script import Answer, json_answer
-from weft.exceptions import (
-    ModelAuthenticationError,
-    ModelNotFoundError,
-    ModelOverloadedError,
-    StreamInterruptedError,
-    StreamTruncatedError,
-)
-from weft.load import dumps, loads
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.protocol.grammar import assert_valid_event_stream
-from weft.providers.anthropic import ChatAnthropic
 
 PATH = "/v1/messages"
 SSE = {"content-type": "text/event-stream; charset=utf-8"}
@@ -189,7 +189,7 @@ def test_a_missing_key_names_the_variable(call, monkeypatch):
 def test_a_model_is_stored_without_its_key():
     model = ChatAnthropic(model="claude-opus-5", api_key="the-secret", max_tokens=9)
     text = dumps(model)
-    loaded = loads(text, valid_namespaces=["weft"], allowed_objects=[ChatAnthropic])
+    loaded = loads(text, valid_namespaces=["foldline"], allowed_objects=[ChatAnthropic])
 
     assert "the-secret" not in text
     assert (loaded.model, loaded.max_tokens) == ("claude-opus-5", 9)

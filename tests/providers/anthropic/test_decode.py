@@ -9,6 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foldline._sse import SSEDecoder
+from foldline.exceptions import (
+    FoldlineError,
+    MalformedStreamError,
+    ModelAPIError,
+    ModelOverloadedError,
+    StreamTruncatedError,
+)
+from foldline.messages import AIMessage
+from foldline.protocol.fold import MessageBuilder
+from foldline.protocol.grammar import assert_valid_event_stream, check
+from foldline.providers.anthropic.decode import decode_usage
 from tests.providers.anthropic.recordings import (
     LLAMA,
     PAIRS,
@@ -21,18 +33,6 @@ from tests.providers.anthropic.recordings import (
     stream_of,
     whole_of,
 )
-from weft._sse import SSEDecoder
-from weft.exceptions import (
-    MalformedStreamError,
-    ModelAPIError,
-    ModelOverloadedError,
-    StreamTruncatedError,
-    WeftError,
-)
-from weft.messages import AIMessage
-from weft.protocol.fold import MessageBuilder
-from weft.protocol.grammar import assert_valid_event_stream, check
-from weft.providers.anthropic.decode import decode_usage
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -318,7 +318,7 @@ def test_F_T15_lost_doubled_and_swapped_events_give_a_message_or_a_typed_error(n
         for kind, payload in events:
             told += decoding.feed(payload, kind)
         told += decoding.end(marked=False)
-    except WeftError:
+    except FoldlineError:
         return
     # A result whose call was lost (V19) is told all the same: nothing is dropped.
     assert {violation.rule for violation in check(told)} <= {"V19"}

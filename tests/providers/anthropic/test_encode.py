@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from weft.exceptions import UsageError
-from weft.messages import (
+from foldline.exceptions import UsageError
+from foldline.messages import (
     AIMessage,
     ChatMessage,
     FunctionMessage,
@@ -15,7 +15,7 @@ from weft.messages import (
     SystemMessage,
     ToolMessage,
 )
-from weft.providers.anthropic import ChatAnthropic
+from foldline.providers.anthropic import ChatAnthropic
 
 MODEL = ChatAnthropic(model="claude-sonnet-4-5", api_key="key", max_tokens=1000)
 NEW = ChatAnthropic(model="claude-opus-5", api_key="key", max_tokens=1000)

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from foldline import exceptions as e
+from foldline.providers.anthropic import ChatAnthropic
 from tests.servers.script import Answer, json_answer
-from weft import exceptions as e
-from weft.providers.anthropic import ChatAnthropic
 
 DOCUMENTED = [
     (

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from foldline.exceptions import ContextOverflowError, ModelAuthenticationError
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.anthropic.encode import convert_to_anthropic_tool
+from foldline.providers.anthropic.schema import encode_schema
+from foldline.tools import tool
 from tests.providers.anthropic.recordings import decoder, message_of
 from tests.servers.script import json_answer, sse_answer
-from weft.exceptions import ContextOverflowError, ModelAuthenticationError
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.providers.anthropic import ChatAnthropic
-from weft.providers.anthropic.encode import convert_to_anthropic_tool
-from weft.providers.anthropic.schema import encode_schema
-from weft.tools import tool
 
 PATH = "/v1/messages"
 ANSWER: dict[str, Any] = {

@@ -12,6 +12,9 @@ from anthropic.types.beta import BetaMessage
 from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming
 from pydantic import BaseModel, TypeAdapter
 
+from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.anthropic.schema import encode_schema
 from tests.providers.anthropic.recordings import (
     LLAMA,
     PAIRS,
@@ -22,9 +25,6 @@ from tests.providers.anthropic.recordings import (
 )
 from tests.providers.recordings import FOLDER
 from tests.servers.script import Answer
-from weft.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from weft.providers.anthropic import ChatAnthropic
-from weft.providers.anthropic.schema import encode_schema
 
 PATH = "/v1/messages"
 TAKEN = TypeAdapter(MessageCreateParamsNonStreaming)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, Field
 
-from weft.exceptions import UsageError
-from weft.language_models.prompt_caching import CacheConfig
-from weft.messages import (
+from foldline.exceptions import UsageError
+from foldline.language_models.prompt_caching import CacheConfig
+from foldline.messages import (
     HumanMessage,
     SystemMessage,
 )
-from weft.providers.anthropic import ChatAnthropic, convert_to_anthropic_tool
+from foldline.providers.anthropic import ChatAnthropic, convert_to_anthropic_tool
 
 MODEL = ChatAnthropic(model="claude-sonnet-4-5", api_key="key", max_tokens=1000)
 NEW = ChatAnthropic(model="claude-opus-5", api_key="key", max_tokens=1000)

@@ -6,6 +6,10 @@ import copy
 
 import pytest
 
+from foldline.exceptions import UsageError
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.providers.anthropic import ChatAnthropic
 from tests.providers.anthropic.recordings import (
     MODEL,
     PAIRS,
@@ -14,10 +18,6 @@ from tests.providers.anthropic.recordings import (
     stream_of,
     whole_of,
 )
-from weft.exceptions import UsageError
-from weft.load import dumps, loads
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.providers.anthropic import ChatAnthropic
 
 NOT_SENT_BACK = ("file_id",)
 

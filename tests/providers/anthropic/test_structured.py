@@ -7,13 +7,13 @@ import json
 import pytest
 from pydantic import BaseModel
 
+from foldline.chat_models import init_chat_model
+from foldline.exceptions import ModelTimeoutError
+from foldline.providers.anthropic import ChatAnthropic
+from foldline.tools import tool
+from foldline.transports import Timeouts
 from tests.providers.anthropic.recordings import whole_of
 from tests.servers.script import Answer, json_answer
-from weft.chat_models import init_chat_model
-from weft.exceptions import ModelTimeoutError
-from weft.providers.anthropic import ChatAnthropic
-from weft.tools import tool
-from weft.transports import Timeouts
 
 PATH = "/v1/messages"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from foldline.providers.google import ChatGoogle
+from foldline.providers.google.decode import GoogleDecoder
 from tests.providers.recordings import Recorded, message_of
 from tests.providers.recordings import payloads_of as payloads
-from weft.providers.google import ChatGoogle
-from weft.providers.google.decode import GoogleDecoder
 
 __all__ = ["message_of", "payloads"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.exceptions import ModelAuthenticationError, ModelOverloadedError, StreamTruncatedError
+from foldline.load import dumps, loads
+from foldline.messages import HumanMessage
+from foldline.protocol.grammar import assert_valid_event_stream
+from foldline.providers.google import ChatGoogle
 from tests.providers.google.recordings import PAIRS, stream_of, whole_of
 from tests.servers.script import Answer, json_answer
-from weft.exceptions import ModelAuthenticationError, ModelOverloadedError, StreamTruncatedError
-from weft.load import dumps, loads
-from weft.messages import HumanMessage
-from weft.protocol.grammar import assert_valid_event_stream
-from weft.providers.google import ChatGoogle
 
 WHOLE = "/models/gemini-2.5-flash:generateContent"
 STREAM = "/models/gemini-2.5-flash:streamGenerateContent"
@@ -137,7 +137,7 @@ def test_a_missing_key_names_the_variable(call, monkeypatch):
 
 def test_a_model_is_stored_without_its_key():
     text = dumps(ChatGoogle(model="gemini-3-flash", api_key="the-secret", max_tokens=9))
-    loaded = loads(text, valid_namespaces=["weft"], allowed_objects=[ChatGoogle])
+    loaded = loads(text, valid_namespaces=["foldline"], allowed_objects=[ChatGoogle])
 
     assert "the-secret" not in text
     assert (loaded.model, loaded.max_tokens) == ("gemini-3-flash", 9)

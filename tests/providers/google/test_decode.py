@@ -10,6 +10,17 @@ from google.genai.types import GenerateContentResponse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foldline._sse import SSEDecoder
+from foldline.exceptions import (
+    FoldlineError,
+    MalformedStreamError,
+    ModelOverloadedError,
+    StreamTruncatedError,
+)
+from foldline.messages import AIMessage
+from foldline.protocol.fold import MessageBuilder
+from foldline.protocol.grammar import assert_valid_event_stream, check
+from foldline.providers.google.decode import decode_usage
 from tests.providers.google.recordings import (
     PAIRS,
     STREAMS,
@@ -21,17 +32,6 @@ from tests.providers.google.recordings import (
     stream_of,
     whole_of,
 )
-from weft._sse import SSEDecoder
-from weft.exceptions import (
-    MalformedStreamError,
-    ModelOverloadedError,
-    StreamTruncatedError,
-    WeftError,
-)
-from weft.messages import AIMessage
-from weft.protocol.fold import MessageBuilder
-from weft.protocol.grammar import assert_valid_event_stream, check
-from weft.providers.google.decode import decode_usage
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -294,7 +294,7 @@ def test_F_T15_lost_doubled_and_swapped_chunks_give_a_message_or_a_typed_error(n
     try:
         told = [event for chunk in chunks for event in decoding.feed(chunk)]
         told += decoding.end(marked=False)
-    except WeftError:
+    except FoldlineError:
         return
     assert {violation.rule for violation in check(told)} <= {"V19"}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.exceptions import MalformedStreamError, ModelAuthenticationError
+from foldline.providers.google import GoogleGenerativeAIEmbeddings
 from tests.servers.script import json_answer
-from weft.exceptions import MalformedStreamError, ModelAuthenticationError
-from weft.providers.google import GoogleGenerativeAIEmbeddings
 
 PATH = "/models/gemini-embedding-001:batchEmbedContents"
 

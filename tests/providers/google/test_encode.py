@@ -6,8 +6,8 @@ import pytest
 from google.genai import types
 from pydantic import BaseModel
 
-from weft.exceptions import UsageError
-from weft.messages import (
+from foldline.exceptions import UsageError
+from foldline.messages import (
     AIMessage,
     ChatMessage,
     FunctionMessage,
@@ -15,7 +15,7 @@ from weft.messages import (
     SystemMessage,
     ToolMessage,
 )
-from weft.providers.google import (
+from foldline.providers.google import (
     ChatGoogle,
     ChatGoogleGenerativeAI,
     HarmBlockThreshold,

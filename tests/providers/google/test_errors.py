@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from foldline import exceptions as e
+from foldline.providers.google import ChatGoogle
 from tests.servers.script import json_answer
-from weft import exceptions as e
-from weft.providers.google import ChatGoogle
 
 DOCUMENTED = [
     (400, "INVALID_ARGUMENT", "Please use a valid role", e.ModelInvalidRequestError),

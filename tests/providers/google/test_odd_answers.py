@@ -6,17 +6,17 @@ import json
 
 import pytest
 
-from tests.providers.google.recordings import decoder, message_of
-from tests.servers.script import Answer, json_answer
-from weft.exceptions import (
+from foldline.exceptions import (
     MalformedStreamError,
     ModelAuthenticationError,
     ModelRateLimitError,
     StreamTruncatedError,
 )
-from weft.messages.block_translators.google_genai import translate
-from weft.protocol.fold import MessageBuilder
-from weft.providers.google import ChatGoogle, GoogleGenerativeAIEmbeddings
+from foldline.messages.block_translators.google_genai import translate
+from foldline.protocol.fold import MessageBuilder
+from foldline.providers.google import ChatGoogle, GoogleGenerativeAIEmbeddings
+from tests.providers.google.recordings import decoder, message_of
+from tests.servers.script import Answer, json_answer
 
 CHAT = "/models/gemini-2.5-flash:generateContent"
 STREAM = "/models/gemini-2.5-flash:streamGenerateContent"

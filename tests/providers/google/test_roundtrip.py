@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.exceptions import UsageError
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.providers.google import ChatGoogle
 from tests.providers.google.recordings import (
     MODEL,
     PAIRS,
@@ -12,10 +16,6 @@ from tests.providers.google.recordings import (
     stream_of,
     whole_of,
 )
-from weft.exceptions import UsageError
-from weft.load import dumps, loads
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.providers.google import ChatGoogle
 
 FULL = [name for name in PAIRS if (whole_of(name).get("candidates") or [{}])[0].get("content")]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
+from foldline.chat_models import init_chat_model
+from foldline.providers.google import ChatGoogle
 from tests.providers.google.recordings import whole_of
 from tests.servers.script import json_answer
-from weft.chat_models import init_chat_model
-from weft.providers.google import ChatGoogle
 
 PATH = "/models/gemini-2.5-flash:generateContent"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.providers.local import LocalEmbeddings, Runtime
+from foldline.providers.local.fetch import Wheel
 from tests.servers.llama import llama
-from weft.providers.local import LocalEmbeddings, Runtime
-from weft.providers.local.fetch import Wheel
 
 __all__ = ["llama"]
 

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from weft._drive import drive_each
-from weft._io import ASYNC, BLOCKING
-from weft.exceptions import ModelAPIError
-from weft.providers.local._bridge import ROOM, Feed
+from foldline._drive import drive_each
+from foldline._io import ASYNC, BLOCKING
+from foldline.exceptions import ModelAPIError
+from foldline.providers.local._bridge import ROOM, Feed
 
 
 def read(feed, colour, limit=None):

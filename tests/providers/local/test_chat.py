@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from weft.chat_models import init_chat_model
-from weft.exceptions import ContextOverflowError, ModelError, ModelNotFoundError
-from weft.messages import HumanMessage, SystemMessage, ToolMessage
-from weft.protocol.grammar import assert_valid_event_stream
-from weft.providers.local import model_path
-from weft.providers.local.chat import ChatLlamaCpp
+from foldline.chat_models import init_chat_model
+from foldline.exceptions import ContextOverflowError, ModelError, ModelNotFoundError
+from foldline.messages import HumanMessage, SystemMessage, ToolMessage
+from foldline.protocol.grammar import assert_valid_event_stream
+from foldline.providers.local import model_path
+from foldline.providers.local.chat import ChatLlamaCpp
 
 FRANCE = "What is the capital of France?"
 
@@ -73,7 +73,7 @@ def test_tokens_are_counted_exactly_tools_included(call: Any, model: ChatLlamaCp
 def test_without_the_file_tokens_are_counted_about_and_nothing_is_fetched(
     model: ChatLlamaCpp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path))
 
     counted = model.count_tokens([HumanMessage("Who are you?")])
     explained = model.bind_tools([get_weather]).explain("What is the weather in Paris?")

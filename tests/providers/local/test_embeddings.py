@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from weft.exceptions import ContextOverflowError
-from weft.providers.local import LocalEmbeddings
-from weft.providers.local.tools import cosine
+from foldline.exceptions import ContextOverflowError
+from foldline.providers.local import LocalEmbeddings
+from foldline.providers.local.tools import cosine
 
 
 def test_a_vector_has_384_numbers_and_length_one(call, embeddings):

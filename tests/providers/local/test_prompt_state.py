@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 
-from weft.providers.local import Runtime, Settings
-from weft.providers.local.prompt_state import (
+from foldline.providers.local import Runtime, Settings
+from foldline.providers.local.prompt_state import (
     MOST_FILES,
     PromptState,
     _forget_oldest,

@@ -12,9 +12,9 @@ import time
 
 import pytest
 
-from weft._drive import drive_each
-from weft._io import ASYNC, BLOCKING
-from weft.exceptions import (
+from foldline._drive import drive_each
+from foldline._io import ASYNC, BLOCKING
+from foldline.exceptions import (
     ContextOverflowError,
     MissingExtraError,
     ModelError,
@@ -22,10 +22,10 @@ from weft.exceptions import (
     ModelNotFoundError,
     UsageError,
 )
-from weft.providers.local import Runtime, fetch
-from weft.providers.local import runtime as runtime_module
-from weft.providers.local.runtime import decode_error
-from weft.providers.local.tools import encode_tools
+from foldline.providers.local import Runtime, fetch
+from foldline.providers.local import runtime as runtime_module
+from foldline.providers.local.runtime import decode_error
+from foldline.providers.local.tools import encode_tools
 
 SYSTEM = {"role": "system", "content": "You are a helpful assistant."}
 
@@ -204,7 +204,7 @@ def test_a_damaged_model_raises_quietly(tmp_path, capfd):
 
 def test_without_the_extra_the_error_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "weft\[local\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "foldline\[local\]"'):
         runtime_module.load_library()
 
 
@@ -223,7 +223,7 @@ def test_errors_of_the_server_become_ours(error, kind):
 
 PROGRAM = """
     import os, sys, time
-    from weft.providers.local import Runtime, Settings, model_path
+    from foldline.providers.local import Runtime, Settings, model_path
     runtime = Runtime.of(model_path(), Settings(context=512, slots=1))
     request = {"messages": [{"role": "user", "content": "Tell a long story."}], "max_tokens": 400}
 """

@@ -10,10 +10,10 @@ import threading
 
 import pytest
 
-from weft._drive import drive_each
-from weft._io import ASYNC, BLOCKING
-from weft.exceptions import ModelError, ModelNotFoundError
-from weft.providers.local import LocalModel, Settings, fetch, model_path, session, unload
+from foldline._drive import drive_each
+from foldline._io import ASYNC, BLOCKING
+from foldline.exceptions import ModelError, ModelNotFoundError
+from foldline.providers.local import LocalModel, Settings, fetch, model_path, session, unload
 
 TOOLS = [
     {
@@ -137,7 +137,7 @@ def test_leaving_before_the_model_is_loaded_asks_it_nothing(monkeypatch):
 def test_a_damaged_file_that_looked_whole_is_fetched_again(tmp_path, monkeypatch):
     """Same size, same time, other bytes: found when it does not load."""
     whole = model_path()
-    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path))
     path = fetch.MODELS["smollm2-135m"].path
     path.parent.mkdir(parents=True)
     shutil.copyfile(whole, path)

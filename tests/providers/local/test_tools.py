@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.exceptions import UsageError
-from weft.providers.local.tools import ArgumentMender, bound_schema, encode_tools, route
+from foldline.exceptions import UsageError
+from foldline.providers.local.tools import ArgumentMender, bound_schema, encode_tools, route
 
 
 def tool(name, description="", **properties):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
+from foldline.providers.local import ChatLlamaCpp
+from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai_compatible import ChatDeepSeek
+from foldline.testing.conformance import ChatModelConformance, ToolCallingConformance
+from foldline.testing.replay import _ReplayExchange
+from foldline.transports import Request
+from foldline.transports._body import Opening
 from tests.providers import recordings
-from weft.providers.local import ChatLlamaCpp
-from weft.providers.openai import ChatOpenAI
-from weft.providers.openai_compatible import ChatDeepSeek
-from weft.testing.conformance import ChatModelConformance, ToolCallingConformance
-from weft.testing.replay import _ReplayExchange
-from weft.transports import Request
-from weft.transports._body import Opening
 
 
 class Recorded:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from openai.types.responses import ResponseStreamEvent
 
+from foldline.exceptions import MalformedStreamError, ModelError, StreamTruncatedError
+from foldline.protocol.fold import MessageBuilder
+from foldline.protocol.grammar import assert_valid_event_stream
+from foldline.providers._completions import CompletionsDecoder
+from foldline.providers.openai.decode import ResponsesDecoder
+from foldline.providers.openai.host import OPENAI
 from tests.providers import recordings
-from weft.exceptions import MalformedStreamError, ModelError, StreamTruncatedError
-from weft.protocol.fold import MessageBuilder
-from weft.protocol.grammar import assert_valid_event_stream
-from weft.providers._completions import CompletionsDecoder
-from weft.providers.openai.decode import ResponsesDecoder
-from weft.providers.openai.host import OPENAI
 
 CHAT = recordings.names("openai", "chat-", ".json")
 RESPONSES = recordings.names("openai", "responses-", ".json")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from foldline.embeddings import Embeddings
+from foldline.exceptions import MalformedStreamError, ModelAuthenticationError
+from foldline.providers.openai import AzureOpenAIEmbeddings, OpenAIEmbeddings
 from tests.servers import Answer, FaultServer, json_answer
-from weft.embeddings import Embeddings
-from weft.exceptions import MalformedStreamError, ModelAuthenticationError
-from weft.providers.openai import AzureOpenAIEmbeddings, OpenAIEmbeddings
 
 
 def rows(*vectors: list[float], packed: bool = True) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from weft.exceptions import UsageError
-from weft.load import dumpd
-from weft.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
-from weft.providers.openai import AzureChatOpenAI, ChatOpenAI
+from foldline.exceptions import UsageError
+from foldline.load import dumpd
+from foldline.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.providers.openai import AzureChatOpenAI, ChatOpenAI
 
 
 def sent(

@@ -7,10 +7,10 @@ import typing
 import pytest
 from openai.types.responses.response_error import ResponseError
 
-from weft.exceptions import ModelError, ModelQuotaError
-from weft.providers._wire import Failure, error_class
-from weft.providers.openai import ChatOpenAI
-from weft.providers.openai.errors import ERRORS
+from foldline.exceptions import ModelError, ModelQuotaError
+from foldline.providers._wire import Failure, error_class
+from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai.errors import ERRORS
 
 DOCUMENTED = {
     "invalid_api_key": 401,
@@ -48,7 +48,7 @@ def test_every_documented_code_has_a_class(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", sorted(ERRORS))
-def test_the_table_holds_errors_of_weft(code: str) -> None:
+def test_the_table_holds_errors_of_foldline(code: str) -> None:
     assert issubclass(ERRORS[code], ModelError)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
+from foldline.exceptions import ContextOverflowError, ModelAuthenticationError
+from foldline.messages import HumanMessage, ToolMessage
+from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai_compatible import ChatLlamaServer
 from tests.servers.llama import LlamaServer
-from weft.exceptions import ContextOverflowError, ModelAuthenticationError
-from weft.messages import HumanMessage, ToolMessage
-from weft.providers.openai import ChatOpenAI
-from weft.providers.openai_compatible import ChatLlamaServer
 
 QUESTION = [("system", "You are a helpful assistant."), ("human", "What is the capital of France?")]
 

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.exceptions import FoldlineError, LimitExceededError
+from foldline.messages import AIMessage
+from foldline.protocol.fold import fold
+from foldline.protocol.grammar import assert_valid_event_stream
+from foldline.providers._completions import CompletionsDecoder, Host
+from foldline.providers._completions.plain import plain_answer
+from foldline.providers._completions.wire import DELTA_FIELDS, HEAD, ROUTINE
+from foldline.providers._reading import ODD
+from foldline.providers.openai.host import OPENAI
+from foldline.providers.openai_compatible import HOSTS
+from foldline.transports import Limits
 from tests.providers import recordings
 from tests.providers.test_shared_http import CHAT, model
 from tests.servers import FaultServer, json_answer
-from weft.exceptions import LimitExceededError, WeftError
-from weft.messages import AIMessage
-from weft.protocol.fold import fold
-from weft.protocol.grammar import assert_valid_event_stream
-from weft.providers._completions import CompletionsDecoder, Host
-from weft.providers._completions.plain import plain_answer
-from weft.providers._completions.wire import DELTA_FIELDS, HEAD, ROUTINE
-from weft.providers._reading import ODD
-from weft.providers.openai.host import OPENAI
-from weft.providers.openai_compatible import HOSTS
-from weft.transports import Limits
 
 # As api.openai.com sends one: fields that say nothing are there, too.
 ANSWER: dict[str, Any] = {
@@ -148,7 +148,7 @@ def test_the_short_way_stumbles_over_nothing(answer: Any) -> None:
     """What is odd is left to the decoder, which says what is wrong with it."""
     try:
         at_length(copy.deepcopy(answer), "m")
-    except (WeftError, *ODD):
+    except (FoldlineError, *ODD):
         assert plain_answer(answer, "openai", "m") is None
 
 

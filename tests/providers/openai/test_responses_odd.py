@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from foldline.caches import InMemoryCache
+from foldline.exceptions import MalformedStreamError, ModelError, StructuredOutputError
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.protocol.grammar import assert_valid_event_stream
+from foldline.providers._foreign import check_tool_results
+from foldline.providers.openai import AzureChatOpenAI, ChatOpenAI
+from foldline.providers.openai.decode import ResponsesDecoder
 from tests.providers import recordings
 from tests.servers import FaultServer, json_answer, sse_answer
-from weft.caches import InMemoryCache
-from weft.exceptions import MalformedStreamError, ModelError, StructuredOutputError
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.protocol.grammar import assert_valid_event_stream
-from weft.providers._foreign import check_tool_results
-from weft.providers.openai import AzureChatOpenAI, ChatOpenAI
-from weft.providers.openai.decode import ResponsesDecoder
 
 PATH = "/v1/responses"
 USAGE = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.providers.openai import ChatOpenAI
 from tests.providers import recordings
 from tests.providers.openai.test_decode import CHAT, RESPONSES, decoder
-from weft.load import dumps, loads
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.providers.openai import ChatOpenAI
 
 LOSSY: dict[str, str] = {}
 UNSENT = {"status", "logprobs"}

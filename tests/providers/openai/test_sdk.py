@@ -17,11 +17,11 @@ from openai.types.responses.response_create_params import (
 )
 from pydantic import BaseModel, Field, TypeAdapter
 
+from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.providers.openai import ChatOpenAI
 from tests.providers import recordings
 from tests.providers.openai.test_decode import CHAT, RESPONSES, decoder
 from tests.servers import Answer, FaultServer
-from weft.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from weft.providers.openai import ChatOpenAI
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

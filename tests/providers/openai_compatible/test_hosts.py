@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from foldline.exceptions import ModelAuthenticationError, StreamTruncatedError
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
+from foldline.protocol.grammar import assert_valid_event_stream
+from foldline.providers import openai_compatible
+from foldline.providers._completions import CompletionsDecoder, Host
+from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai_compatible import HOSTS, ChatOpenAICompatible
+from foldline.providers.openai_compatible.hosts import host_of
 from tests.providers import recordings
 from tests.servers import FaultServer, json_answer, sse_answer
-from weft.exceptions import ModelAuthenticationError, StreamTruncatedError
-from weft.load import dumps, loads
-from weft.messages import AIMessage, HumanMessage, ToolMessage
-from weft.protocol.grammar import assert_valid_event_stream
-from weft.providers import openai_compatible
-from weft.providers._completions import CompletionsDecoder, Host
-from weft.providers.openai import ChatOpenAI
-from weft.providers.openai_compatible import HOSTS, ChatOpenAICompatible
-from weft.providers.openai_compatible.hosts import host_of
 
 CASES = recordings.names("openai_compatible")
 CLASSES = [

@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.providers import recordings
-from tests.providers.test_shared_http import CHAT, HELLO, STOP, chunk, model
-from tests.servers import FaultServer, sse_answer
-from weft.exceptions import ModelError, ModelRateLimitError
-from weft.messages import AIMessage
-from weft.protocol.fold import fold
-from weft.protocol.grammar import assert_valid_event_stream
-from weft.providers._completions import CompletionsDecoder
-from weft.providers.openai.host import OPENAI
-from weft.providers.openai_compatible import (
+from foldline.exceptions import ModelError, ModelRateLimitError
+from foldline.messages import AIMessage
+from foldline.protocol.fold import fold
+from foldline.protocol.grammar import assert_valid_event_stream
+from foldline.providers._completions import CompletionsDecoder
+from foldline.providers.openai.host import OPENAI
+from foldline.providers.openai_compatible import (
     ChatDeepSeek,
     ChatGroq,
     ChatMistralAI,
     ChatOllama,
     ChatOpenAICompatible,
 )
+from tests.providers import recordings
+from tests.providers.test_shared_http import CHAT, HELLO, STOP, chunk, model
+from tests.servers import FaultServer, sse_answer
 
 
 def heard(*chunks: dict[str, Any], others: list[Any] | None = None) -> AIMessage:

@@ -11,7 +11,7 @@ import pytest
 
 HERE = Path(__file__).parent
 OFFICIAL = str(HERE / "official_server.py")
-WEFT = str(HERE / "weft_server.py")
+FOLDLINE = str(HERE / "foldline_server.py")
 
 
 def free_port() -> int:
@@ -51,13 +51,13 @@ def official() -> Iterator[Started]:
 
 @pytest.fixture(scope="session")
 def woven() -> Iterator[Started]:
-    server = Started(WEFT)
+    server = Started(FOLDLINE)
     yield server
     server.stop()
 
 
 @pytest.fixture(scope="session")
 def guarded() -> Iterator[Started]:
-    server = Started(WEFT, "sesame")
+    server = Started(FOLDLINE, "sesame")
     yield server
     server.stop()

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from weft.exceptions import MissingExtraError, UsageError
-from weft.messages import ToolMessage
-from weft.tools import ToolTimeoutError
-from weft.tools.mcp import (
+from foldline.exceptions import MissingExtraError, UsageError
+from foldline.messages import ToolMessage
+from foldline.tools import ToolTimeoutError
+from foldline.tools.mcp import (
     MCPClient,
     MCPConnectionError,
     MCPTool,
@@ -27,7 +27,7 @@ from weft.tools.mcp import (
     aload_mcp_tools,
     load_mcp_tools,
 )
-from weft.utils.function_calling import convert_to_openai_tool
+from foldline.utils.function_calling import convert_to_openai_tool
 
 COMMAND = [sys.executable, str(Path(__file__).parent / "official_server.py"), "stdio"]
 DATA = base64.b64encode(b"data").decode()
@@ -285,7 +285,7 @@ def test_a_secret_of_an_address_is_in_no_text():
 def test_a_missing_package_says_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp", None)
 
-    with pytest.raises(MissingExtraError, match=r'pip install "weft\[mcp\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "foldline\[mcp\]"'):
         MCPClient(COMMAND)
     with pytest.raises(MissingExtraError):
         _package.part("mcp")
@@ -295,7 +295,7 @@ def test_a_missing_package_says_the_command(monkeypatch):
 def test_a_program_that_closes_nothing_ends_cleanly(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
-        "from weft.tools.mcp import load_mcp_tools\n"
+        "from foldline.tools.mcp import load_mcp_tools\n"
         f"tools = {{tool.name: tool for tool in load_mcp_tools({COMMAND!r})}}\n"
         "print(tools['add'].invoke({'a': 1}))\n"
     )

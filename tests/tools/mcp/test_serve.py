@@ -1,4 +1,4 @@
-"""Tools of weft served by a real process to the official client."""
+"""Tools of foldline served by a real process to the official client."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 
-from weft.exceptions import SecurityError, UsageError
-from weft.tools import tool
-from weft.tools.mcp import MCPClient, aserve_mcp, mcp_app, mcp_server
+from foldline.exceptions import SecurityError, UsageError
+from foldline.tools import tool
+from foldline.tools.mcp import MCPClient, aserve_mcp, mcp_app, mcp_server
 
-SCRIPT = str(Path(__file__).parent / "weft_server.py")
+SCRIPT = str(Path(__file__).parent / "foldline_server.py")
 
 
 @pytest.fixture(params=["stdio", "http"])

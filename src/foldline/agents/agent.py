@@ -1,0 +1,319 @@
+"""`Agent`: what `create_agent` makes; a runnable from messages to messages, over `Loop`.
+
+`invoke` gives the last state, `stream` gives views of the run (see `views`), `run_events` the events of the whole run
+in the published protocol's form. With a checkpointer, `get_state`, `get_state_history` and `update_state` read and
+change threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, create_model
+
+from foldline._config import RunnableConfig
+from foldline._drive import drive
+from foldline._io import IO
+from foldline._run import Run
+from foldline.agents.checkpoint.base import BaseCheckpointSaver
+from foldline.agents.checkpoint.records import Thread, chain_of
+from foldline.agents.interrupts import AgentInterrupt, Interrupt
+from foldline.agents.loop import Loop
+from foldline.agents.nesting import within
+from foldline.agents.opening import load_thread, thread_of
+from foldline.agents.said import Said
+from foldline.agents.setup import END, MODEL, TOOLS, Setup
+from foldline.agents.views import View
+from foldline.exceptions import UsageError
+from foldline.runnables import _trace
+from foldline.runnables.base import Runnable
+from foldline.runnables.graph import Graph
+from foldline.tools.base import BaseTool
+from foldline.tools.structured import StructuredTool
+
+__all__ = ["Agent", "StateSnapshot"]
+
+Json = Any
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StateSnapshot:
+    """Where a thread stands, or stood."""
+
+    values: Values
+    next: tuple[str, ...]
+    """The step that comes; empty where the thread is at its end."""
+    config: RunnableConfig
+    """Names this checkpoint: give it to `invoke` or `update_state` to go on from here."""
+    created_at: str | None = None
+    interrupts: tuple[Interrupt, ...] = field(default=())
+    step: int = 0
+
+
+class Agent(Runnable[Any, Values]):
+    """A model that calls tools until it has an answer. Made by `create_agent`."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.name = setup.name
+
+    def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
+        """Give the agent's name."""
+        chosen = name or self.setup.name
+        return f"{chosen}_{suffix}" if suffix else chosen
+
+    # -- running
+
+    async def _once(self, input: Json, run: Run) -> Values:
+        outer = within.get()
+        loop = Loop(self.setup, run, wants=frozenset(), outer=outer)
+        async with aclosing(loop.events(input)) as events:
+            async for said in events:
+                if outer is not None and outer.emit is not None:
+                    outer.emit(said)
+        if loop.is_inner and loop.thread.interrupts:
+            raise AgentInterrupt(loop.thread.interrupts)
+        return loop.result()
+
+    async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
+        async with aclosing(self._viewed(input, run, [])) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _viewed(self, input: Json, run: Run, loops: list[Loop]) -> AsyncGenerator[Any, None]:
+        mode = run.kwargs.get("stream_mode") or "updates"
+        view = View(
+            mode,
+            subgraphs=bool(run.kwargs.get("subgraphs")),
+            channels=run.kwargs.get("channels"),
+        )
+        outer = within.get()
+        loop = Loop(self.setup, run, wants=view.wants, outer=outer)
+        loops.append(loop)
+        async with aclosing(loop.events(input)) as events:
+            async for said in events:
+                if outer is not None and outer.emit is not None:
+                    outer.emit(said)
+                for piece in view.pieces(_relative(said, loop)):
+                    yield piece
+        if loop.is_inner and loop.thread.interrupts:
+            raise AgentInterrupt(loop.thread.interrupts)
+
+    async def _traced_stream(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
+        """Stream as a told run, whose output is the last state and not the sum of the pieces."""
+        run = run.patched()
+        loops: list[Loop] = []
+        watching = _trace.observers(run.handlers)
+        try:
+            await _trace.begin(self, input, run)
+            async with aclosing(self._viewed(input, run, loops)) as pieces:
+                async for piece in pieces:
+                    for observer in watching:
+                        observer.on_chunk(run.id, piece)
+                    yield piece
+        except GeneratorExit:
+            await run.leave(loops[0].transcript() if loops else None)
+            raise
+        except BaseException as error:
+            await run.tell("on_chain_error", error)
+            raise
+        await run.tell("on_chain_end", loops[0].result())
+
+    def run_events(
+        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[dict[str, Json]]:
+        """Run once; give what happens, sub-agents included, as events of the published protocol.
+
+        `channels=["messages", "tools"]` chooses some; all are given otherwise.
+        """
+        return self.stream(input, config, stream_mode="events", **kwargs)
+
+    def arun_events(
+        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncGenerator[dict[str, Json], None]:
+        """Run once; give everything that happens, sub-agents included, as events of the published protocol."""
+        return self.astream(input, config, stream_mode="events", **kwargs)
+
+    def stream_events(
+        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        """Give everything that happens inside; `version="v3"` in the published protocol's form."""
+        if kwargs.get("version") == "v3":
+            kwargs.pop("version")
+            return self.run_events(input, config, **kwargs)
+        events: Iterator[Any] = super().stream_events(input, config, **kwargs)
+        return events
+
+    def astream_events(
+        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """Give everything that happens inside; `version="v3"` in the published protocol's form."""
+        if kwargs.get("version") == "v3":
+            kwargs.pop("version")
+            return self.arun_events(input, config, **kwargs)
+        events: AsyncIterator[Any] = super().astream_events(input, config, **kwargs)
+        return events
+
+    def as_tool(
+        self,
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> BaseTool:
+        """Give this agent as a tool of another: it takes a task in words and gives its last words."""
+        if args_schema is not None or arg_types is not None:
+            made: BaseTool = super().as_tool(
+                args_schema, name=name, description=description, arg_types=arg_types
+            )
+            return made
+
+        def ask(task: str) -> str:
+            return str(self.invoke({"messages": task})["messages"][-1].text)
+
+        async def aask(task: str) -> str:
+            return str((await self.ainvoke({"messages": task}))["messages"][-1].text)
+
+        label = name or self.setup.name
+        return StructuredTool.from_function(
+            ask, aask, name=label, description=description or f"Give {label} a task, in words."
+        )
+
+    # -- threads
+
+    def get_state(self, config: RunnableConfig) -> StateSnapshot:
+        """Give where a thread stands, or stood at `configurable.checkpoint_id`."""
+        return drive(self._state(Run.blocking(config)))
+
+    async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
+        """Give where a thread stands, or stood at `configurable.checkpoint_id`."""
+        return await self._state(Run.asynchronous(config))
+
+    def get_state_history(
+        self, config: RunnableConfig, *, limit: int | None = None
+    ) -> Iterator[StateSnapshot]:
+        """Give the states of a thread, the newest first."""
+        return iter(drive(self._history(Run.blocking(config), limit)))
+
+    async def aget_state_history(
+        self, config: RunnableConfig, *, limit: int | None = None
+    ) -> AsyncIterator[StateSnapshot]:
+        """Give the states of a thread, the newest first."""
+        for snapshot in await self._history(Run.asynchronous(config), limit):
+            yield snapshot
+
+    def update_state(
+        self, config: RunnableConfig, values: Mapping[str, Any], as_node: str | None = None
+    ) -> RunnableConfig:
+        """Change a thread as if a step had; gives the config of the new checkpoint."""
+        return drive(self._update(Run.blocking(config), values, as_node))
+
+    async def aupdate_state(
+        self, config: RunnableConfig, values: Mapping[str, Any], as_node: str | None = None
+    ) -> RunnableConfig:
+        """Change a thread as if a step had; gives the config of the new checkpoint."""
+        return await self._update(Run.asynchronous(config), values, as_node)
+
+    def _place(self, run: Run) -> tuple[BaseCheckpointSaver, str]:
+        if self.setup.checkpointer is None:
+            raise UsageError(
+                f"{self.setup.name} has no checkpointer: create_agent(..., checkpointer=…)"
+            )
+        return self.setup.checkpointer, thread_of(run.configurable, self.setup.name)
+
+    async def _state(self, run: Run) -> StateSnapshot:
+        saver, thread_id = self._place(run)
+        at = run.configurable.get("checkpoint_id")
+        thread = await load_thread(self.setup, saver, run.io, thread_id, "", at)
+        return self._snapshot(thread, thread_id)
+
+    def _snapshot(self, thread: Thread, thread_id: str) -> StateSnapshot:
+        names: dict[str, Any] = {"thread_id": thread_id}
+        if thread.head is not None:
+            names["checkpoint_id"] = thread.head
+        return StateSnapshot(
+            values=self.setup.schema.shown(thread.values),
+            next=() if thread.next in (None, END) else (thread.next,),
+            config={"configurable": names},
+            created_at=thread.at,
+            interrupts=tuple(thread.interrupts),
+            step=thread.step,
+        )
+
+    async def _history(self, run: Run, limit: int | None) -> list[StateSnapshot]:
+        saver, thread_id = self._place(run)
+        entries = await _read(saver, thread_id, run.io)
+        thread, found = Thread(), []
+        for entry in chain_of(entries, run.configurable.get("checkpoint_id")):
+            record = self.setup.codec.record(entry)
+            thread.take(record, self.setup.schema)
+            if record.kind in ("input", "node", "interrupt"):
+                found.append(self._snapshot(thread, thread_id))
+        return found[::-1][:limit]
+
+    async def _update(
+        self, run: Run, values: Mapping[str, Any], as_node: str | None
+    ) -> RunnableConfig:
+        saver, thread_id = self._place(run)
+        at = run.configurable.get("checkpoint_id")
+        thread = await load_thread(self.setup, saver, run.io, thread_id, "", at)
+        node = as_node or (MODEL if thread.next is None else None)
+        update = self.setup.schema.prepared(values, "update_state")
+        following = thread.next
+        if node is not None:
+            following = self.setup.next_step(node, self.setup.schema.update(thread.values, update))
+        record = thread.step_done(node, following, update)
+        arguments = (thread_id, "", [self.setup.codec.entry(record)])
+        await run.io.call(saver.append, *arguments, after=thread.last)
+        return {"configurable": {"thread_id": thread_id, "checkpoint_id": record.id}}
+
+    # -- looked at
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        """Give the agent's steps and the ways between them, to be drawn."""
+        return graph_of(self.setup)
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give the input as a Pydantic model."""
+        return create_model(self.get_name("input"), messages=(list[Any], ...))
+
+
+def graph_of(setup: Setup) -> Graph:
+    """Draw an agent's steps."""
+    graph = Graph()
+    names = ["__start__", *setup.hooks, MODEL, *([TOOLS] if setup.tools else []), "__end__"]
+    nodes = {name: graph.add_node(None, id=name) for name in names}
+    graph.add_edge(nodes["__start__"], nodes[setup.entry])
+    for source, target in setup.follows.items():
+        graph.add_edge(nodes[source], nodes[target])
+    last = next(name for name in [*_ends(setup), MODEL] if name)
+    if setup.tools:
+        graph.add_edge(nodes[last], nodes[TOOLS], conditional=True)
+        graph.add_edge(nodes[TOOLS], nodes[setup.head])
+    graph.add_edge(nodes[last], nodes[setup.exit], conditional=bool(setup.tools))
+    return graph
+
+
+def _ends(setup: Setup) -> list[str]:
+    """The step whose answer decides where it goes on: the last after the model."""
+    name = MODEL
+    while setup.follows.get(name, "").endswith(".after_model"):
+        name = setup.follows[name]
+    return [name]
+
+
+def _relative(said: Said, loop: Loop) -> Said:
+    """Give what was said with its namespace as the caller of this run sees it."""
+    depth = len(loop.namespace)
+    return said._replace(namespace=said.namespace[depth:]) if depth else said
+
+
+async def _read(saver: BaseCheckpointSaver, thread_id: str, io: IO) -> list[Any]:
+    return (
+        saver.read(thread_id, "") if saver.is_instant else await io.call(saver.read, thread_id, "")
+    )

@@ -1,0 +1,217 @@
+"""What the entries of a thread say, and the state they add up to. Pure; a stored entry is hostile input.
+
+    input      values given by a caller, and the step to begin with
+    node       a step is done: its update of the state, and the step after it
+    tool       one tool call of the step under way is done: its messages, so that it never runs twice
+    interrupt  the run stopped for these questions
+    resume     the answers to them
+    claim      somebody carries on (after a crash)
+
+Values are written through `foldline.load` (messages) and as plain JSON (the rest), and read back by the types of the
+agent's state schema: nothing in a checkpoint can name code.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from foldline.agents.checkpoint.base import Entry
+from foldline.agents.interrupts import Interrupt
+from foldline.agents.state import StateSchema, Values
+from foldline.exceptions import SchemaError
+from foldline.load import dumpd, load
+from foldline.messages import BaseMessage
+from foldline.utils._surrogates import has_surrogates
+
+__all__ = ["VERSION", "Codec", "Record", "Thread", "chain_of"]
+
+VERSION = 1
+"""The form of the entries; another one is refused."""
+KINDS = frozenset({"input", "node", "tool", "interrupt", "resume", "claim"})
+Json = Any
+
+
+@dataclass(slots=True)
+class Record:
+    """An entry, read."""
+
+    kind: str
+    id: str = field(default_factory=lambda: uuid4().hex)
+    parent: str | None = None
+    step: int = 0
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
+    node: str | None = None
+    next: str | None = None
+    values: Values = field(default_factory=dict)
+    call_id: str | None = None
+    interrupts: list[Interrupt] = field(default_factory=list)
+    answers: dict[str, Json] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Thread:
+    """Where a thread stands: the sum of its records."""
+
+    values: Values = field(default_factory=dict)
+    next: str | None = None
+    """The step to take; None before the first input and after the last step."""
+    step: int = 0
+    head: str | None = None
+    """The last record of the chain."""
+    last: str | None = None
+    """The last entry of the log, by whomever."""
+    finished: dict[str, Values] = field(default_factory=dict)
+    """What the finished tool calls of the step under way gave, by call."""
+    interrupts: list[Interrupt] = field(default_factory=list)
+    asked: list[Interrupt] = field(default_factory=list)
+    """The questions that were answered in the step under way; a wrong answer can be given again."""
+    answers: dict[str, Json] = field(default_factory=dict)
+    at: str | None = None
+
+    def take(self, record: Record, schema: StateSchema) -> None:
+        """Add a record."""
+        self.head, self.at = record.id, record.at
+        if record.kind == "tool":
+            self.finished[record.call_id or ""] = record.values
+        elif record.kind == "interrupt":
+            self.interrupts = record.interrupts
+        elif record.kind == "resume":
+            self.answers |= record.answers
+            self.asked, self.interrupts = self.interrupts or self.asked, []
+        elif record.kind in ("input", "node"):
+            self.values = schema.update(self.values, record.values)
+            self.next = record.next
+            self.step = record.step
+            self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
+
+    def step_done(self, node: str | None, following: str | None, update: Values) -> Record:
+        """Make the record that a step is done."""
+        return Record(
+            "node",
+            parent=self.head,
+            step=self.step + 1,
+            node=node,
+            next=following,
+            values=update,
+        )
+
+
+class Codec:
+    """Writes and reads records for one agent."""
+
+    def __init__(self, schema: StateSchema, structured: Any = None) -> None:
+        self._schema = schema
+        self._structured = structured
+        """Makes the structured answer out of JSON again; None where the agent has none."""
+
+    def entry(self, record: Record) -> Entry:
+        """Write a record."""
+        body: dict[str, Json] = {
+            "v": VERSION, "kind": record.kind, "step": record.step, "at": record.at,
+            "node": record.node, "next": record.next, "call_id": record.call_id,
+            "interrupts": [[one.id, _plain(one.value, "an interrupt")] for one in record.interrupts],
+            "answers": {key: _plain(one, "an answer") for key, one in record.answers.items()},
+            "values": {key: self._packed(key, one) for key, one in record.values.items()},
+        }  # fmt: skip
+        said = {key: one for key, one in body.items() if one not in (None, [], {})}
+        return Entry(record.id, record.parent, _text(said))
+
+    def record(self, entry: Entry) -> Record:
+        """Read an entry; one of another form or a damaged one is refused."""
+        body = _body(entry)
+        try:
+            return Record(
+                kind=body["kind"],
+                id=entry.id,
+                parent=entry.parent,
+                step=int(body.get("step", 0)),
+                at=str(body["at"]),
+                node=body.get("node"),
+                next=body.get("next"),
+                call_id=body.get("call_id"),
+                interrupts=[Interrupt(value, id) for id, value in body.get("interrupts", ())],
+                answers=dict(body.get("answers", {})),
+                values={
+                    key: self._unpacked(key, one) for key, one in body.get("values", {}).items()
+                },
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _damaged(entry, error) from error
+
+    def _packed(self, key: str, value: Json) -> Json:
+        if key == "messages":
+            return [dumpd(message) for message in value]
+        if isinstance(value, BaseMessage):
+            return dumpd(value)
+        return _plain(value, f"the state's {key!r}")
+
+    def _unpacked(self, key: str, value: Json) -> Json:
+        if key == "messages":
+            return [_message(one) for one in value]
+        if key == "structured_response" and self._structured is not None:
+            return self._structured(value)
+        return self._schema.read(key, value)
+
+
+def chain_of(entries: list[Entry], at: str | None = None) -> list[Entry]:
+    """Give the entries that lead to one of them (the last one), the oldest first."""
+    if not entries:
+        return []
+    known = {entry.id: entry for entry in entries}
+    if at is not None and at not in known:
+        raise SchemaError(f"this thread has no checkpoint {at!r}")
+    chain: list[Entry] = []
+    current: Entry | None = known[at] if at is not None else entries[-1]
+    while current is not None:
+        chain.append(current)
+        if len(chain) > len(entries):
+            raise SchemaError("the entries of this thread form a ring: its log is damaged")
+        current = None if current.parent is None else known.get(current.parent)
+    return chain[::-1]
+
+
+def _body(entry: Entry) -> dict[str, Json]:
+    try:
+        body = json.loads(entry.body)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(entry, error) from error
+    if not isinstance(body, dict) or "v" not in body:
+        raise SchemaError(f"checkpoint {entry.id} is none of foldline's: it has no version")
+    if body["v"] != VERSION or body.get("kind") not in KINDS:
+        raise SchemaError(
+            f"checkpoint {entry.id} was written by another version of foldline (form {body['v']!r}, this one reads "
+            f"{VERSION}): use that version to finish the thread, or begin a new one"
+        )
+    return body
+
+
+def _text(said: dict[str, Json]) -> str:
+    """Write JSON that any store can keep: half a character (a lone surrogate) is escaped, and comes back as it was."""
+    text = json.dumps(said, ensure_ascii=False)
+    return json.dumps(said) if has_surrogates(text) else text
+
+
+def _damaged(entry: Entry, error: Exception) -> SchemaError:
+    if isinstance(error, SchemaError):
+        return error
+    return SchemaError(f"checkpoint {entry.id} is damaged and was not read: {error}")
+
+
+def _message(value: Json) -> BaseMessage:
+    message = load(value)
+    if not isinstance(message, BaseMessage):
+        raise SchemaError(f"a checkpoint's messages hold a {type(message).__name__}")
+    return message
+
+
+def _plain(value: Json, what: str) -> Json:
+    try:
+        return to_jsonable_python(value)
+    except (PydanticSerializationError, ValueError) as error:
+        raise SchemaError(f"{what} cannot be kept in a checkpoint: {error}") from error

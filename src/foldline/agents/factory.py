@@ -1,0 +1,109 @@
+"""`create_agent`: a model, its tools, and what is around them, as one runnable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from foldline.agents.agent import Agent
+from foldline.agents.checkpoint.base import BaseCheckpointSaver
+from foldline.agents.middleware.base import AgentMiddleware
+from foldline.agents.setup import Setup
+from foldline.exceptions import UsageError
+from foldline.language_models.usage import Limits
+from foldline.messages import SystemMessage
+from foldline.runnables.base import Runnable
+from foldline.tools.base import BaseTool
+from foldline.tools.convert import tool as as_tool
+
+__all__ = ["create_agent"]
+
+Tool = BaseTool | Callable[..., Any] | Mapping[str, Any]
+
+
+def create_agent(
+    model: str | Runnable[Any, Any],
+    tools: Sequence[Tool] | None = None,
+    *,
+    system_prompt: str | SystemMessage | None = None,
+    middleware: Sequence[AgentMiddleware] = (),
+    response_format: Any = None,
+    state_schema: type | None = None,
+    context_schema: type | None = None,
+    checkpointer: BaseCheckpointSaver | None = None,
+    store: Any = None,
+    limits: Limits | None = None,
+    name: str | None = None,
+) -> Agent:
+    """Make an agent: the model calls tools until it has an answer.
+
+    ```python
+    from foldline.agents import create_agent
+    from foldline.testing import Call, ScriptedChatModel
+
+    def add(a: int, b: int) -> int:
+        "Add two numbers."
+        return a + b
+
+    model = ScriptedChatModel(script=[[Call("add", {"a": 2, "b": 3})], "It is 5."])
+    agent = create_agent(model, [add], system_prompt="You are good at sums.")
+    print(agent.invoke({"messages": "2 + 3?"})["messages"][-1].text)
+    #> It is 5.
+    ```
+    """
+    setup = Setup(
+        _model(model),
+        [_tool(one) for one in tools or ()],
+        system_message=SystemMessage(system_prompt)
+        if isinstance(system_prompt, str)
+        else system_prompt,
+        response_format=response_format,
+        middleware=[_middleware(one) for one in middleware],
+        state_schema=state_schema,
+        checkpointer=_checkpointer(checkpointer),
+        store=store,
+        limits=limits,
+        name=name or "agent",
+    )
+    if setup.bindable and not hasattr(setup.model, "bind_tools"):
+        raise UsageError(
+            f"{type(setup.model).__name__} takes no tools: give create_agent the chat model itself, "
+            "not a chain around it"
+        )
+    return Agent(setup)
+
+
+def _model(model: str | Runnable[Any, Any]) -> Any:
+    if isinstance(model, str):
+        # By name: the providers are above this package and are found when they are asked for.
+        return import_module("foldline.chat_models").init_chat_model(model)
+    if not isinstance(model, Runnable):
+        raise UsageError(
+            f'create_agent needs a chat model or its name ("openai:gpt-5"), not {type(model).__name__}'
+        )
+    return model
+
+
+def _tool(given: Tool) -> Any:
+    if isinstance(given, BaseTool | Mapping):
+        return given
+    if not isinstance(given, type) and callable(given):
+        return as_tool(given)
+    raise UsageError(f"a tool is a function, a BaseTool or a provider's dict, not {given!r:.100}")
+
+
+def _middleware(given: AgentMiddleware) -> AgentMiddleware:
+    if isinstance(given, type):
+        raise UsageError(f"give an instance: middleware=[{given.__name__}()]")
+    if not isinstance(given, AgentMiddleware):
+        raise UsageError(f"middleware must be AgentMiddleware, not {type(given).__name__}")
+    return given
+
+
+def _checkpointer(given: BaseCheckpointSaver | None) -> BaseCheckpointSaver | None:
+    if given is not None and not isinstance(given, BaseCheckpointSaver):
+        raise UsageError(
+            f"checkpointer must be a saver of foldline.agents.checkpoint, not {type(given).__name__}: {given!r:.80}"
+        )
+    return given

@@ -1,0 +1,105 @@
+"""Middleware for agents, one file each, under the names LangChain gives them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.agents.middleware.base import AgentMiddleware
+    from foldline.agents.middleware.call_limits import (
+        ModelCallLimitExceededError,
+        ModelCallLimitMiddleware,
+        ToolCallLimitExceededError,
+        ToolCallLimitMiddleware,
+    )
+    from foldline.agents.middleware.context_editing import (
+        ClearToolUsesEdit,
+        ContextEdit,
+        ContextEditingMiddleware,
+    )
+    from foldline.agents.middleware.decorators import (
+        after_agent,
+        after_model,
+        before_agent,
+        before_model,
+        dynamic_prompt,
+        hook_config,
+        wrap_model_call,
+        wrap_tool_call,
+    )
+    from foldline.agents.middleware.fallback import ModelFallbackMiddleware
+    from foldline.agents.middleware.human_in_the_loop import (
+        Decision,
+        HumanInTheLoopMiddleware,
+        InterruptOnConfig,
+    )
+    from foldline.agents.middleware.pii import (
+        PIIDetectionError,
+        PIIMatch,
+        PIIMiddleware,
+        RedactionRule,
+    )
+    from foldline.agents.middleware.retry import ModelRetryMiddleware, ToolRetryMiddleware
+    from foldline.agents.middleware.summarization import SummarizationMiddleware
+    from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallRequest
+    from foldline.agents.runtime import Runtime
+    from foldline.agents.state import AgentState, OmitFromSchema, PrivateStateAttr
+
+__all__ = [
+    "AgentMiddleware",
+    "AgentState",
+    "ClearToolUsesEdit",
+    "ContextEdit",
+    "ContextEditingMiddleware",
+    "Decision",
+    "HumanInTheLoopMiddleware",
+    "InterruptOnConfig",
+    "ModelCallLimitExceededError",
+    "ModelCallLimitMiddleware",
+    "ModelFallbackMiddleware",
+    "ModelRequest",
+    "ModelResponse",
+    "ModelRetryMiddleware",
+    "OmitFromSchema",
+    "PIIDetectionError",
+    "PIIMatch",
+    "PIIMiddleware",
+    "PrivateStateAttr",
+    "RedactionRule",
+    "Runtime",
+    "SummarizationMiddleware",
+    "ToolCallLimitExceededError",
+    "ToolCallLimitMiddleware",
+    "ToolCallRequest",
+    "ToolRetryMiddleware",
+    "after_agent",
+    "after_model",
+    "before_agent",
+    "before_model",
+    "dynamic_prompt",
+    "hook_config",
+    "wrap_model_call",
+    "wrap_tool_call",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "AgentMiddleware",
+        ".call_limits": "ModelCallLimitExceededError ModelCallLimitMiddleware ToolCallLimitExceededError "
+        "ToolCallLimitMiddleware",
+        ".context_editing": "ClearToolUsesEdit ContextEdit ContextEditingMiddleware",
+        ".decorators": "after_agent after_model before_agent before_model dynamic_prompt hook_config "
+        "wrap_model_call wrap_tool_call",
+        ".fallback": "ModelFallbackMiddleware",
+        ".human_in_the_loop": "Decision HumanInTheLoopMiddleware InterruptOnConfig",
+        ".pii": "PIIDetectionError PIIMatch PIIMiddleware RedactionRule",
+        ".retry": "ModelRetryMiddleware ToolRetryMiddleware",
+        ".summarization": "SummarizationMiddleware",
+        "foldline.agents.requests": "ModelRequest ModelResponse ToolCallRequest",
+        "foldline.agents.runtime": "Runtime",
+        "foldline.agents.state": "AgentState OmitFromSchema PrivateStateAttr",
+    },
+)

@@ -1,0 +1,164 @@
+"""`ModelCallLimitMiddleware` and `ToolCallLimitMiddleware`: how often, in one run and in a whole thread.
+
+Tokens, cost and time are bounded by `create_agent(limits=Limits(...))`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from foldline._run import Run
+from foldline.agents.middleware.base import AgentMiddleware, State, Update
+from foldline.agents.runtime import Runtime
+from foldline.agents.state import AgentState, PrivateStateAttr
+from foldline.agents.tool_calls import error_message, unanswered
+from foldline.exceptions import BudgetExceeded, UsageError
+from foldline.messages import AIMessage
+
+__all__ = [
+    "ModelCallLimitExceededError",
+    "ModelCallLimitMiddleware",
+    "ToolCallLimitExceededError",
+    "ToolCallLimitMiddleware",
+]
+
+ALL_TOOLS = "__all__"
+
+
+class ModelCallLimitExceededError(BudgetExceeded):
+    """The model was called as often as allowed."""
+
+
+class ToolCallLimitExceededError(BudgetExceeded):
+    """A tool was called as often as allowed."""
+
+
+class _ModelCounts(AgentState):
+    thread_model_call_count: NotRequired[Annotated[int, PrivateStateAttr]]
+    run_model_call_count: NotRequired[Annotated[int, PrivateStateAttr]]
+
+
+class _ToolCounts(AgentState):
+    thread_tool_call_count: NotRequired[Annotated[dict[str, int], PrivateStateAttr]]
+    run_tool_call_count: NotRequired[Annotated[dict[str, int], PrivateStateAttr]]
+
+
+def _check(thread_limit: int | None, run_limit: int | None) -> None:
+    if thread_limit is None and run_limit is None:
+        raise UsageError("give thread_limit, run_limit or both")
+    if thread_limit is not None and run_limit is not None and run_limit > thread_limit:
+        raise UsageError(f"run_limit={run_limit} is more than thread_limit={thread_limit}")
+
+
+class ModelCallLimitMiddleware(AgentMiddleware):
+    """Bound the model calls; at the bound the run ends with a message that says so, or with an error."""
+
+    state_schema = _ModelCounts
+
+    def __init__(
+        self,
+        *,
+        thread_limit: int | None = None,
+        run_limit: int | None = None,
+        exit_behavior: Literal["end", "error"] = "end",
+    ) -> None:
+        """Say how many calls in a thread and in a run, and how it ends."""
+        _check(thread_limit, run_limit)
+        self.thread_limit = thread_limit
+        self.run_limit = run_limit
+        self.exit_behavior = exit_behavior
+
+    async def _before_agent(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
+        return {"run_model_call_count": 0}
+
+    async def _before_model(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
+        in_thread, in_run = (
+            state.get("thread_model_call_count", 0),
+            state.get("run_model_call_count", 0),
+        )
+        passed = [
+            f"{count} of {limit} in this {what}"
+            for count, limit, what in (
+                (in_thread, self.thread_limit, "thread"),
+                (in_run, self.run_limit, "run"),
+            )
+            if limit is not None and count >= limit
+        ]
+        if not passed:
+            return None
+        text = f"Model call limit reached: {', '.join(passed)}."
+        if self.exit_behavior == "error":
+            raise ModelCallLimitExceededError(text, used=max(in_thread, in_run))
+        return {"messages": [AIMessage(text)], "jump_to": "end"}
+
+    async def _after_model(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
+        return {
+            "thread_model_call_count": state.get("thread_model_call_count", 0) + 1,
+            "run_model_call_count": state.get("run_model_call_count", 0) + 1,
+        }
+
+
+class ToolCallLimitMiddleware(AgentMiddleware):
+    """Bound the calls of one tool or of all; calls above are told to the model, end the run, or raise."""
+
+    state_schema = _ToolCounts
+
+    def __init__(
+        self,
+        *,
+        tool_name: str | None = None,
+        thread_limit: int | None = None,
+        run_limit: int | None = None,
+        exit_behavior: Literal["continue", "end", "error"] = "continue",
+    ) -> None:
+        """Say which tool, how many calls in a thread and in a run, and what happens then."""
+        _check(thread_limit, run_limit)
+        self.tool_name = tool_name
+        self.thread_limit = thread_limit
+        self.run_limit = run_limit
+        self.exit_behavior = exit_behavior
+        self.gated_tools = frozenset() if tool_name is None else frozenset({tool_name})
+
+    @property
+    def name(self) -> str:
+        """The name of this middleware's steps; one for each tool."""
+        return f"{type(self).__name__}[{self.tool_name}]" if self.tool_name else type(self).__name__
+
+    async def _before_agent(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
+        counts = dict(state.get("run_tool_call_count") or {})
+        return {"run_tool_call_count": {**counts, self._key: 0}}
+
+    async def _after_model(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
+        calls = [
+            call for call in unanswered(state["messages"]) if self.tool_name in (None, call["name"])
+        ]
+        if not calls:
+            return None
+        in_thread = dict(state.get("thread_tool_call_count") or {})
+        in_run = dict(state.get("run_tool_call_count") or {})
+        left = self._left(in_thread.get(self._key, 0), in_run.get(self._key, 0))
+        blocked = calls[left:]
+        allowed = len(calls) - len(blocked)
+        in_thread[self._key] = in_thread.get(self._key, 0) + allowed
+        in_run[self._key] = in_run.get(self._key, 0) + allowed
+        counts = {"thread_tool_call_count": in_thread, "run_tool_call_count": in_run}
+        return counts | self._stopped(state, blocked) if blocked else counts
+
+    @property
+    def _key(self) -> str:
+        return self.tool_name or ALL_TOOLS
+
+    def _left(self, in_thread: int, in_run: int) -> int:
+        bounds = ((self.thread_limit, in_thread), (self.run_limit, in_run))
+        return max(0, min(limit - used for limit, used in bounds if limit is not None))
+
+    def _stopped(self, state: State, blocked: list[Any]) -> dict[str, Any]:
+        what = repr(self.tool_name) if self.tool_name else "tools"
+        text = f"the limit of calls of {what} is reached: do not call it again"
+        if self.exit_behavior == "error":
+            raise ToolCallLimitExceededError(f"Tool call limit reached for {what}")
+        if self.exit_behavior == "continue":
+            return {"messages": [error_message(call, text) for call in blocked]}
+        closing = [error_message(call, text) for call in unanswered(state["messages"])]
+        last = AIMessage(f"Tool call limit reached for {what}.")
+        return {"messages": [*closing, last], "jump_to": "end"}

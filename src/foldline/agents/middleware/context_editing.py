@@ -1,0 +1,89 @@
+"""`ContextEditingMiddleware`: what old tools returned is left out of long requests; the state keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from foldline._run import Run
+from foldline.agents.middleware.base import AgentMiddleware, Handler
+from foldline.agents.requests import ModelRequest
+from foldline.messages import AIMessage, BaseMessage, ToolMessage
+from foldline.messages.count import count_tokens_approximately
+
+__all__ = ["ClearToolUsesEdit", "ContextEdit", "ContextEditingMiddleware"]
+
+Counter = Callable[[Iterable[BaseMessage]], int]
+
+
+class ContextEdit(Protocol):
+    """Shortens the messages of a request."""
+
+    def apply(self, messages: list[BaseMessage], *, count_tokens: Counter) -> list[BaseMessage]:
+        """Give the messages, shortened where they are too long."""
+
+
+@dataclass(slots=True)
+class ClearToolUsesEdit:
+    """Leave out what the oldest tool calls returned, once the request has more than `trigger` tokens."""
+
+    trigger: int = 100_000
+    clear_at_least: int = 0
+    keep: int = 3
+    clear_tool_inputs: bool = False
+    exclude_tools: Sequence[str] = ()
+    placeholder: str = "[cleared]"
+
+    def apply(self, messages: list[BaseMessage], *, count_tokens: Counter) -> list[BaseMessage]:
+        """Give the messages, shortened where they are too long."""
+        before = count_tokens(messages)
+        if before <= self.trigger:
+            return messages
+        places = [place for place, one in enumerate(messages) if isinstance(one, ToolMessage)]
+        edited = list(messages)
+        for place in places[: -self.keep] if self.keep else places:
+            message = edited[place]
+            if message.name in self.exclude_tools or message.content == self.placeholder:
+                continue
+            edited[place] = message.model_copy(
+                update={"content": self.placeholder, "artifact": None}
+            )
+            if self.clear_tool_inputs:
+                self._clear_input(edited, place)
+            if self.clear_at_least and before - count_tokens(edited) >= self.clear_at_least:
+                break
+        return edited
+
+    def _clear_input(self, messages: list[BaseMessage], place: int) -> None:
+        wanted = getattr(messages[place], "tool_call_id", None)
+        for before in range(place - 1, -1, -1):
+            message = messages[before]
+            if isinstance(message, AIMessage) and any(
+                call["id"] == wanted for call in message.tool_calls
+            ):
+                calls = [
+                    {**call, "args": {}} if call["id"] == wanted else call
+                    for call in message.tool_calls
+                ]
+                messages[before] = message.model_copy(update={"tool_calls": calls})
+                return
+
+
+class ContextEditingMiddleware(AgentMiddleware):
+    """Shorten long requests by a list of edits."""
+
+    def __init__(
+        self, *, edits: Iterable[ContextEdit] | None = None, token_counter: Counter | None = None
+    ) -> None:
+        """Give the edits; by default the results of old tool calls are left out."""
+        self.edits: list[ContextEdit] = list(edits) if edits is not None else [ClearToolUsesEdit()]
+        self.token_counter = token_counter or count_tokens_approximately
+
+    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
+        messages = request.messages
+        for edit in self.edits:
+            messages = edit.apply(messages, count_tokens=self.token_counter)
+        return await handler(
+            request if messages is request.messages else request.override(messages=messages)
+        )

@@ -1,0 +1,108 @@
+"""A middleware out of one function: `@before_model`, `@wrap_model_call`, `@dynamic_prompt` and others."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
+
+from foldline._run import Run
+from foldline.agents.middleware.base import AgentMiddleware, Handler
+from foldline.agents.requests import ModelRequest
+from foldline.agents.state import AgentState, JumpTo
+from foldline.messages import SystemMessage
+
+__all__ = [
+    "after_agent",
+    "after_model",
+    "before_agent",
+    "before_model",
+    "dynamic_prompt",
+    "hook_config",
+    "wrap_model_call",
+    "wrap_tool_call",
+]
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
+Kind = Literal[
+    "before_agent",
+    "before_model",
+    "after_model",
+    "after_agent",
+    "wrap_model_call",
+    "wrap_tool_call",
+]
+
+
+def _made(
+    function: Function, kind: Kind, name: str | None, tools: Sequence[Any], schema: type | None
+) -> AgentMiddleware:
+    is_async = inspect.iscoroutinefunction(function)
+    method = f"a{kind}" if is_async else kind
+
+    def call(self: object, first: Any, second: Any) -> Any:
+        return function(first, second)
+
+    async def acall(self: object, first: Any, second: Any) -> Any:
+        return await function(first, second)
+
+    label = str(name or getattr(function, "__name__", kind))
+    namespace = {
+        method: acall if is_async else call,
+        "tools": tuple(tools),
+        "state_schema": schema or AgentState,
+        "__doc__": function.__doc__,
+    }
+    cls: type[AgentMiddleware] = type(label, (AgentMiddleware,), namespace)
+    return cls()
+
+
+def _decorator(kind: Kind) -> Callable[..., Any]:
+    def decorate(
+        func: Function | None = None,
+        *,
+        state_schema: type | None = None,
+        tools: list[Any] | None = None,
+        can_jump_to: list[JumpTo] | None = None,
+        name: str | None = None,
+    ) -> Any:
+        if func is not None:
+            return _made(func, kind, name, tools or (), state_schema)
+        return lambda given: _made(given, kind, name, tools or (), state_schema)
+
+    decorate.__name__ = kind
+    decorate.__doc__ = f"Make a middleware of a function that is its `{kind}`."
+    return decorate
+
+
+before_agent = _decorator("before_agent")
+before_model = _decorator("before_model")
+after_model = _decorator("after_model")
+after_agent = _decorator("after_agent")
+wrap_model_call = _decorator("wrap_model_call")
+wrap_tool_call = _decorator("wrap_tool_call")
+
+
+class _DynamicPrompt(AgentMiddleware):
+    def __init__(self, function: Function) -> None:
+        self._function = function
+
+    @property
+    def name(self) -> str:
+        return getattr(self._function, "__name__", "dynamic_prompt")
+
+    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
+        said = await run.io.call(self._function, request)
+        message = said if isinstance(said, SystemMessage) else SystemMessage(said)
+        return await handler(request.override(system_message=message))
+
+
+def dynamic_prompt(func: Function | None = None) -> Any:
+    """Make a middleware of a function from the request to the system prompt."""
+    return _DynamicPrompt if func is None else _DynamicPrompt(func)
+
+
+def hook_config(*, can_jump_to: list[JumpTo] | None = None) -> Callable[[F], F]:
+    """Say where a hook may jump; here every hook may jump anywhere, so this changes nothing."""
+    return lambda function: function

@@ -1,0 +1,46 @@
+"""`ModelFallbackMiddleware`: other models stand in, in their order, when the model fails."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from foldline._run import Run
+from foldline.agents.middleware.base import AgentMiddleware, Handler
+from foldline.agents.requests import ModelRequest
+from foldline.exceptions import BlockingCallError, BudgetExceeded
+
+__all__ = ["ModelFallbackMiddleware", "as_model"]
+
+Json = Any
+NOT_THE_MODELS = (BudgetExceeded, BlockingCallError)
+"""Errors that another model would not mend."""
+
+
+def as_model(model: Any) -> Any:
+    """Give a chat model for its name; found when asked for, since providers are above this package."""
+    return (
+        import_module("foldline.chat_models").init_chat_model(model)
+        if isinstance(model, str)
+        else model
+    )
+
+
+class ModelFallbackMiddleware(AgentMiddleware):
+    """Ask other models when the first one fails."""
+
+    def __init__(self, first_model: Any, *additional_models: Any) -> None:
+        """Name the models, or give them."""
+        self.models = [as_model(model) for model in (first_model, *additional_models)]
+
+    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Json:
+        failure: Exception | None = None
+        for model in (request.model, *self.models):
+            try:
+                return await handler(request.override(model=model))
+            except NOT_THE_MODELS:
+                raise
+            except Exception as error:  # noqa: BLE001
+                failure = error
+        assert failure is not None
+        raise failure

@@ -1,0 +1,151 @@
+"""`HumanInTheLoopMiddleware`: a person approves, edits, rejects or answers tool calls before they run.
+
+The run stops with one question for all calls that need approval, and goes on with
+`Command(resume={"decisions": [...]})`, one decision per call in their order:
+
+    {"type": "approve"}
+    {"type": "edit", "edited_action": {"name": ..., "args": {...}}}
+    {"type": "reject", "message": ...}
+    {"type": "respond", "message": ...}
+
+A rejection tells the model why; a response is what the model takes for the tool's result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NotRequired, TypedDict
+
+from foldline._run import Run
+from foldline.agents.interrupts import interrupt
+from foldline.agents.middleware.base import AgentMiddleware, State, Update
+from foldline.agents.runtime import Runtime
+from foldline.agents.tool_calls import unanswered
+from foldline.exceptions import UsageError
+from foldline.messages import AIMessage, ToolMessage
+
+__all__ = ["Decision", "HumanInTheLoopMiddleware", "InterruptOnConfig"]
+
+DecisionType = Literal["approve", "edit", "reject", "respond"]
+Decision = Mapping[str, Any]
+ALL: tuple[DecisionType, ...] = ("approve", "edit", "reject", "respond")
+
+
+class InterruptOnConfig(TypedDict):
+    """What a person may decide about the calls of one tool."""
+
+    allowed_decisions: list[DecisionType]
+    description: NotRequired[str | Callable[..., str]]
+    args_schema: NotRequired[dict[str, Any]]
+
+
+class HumanInTheLoopMiddleware(AgentMiddleware):
+    """Stop for a person before some tools run."""
+
+    def __init__(
+        self,
+        interrupt_on: Mapping[str, bool | InterruptOnConfig],
+        *,
+        description_prefix: str = "Tool execution requires approval",
+    ) -> None:
+        """Name the tools: True for any decision, or which decisions may be taken."""
+        self.interrupt_on: dict[str, InterruptOnConfig] = {}
+        for name, wanted in interrupt_on.items():
+            if wanted is True:
+                self.interrupt_on[name] = {"allowed_decisions": list(ALL)}
+            elif wanted:
+                self.interrupt_on[name] = wanted
+        self.description_prefix = description_prefix
+        self.gated_tools = frozenset(self.interrupt_on)
+
+    async def _after_model(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
+        calls = [
+            call
+            for call in unanswered(state["messages"])
+            if call["name"] in self.interrupt_on and isinstance(call.get("args"), dict)
+        ]
+        if not calls:
+            return None
+        asked = next(one for one in reversed(state["messages"]) if isinstance(one, AIMessage))
+        answer = interrupt(self._question(calls, state, runtime))
+        decisions = self._decisions(answer, calls)
+        edited: dict[str, Any] = {}
+        replies: list[ToolMessage] = []
+        for call, decision in zip(calls, decisions, strict=True):
+            self._apply(call, decision, edited, replies)
+        changed = [_with_calls(asked, edited)] if edited else []
+        return {"messages": [*changed, *replies]} if changed or replies else None
+
+    def _question(self, calls: list[Any], state: State, runtime: Runtime[Any]) -> dict[str, Any]:
+        requests, configs = [], []
+        for call in calls:
+            config = self.interrupt_on[call["name"]]
+            said = config.get("description")
+            text = said(call, state, runtime) if callable(said) else said
+            default = f"{self.description_prefix}\n\nTool: {call['name']}\nArgs: {call['args']}"
+            requests.append(
+                {"name": call["name"], "args": call["args"], "description": text or default}
+            )
+            about: dict[str, Any] = {
+                "action_name": call["name"],
+                "allowed_decisions": list(config["allowed_decisions"]),
+            }
+            configs.append(
+                about | ({"args_schema": config["args_schema"]} if "args_schema" in config else {})
+            )
+        return {"action_requests": requests, "review_configs": configs}
+
+    def _decisions(self, answer: Any, calls: list[Any]) -> list[Decision]:
+        decisions = answer.get("decisions") if isinstance(answer, Mapping) else answer
+        if not isinstance(decisions, list) or len(decisions) != len(calls):
+            count = len(decisions) if isinstance(decisions, list) else "none"
+            raise UsageError(
+                f"{len(calls)} decisions are needed and {count} came: resume with "
+                'Command(resume={"decisions": [{"type": "approve"}, …]}), one per call in their order'
+            )
+        return decisions
+
+    def _apply(
+        self,
+        call: Any,
+        decision: Decision,
+        edited: dict[str, Any],
+        replies: list[ToolMessage],
+    ) -> None:
+        kind = decision.get("type")
+        allowed = self.interrupt_on[call["name"]]["allowed_decisions"]
+        if kind not in allowed:
+            raise UsageError(
+                f"{kind!r} may not be decided about {call['name']}: one of {', '.join(allowed)}"
+            )
+        if kind == "edit":
+            action = decision["edited_action"]
+            edited[call["id"]] = {"name": action["name"], "args": dict(action["args"])}
+        elif kind in ("reject", "respond"):
+            default = (
+                f"A person rejected the call of {call['name']}: do not call it again like this."
+            )
+            replies.append(
+                ToolMessage(
+                    decision.get("message") or default,
+                    tool_call_id=call["id"],
+                    name=call["name"],
+                    status="error" if kind == "reject" else "success",
+                )
+            )
+
+
+def _with_calls(message: AIMessage, edited: Mapping[str, Any]) -> AIMessage:
+    """Give a message with some of its calls changed, in its content blocks too."""
+    calls = [{**call, **edited.get(call["id"] or "", {})} for call in message.tool_calls]
+    content: Any = message.content
+    if isinstance(content, list):
+        content = [
+            {**block, **edited[block["id"]]}
+            if isinstance(block, dict)
+            and block.get("type") == "tool_call"
+            and block.get("id") in edited
+            else block
+            for block in content
+        ]
+    return message.model_copy(update={"tool_calls": calls, "content": content})

@@ -1,0 +1,118 @@
+"""`ModelRetryMiddleware` and `ToolRetryMiddleware`: try again, waiting longer each time.
+
+A chat model already tries again by itself before anything was delivered; this is for more patience, and for tools.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from foldline._run import Run
+from foldline.agents.middleware.base import AgentMiddleware, Handler
+from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallRequest
+from foldline.agents.tool_calls import error_message
+from foldline.exceptions import BlockingCallError, BudgetExceeded, ModelError, UsageError
+from foldline.messages import AIMessage
+from foldline.tools.base import BaseTool
+
+__all__ = ["ModelRetryMiddleware", "RetryOn", "ToolRetryMiddleware", "default_retry_on"]
+
+RetryOn = tuple[type[Exception], ...] | type[Exception] | Callable[[Exception], bool]
+OnFailure = Literal["continue", "error"] | Callable[[Exception], str]
+Json = Any
+NEVER = (BudgetExceeded, UsageError, BlockingCallError)
+
+
+def default_retry_on(error: Exception) -> bool:
+    """Say whether trying again may help."""
+    if isinstance(error, ModelError):
+        return error.is_retryable
+    return not isinstance(error, NEVER)
+
+
+class _Retry(AgentMiddleware):
+    def __init__(
+        self,
+        *,
+        max_retries: int = 2,
+        retry_on: RetryOn = default_retry_on,
+        on_failure: OnFailure = "continue",
+        backoff_factor: float = 2.0,
+        initial_delay: float = 1.0,
+        max_delay: float = 60.0,
+        jitter: bool = True,
+    ) -> None:
+        """Say how often, on which errors, how long to wait, and what to do when it still fails."""
+        if max_retries < 0 or initial_delay < 0 or max_delay < 0 or backoff_factor < 0:
+            raise UsageError("max_retries, backoff_factor and the delays are numbers from 0")
+        self.max_retries = max_retries
+        self.retry_on = retry_on
+        self.on_failure = on_failure
+        self.backoff_factor = backoff_factor
+        self.initial_delay = initial_delay
+        self.max_delay = max_delay
+        self.jitter = jitter
+
+    def _is_worth_it(self, error: Exception) -> bool:
+        if isinstance(self.retry_on, tuple | type):
+            return isinstance(error, self.retry_on)
+        return bool(self.retry_on(error))
+
+    def _delay(self, attempt: int) -> float:
+        delay = min(self.initial_delay * self.backoff_factor**attempt, self.max_delay)
+        return delay * random.uniform(0.75, 1.25) if self.jitter else delay
+
+    async def _again(
+        self, request: Json, handler: Handler, run: Run
+    ) -> tuple[Json, Exception | None]:
+        for attempt in range(self.max_retries + 1):
+            try:
+                return await handler(request), None
+            except Exception as error:
+                if not self._is_worth_it(error):
+                    raise
+                failure = error
+            if attempt < self.max_retries:
+                await run.io.sleep(self._delay(attempt))
+        return None, failure
+
+    def _said_of(self, error: Exception, what: str) -> str:
+        if callable(self.on_failure):
+            return self.on_failure(error)
+        if self.on_failure == "error":
+            raise error
+        return (
+            f"{what} failed after {self.max_retries + 1} attempts: {type(error).__name__}: {error}"
+        )
+
+
+class ModelRetryMiddleware(_Retry):
+    """Ask the model again when it fails; after the last time raise, or end with a message that says so."""
+
+    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Json:
+        response, error = await self._again(request, handler, run)
+        if error is None:
+            return response
+        return ModelResponse([AIMessage(self._said_of(error, "the model"))])
+
+
+class ToolRetryMiddleware(_Retry):
+    """Call a tool again when it raises; after the last time raise, or tell the model."""
+
+    def __init__(self, *, tools: Sequence[BaseTool | str] | None = None, **kwargs: Any) -> None:
+        """Choose the tools, all if none are named, and how to try again."""
+        super().__init__(**kwargs)
+        self.only = (
+            None if tools is None else {one if isinstance(one, str) else one.name for one in tools}
+        )
+
+    async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> Json:
+        name = request.tool_call["name"]
+        if self.only is not None and name not in self.only:
+            return await handler(request)
+        result, error = await self._again(request, handler, run)
+        if error is None:
+            return result
+        return error_message(request.tool_call, self._said_of(error, name))

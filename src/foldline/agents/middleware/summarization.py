@@ -1,0 +1,112 @@
+"""`SummarizationMiddleware`: when the conversation grows too long, its older part becomes a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from foldline._run import Run
+from foldline.agents.middleware.base import AgentMiddleware, State, Update
+from foldline.agents.middleware.fallback import as_model
+from foldline.agents.runtime import Runtime
+from foldline.agents.state import REMOVE_ALL_MESSAGES
+from foldline.exceptions import UsageError
+from foldline.messages import (
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+    get_buffer_string,
+)
+from foldline.messages.count import count_tokens_approximately
+
+__all__ = ["SummarizationMiddleware"]
+
+Size = tuple[Literal["tokens", "messages", "fraction"], float]
+SUMMARY_PROMPT = """Summarise the conversation below so that it can go on without the original. Keep what the user \
+wants, decisions and their reasons, facts and numbers, results of tools, names of files and other things that were \
+made, and what is still to be done. Answer with the summary alone.
+
+{messages}"""
+PREFIX = "Here is a summary of the conversation so far:\n\n"
+
+
+class SummarizationMiddleware(AgentMiddleware):
+    """Replace the older part of a long conversation by a summary of it."""
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        trigger: Size | list[Size] | None = None,
+        keep: Size = ("messages", 20),
+        token_counter: Callable[[Iterable[BaseMessage]], int] = count_tokens_approximately,
+        summary_prompt: str = SUMMARY_PROMPT,
+        trim_tokens_to_summarize: int | None = None,
+    ) -> None:
+        """Say by which model, when (tokens, messages, or a fraction of the context window), and how much is kept.
+
+        `trim_tokens_to_summarize` bounds what the model reads to the newest of the older part; all of it by default.
+        """
+        self.model = as_model(model)
+        self.trigger = [trigger] if isinstance(trigger, tuple) else list(trigger or ())
+        self.keep = keep
+        self.token_counter = token_counter
+        self.summary_prompt = summary_prompt
+        self.trim_tokens_to_summarize = trim_tokens_to_summarize
+        for kind, size in [*self.trigger, keep]:
+            if kind not in ("tokens", "messages", "fraction") or size <= 0:
+                raise UsageError(
+                    f"({kind!r}, {size!r}): a pair of tokens, messages or fraction and a number above 0"
+                )
+
+    async def _before_model(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
+        messages: list[BaseMessage] = state["messages"]
+        if not any(
+            self._size(messages, kind) >= self._bound(kind, size) for kind, size in self.trigger
+        ):
+            return None
+        cut = self._cut(messages)
+        if cut <= 0:
+            return None
+        older = messages[:cut]
+        if self.trim_tokens_to_summarize is not None:
+            older = older[self._first_fitting(older, self.trim_tokens_to_summarize) :]
+        text = self.summary_prompt.replace("{messages}", get_buffer_string(older))
+        answer = await self.model._step([HumanMessage(text)], run.child())
+        summary = HumanMessage(
+            f"{PREFIX}{answer.text}", additional_kwargs={"lc_source": "summarization"}
+        )
+        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), summary, *messages[cut:]]}
+
+    def _size(self, messages: list[BaseMessage], kind: str) -> float:
+        return len(messages) if kind == "messages" else self.token_counter(messages)
+
+    def _bound(self, kind: str, size: float) -> float:
+        if kind != "fraction":
+            return size
+        window = (getattr(self.model, "profile", None) or {}).get("max_input_tokens")
+        if window is None:
+            raise UsageError(
+                'a fraction needs the model\'s context window: pass profile={"max_input_tokens": …}, or say tokens'
+            )
+        return size * float(window)
+
+    def _first_fitting(self, messages: list[BaseMessage], bound: float) -> int:
+        """Give the place from which the messages to the end fit a number of tokens."""
+        place = len(messages)
+        while place > 0 and self.token_counter(messages[place - 1 :]) <= bound:
+            place -= 1
+        return place
+
+    def _cut(self, messages: list[BaseMessage]) -> int:
+        """Give where the kept part begins: not behind the last message, nor between a call and its result."""
+        kind, size = self.keep
+        if kind == "messages":
+            cut = len(messages) - int(size)
+        else:
+            cut = self._first_fitting(messages, self._bound(kind, size))
+        cut = max(0, min(cut, len(messages) - 1))
+        while cut > 0 and isinstance(messages[cut], ToolMessage):
+            cut -= 1
+        return cut

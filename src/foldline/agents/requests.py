@@ -1,0 +1,86 @@
+"""What middleware sees of a model call and of a tool call: `ModelRequest`, `ModelResponse`, `ToolCallRequest`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from foldline.agents.runtime import Runtime, ToolRuntime
+from foldline.exceptions import UsageError
+from foldline.messages import AIMessage, BaseMessage, SystemMessage
+from foldline.messages.tool import ToolCall
+from foldline.tools.base import BaseTool
+
+__all__ = ["ModelRequest", "ModelResponse", "ToolCallRequest", "response_of"]
+
+Json = Any
+
+
+@dataclass(slots=True, kw_only=True)
+class ModelRequest:
+    """What the model is about to be asked; `override` gives a changed copy."""
+
+    model: Any
+    messages: list[BaseMessage]
+    system_message: SystemMessage | None = None
+    tool_choice: Any = None
+    tools: Sequence[Any] = ()
+    response_format: Any = None
+    state: dict[str, Any] = field(default_factory=dict)
+    runtime: Runtime[Any] = field(default_factory=Runtime)
+    model_settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def system_prompt(self) -> str | None:
+        """The text of the system message."""
+        return None if self.system_message is None else str(self.system_message.text)
+
+    def override(self, **changes: Any) -> ModelRequest:
+        """Give a copy with some fields changed; `system_prompt=` takes a text."""
+        if "system_prompt" in changes:
+            if "system_message" in changes:
+                raise UsageError("give system_prompt or system_message, not both")
+            text = changes.pop("system_prompt")
+            changes["system_message"] = None if text is None else SystemMessage(text)
+        return replace(self, **changes)
+
+
+@dataclass(slots=True)
+class ModelResponse:
+    """What came of a model call: its messages, and the structured answer where there is one."""
+
+    result: list[BaseMessage]
+    structured_response: Any = None
+
+    @property
+    def message(self) -> AIMessage | None:
+        """The model's own message, the first of the result."""
+        return next((one for one in self.result if isinstance(one, AIMessage)), None)
+
+
+@dataclass(slots=True)
+class ToolCallRequest:
+    """A tool call that is about to run; `override` gives a changed copy."""
+
+    tool_call: ToolCall
+    tool: BaseTool | None
+    """None where the model asked for a tool that is not there."""
+    state: dict[str, Any]
+    runtime: ToolRuntime[Any]
+
+    def override(self, **changes: Any) -> ToolCallRequest:
+        """Give a copy with some fields changed."""
+        return replace(self, **changes)
+
+
+def response_of(value: Json, where: str) -> ModelResponse:
+    """Take what a middleware returned: a response, or a message alone."""
+    if isinstance(value, ModelResponse):
+        return value
+    if isinstance(value, AIMessage):
+        return ModelResponse([value])
+    raise UsageError(
+        f"{where} must return a ModelResponse or an AIMessage, not {type(value).__name__}: "
+        "return what the handler gave"
+    )

@@ -1,0 +1,194 @@
+"""Everything about an agent that is the same in all its runs, worked out once when it is made.
+
+The steps of an agent and the ways between them:
+
+    start → before_agent… → before_model… → model → after_model… → tools → before_model… → …
+                                                                  ↘ after_agent… → end
+
+A hook may jump elsewhere, by `{"jump_to": "model" | "tools" | "end"}` in its update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from foldline.agents.checkpoint.base import BaseCheckpointSaver
+from foldline.agents.checkpoint.records import Codec
+from foldline.agents.middleware.base import AgentMiddleware, Hook, HookName, Wrap, hook_of, wrap_of
+from foldline.agents.requests import ModelRequest
+from foldline.agents.runtime import injections_of
+from foldline.agents.state import StateSchema
+from foldline.agents.structured_output import ProviderReader, ToolReader, reader_of
+from foldline.agents.tool_calls import unanswered
+from foldline.exceptions import UsageError
+from foldline.language_models.usage import Limits
+from foldline.messages import AIMessage, BaseMessage, SystemMessage
+from foldline.runnables.base import Runnable
+from foldline.tools.base import BaseTool, tools_by_name
+
+__all__ = ["END", "MODEL", "TOOLS", "Setup"]
+
+MODEL, TOOLS, END = "model", "tools", "__end__"
+MOST_BOUND = 32
+Reader = ToolReader | ProviderReader
+
+
+class Setup:
+    """The parts of an agent and the ways between its steps."""
+
+    def __init__(
+        self,
+        model: Any,
+        tools: Sequence[Any],
+        *,
+        system_message: SystemMessage | None,
+        response_format: Any,
+        middleware: Sequence[AgentMiddleware],
+        state_schema: type | None,
+        checkpointer: BaseCheckpointSaver | None,
+        store: Any,
+        limits: Limits | None,
+        name: str,
+    ) -> None:
+        self.name = name
+        self.model = model
+        self.system_message = system_message
+        self.response_format = response_format
+        self.checkpointer = checkpointer
+        self.store = store
+        self.limits = limits
+        self.middleware = list(middleware)
+        self._check_names()
+        self.bindable: list[Any] = [*tools, *(one for part in middleware for one in part.tools)]
+        self.tools: dict[str, BaseTool] = tools_by_name(
+            [tool for tool in self.bindable if isinstance(tool, BaseTool)]
+        )
+        self.injections = {
+            name: injections_of(tool) for name, tool in self.tools.items() if tool.injected_args
+        }
+        gated = frozenset[str]().union(*(part.gated_tools for part in middleware))
+        self.eager = frozenset(
+            name for name, tool in self.tools.items() if tool.eager and name not in gated
+        )
+        schemas = [part.state_schema for part in middleware]
+        self.schema = StateSchema([*schemas, state_schema] if state_schema else schemas)
+        self.reader = self._reader(response_format, model)
+        self.codec = Codec(self.schema, None if self.reader is None else self.reader.value)
+        self._wire()
+        self._bound: dict[Any, tuple[Any, Any]] = {}
+
+    def _check_names(self) -> None:
+        names = [part.name for part in self.middleware]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise UsageError(
+                f"two middleware are named {twice[0]!r}: give one a name of its own (override `name`)"
+            )
+
+    # -- the ways between the steps
+
+    def _wire(self) -> None:
+        self.hooks: dict[str, Hook] = {}
+        before_agent = self._steps("before_agent")
+        before_model = self._steps("before_model")
+        after_model = self._steps("after_model")[::-1]
+        after_agent = self._steps("after_agent")[::-1]
+        self.head = before_model[0] if before_model else MODEL
+        self.exit = after_agent[0] if after_agent else END
+        self.entry = before_agent[0] if before_agent else self.head
+        self.follows: dict[str, str] = {}
+        """The step after a step, where the answer does not decide it."""
+        for chain in (
+            [*before_agent, self.head],
+            [*before_model, MODEL],
+            [MODEL, *after_model],
+            [*after_agent, END],
+        ):
+            self.follows |= dict(pairwise(chain))
+        self.model_wraps = self._wraps("model")
+        self.tool_wraps = self._wraps("tool")
+
+    def _steps(self, kind: HookName) -> list[str]:
+        names = []
+        for part in self.middleware:
+            hook = hook_of(part, kind)
+            if hook is not None:
+                names.append(f"{part.name}.{kind}")
+                self.hooks[names[-1]] = hook
+        return names
+
+    def _wraps(self, kind: Any) -> list[tuple[str, Wrap]]:
+        found = [(part.name, wrap_of(part, kind)) for part in self.middleware]
+        return [(name, wrap) for name, wrap in found if wrap is not None]
+
+    def next_step(self, node: str, values: Mapping[str, Any]) -> str:
+        """Give the step after one that is done, by the state it left."""
+        if node == TOOLS:
+            return self.head
+        return self.follows.get(node) or self._by_answer(values)
+
+    def _by_answer(self, values: Mapping[str, Any]) -> str:
+        messages: list[BaseMessage] = values.get("messages") or []
+        if unanswered(messages):
+            return TOOLS
+        if values.get("structured_response") is not None:
+            return self.exit
+        last = messages[-1] if messages else None
+        if isinstance(last, AIMessage):
+            # One that says nothing yet is under way at the provider: asked again, it would begin anew.
+            goes_on = last.finish_reason == "pause" and bool(last.content)
+            return self.head if goes_on else self.exit
+        asked = next((one for one in reversed(messages) if isinstance(one, AIMessage)), None)
+        is_open = asked is not None and (asked.tool_calls or asked.invalid_tool_calls)
+        return self.head if is_open or self.reader is not None else self.exit
+
+    @property
+    def nodes(self) -> set[str]:
+        """The names of all steps."""
+        return {*self.hooks, MODEL, TOOLS}
+
+    # -- the model, with its tools and the form of its answer
+
+    def _reader(self, response_format: Any, model: Any) -> Reader | None:
+        profile = getattr(model, "profile", None)
+        return reader_of(response_format, profile, has_tools=bool(self.bindable))
+
+    def bound(self, request: ModelRequest) -> tuple[Runnable[Any, Any], Reader | None]:
+        """Give the model of a request with its tools bound, and how its answer is read."""
+        key = (
+            id(request.model), tuple(map(id, request.tools)), repr(request.tool_choice),
+            id(request.response_format), repr(sorted(request.model_settings.items())) if request.model_settings else "",
+        )  # fmt: skip
+        kept = self._bound.get(key)
+        if kept is not None:
+            return kept[0]  # type: ignore[no-any-return]
+        if len(self._bound) >= MOST_BOUND:
+            self._bound.clear()
+        same = request.response_format is self.response_format and request.model is self.model
+        reader = self.reader if same else self._reader(request.response_format, request.model)
+        made = _bind(request, reader), reader
+        # Kept alive, so that the ids in the key go on naming them.
+        self._bound[key] = (made, (request.model, list(request.tools), request.response_format))
+        return made
+
+
+def _bind(request: ModelRequest, reader: Reader | None) -> Runnable[Any, Any]:
+    model, tools = request.model, list(request.tools)
+    settings, choice = dict(request.model_settings), request.tool_choice
+    if isinstance(reader, ToolReader):
+        tools += reader.tools
+        choice = choice or _forced(model)
+    if isinstance(reader, ProviderReader):
+        settings["response_format"] = reader.format
+    if tools:
+        options = {} if choice is None else {"tool_choice": choice}
+        return model.bind_tools(tools, **options, **settings)  # type: ignore[no-any-return]
+    return model.bind(**settings) if settings else model  # type: ignore[no-any-return]
+
+
+def _forced(model: Any) -> str | None:
+    """Make the model answer by a call, where it can be made to."""
+    profile = getattr(model, "profile", None) or {}
+    return "any" if profile.get("tool_choice", True) else None

@@ -1,0 +1,25 @@
+"""Caches of model answers: the interface, in memory, in a SQLite file; in Redis with the extra of that name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.caches.base import RETURN_VAL_TYPE, BaseCache
+    from foldline.caches.memory import InMemoryCache
+    from foldline.caches.redis import RedisCache
+    from foldline.caches.sqlite import SQLiteCache
+
+__all__ = ["RETURN_VAL_TYPE", "BaseCache", "InMemoryCache", "RedisCache", "SQLiteCache"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "BaseCache RETURN_VAL_TYPE",
+        ".memory": "InMemoryCache",
+        ".redis": "RedisCache",
+        ".sqlite": "SQLiteCache",
+    },
+)

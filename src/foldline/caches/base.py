@@ -1,0 +1,41 @@
+"""`BaseCache`: keeps complete answers by (prompt, model). An author writes the blocking half; the twins are derived."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from foldline._io import ASYNC
+from foldline.outputs import Generation
+
+RETURN_VAL_TYPE: TypeAlias = Sequence[Generation]
+
+
+class BaseCache(ABC):
+    """Keeps model answers by prompt and by everything that tells one model call from another."""
+
+    @abstractmethod
+    def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """Give the kept answer, or None."""
+
+    @abstractmethod
+    def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """Keep an answer."""
+
+    @abstractmethod
+    def clear(self, **kwargs: Any) -> None:
+        """Forget everything."""
+
+    async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """Give the kept answer, or None."""
+        found: RETURN_VAL_TYPE | None = await ASYNC.call(self.lookup, prompt, llm_string)
+        return found
+
+    async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """Keep an answer."""
+        await ASYNC.call(self.update, prompt, llm_string, return_val)
+
+    async def aclear(self, **kwargs: Any) -> None:
+        """Forget everything."""
+        await ASYNC.call(self.clear, **kwargs)

@@ -1,0 +1,291 @@
+"""The one dispatcher: tells handlers of an event, in either colour.
+
+A handler that raises, or takes longer than its `patience`, is logged and the run goes on, unless the handler says
+`raise_error`. What is no `Exception` (KeyboardInterrupt, cancellation) always passes. A hook that a handler did not
+override is never called. The start and the end of a run reach every handler: what one of them raises, or a
+cancellation meanwhile, is raised afterwards.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar, cast
+
+from foldline._drive import drive
+from foldline._io import ASYNC, BLOCKING, IO, OutOfTime, shield
+from foldline.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+logger = logging.getLogger("foldline.callbacks")
+
+IGNORED_BY: dict[str, str] = {
+    "on_llm_start": "ignore_llm",
+    "on_chat_model_start": "ignore_chat_model",
+    "on_llm_new_token": "ignore_llm",
+    "on_stream_event": "ignore_llm",
+    "on_llm_end": "ignore_llm",
+    "on_llm_error": "ignore_llm",
+    "on_chain_start": "ignore_chain",
+    "on_chain_end": "ignore_chain",
+    "on_chain_error": "ignore_chain",
+    "on_agent_action": "ignore_agent",
+    "on_agent_finish": "ignore_agent",
+    "on_tool_start": "ignore_agent",
+    "on_tool_end": "ignore_agent",
+    "on_tool_error": "ignore_agent",
+    "on_retriever_start": "ignore_retriever",
+    "on_retriever_end": "ignore_retriever",
+    "on_retriever_error": "ignore_retriever",
+    "on_retry": "ignore_retry",
+    "on_custom_event": "ignore_custom_event",
+}
+
+_HEARD: dict[tuple[type, str], bool] = {}
+
+
+def hears(handler: BaseCallbackHandler, event: str) -> bool:
+    """Whether a handler has a hook of its own for an event (an instance attribute counts)."""
+    if event in getattr(handler, "__dict__", ()):
+        return True
+    key = (type(handler), event)
+    heard = _HEARD.get(key)
+    if heard is None:
+        own = getattr(type(handler), event, None)
+        defaults = (
+            getattr(BaseCallbackHandler, event, None),
+            getattr(AsyncCallbackHandler, event, None),
+        )
+        # A class without the hook at all may answer through __getattr__ (a proxy): ask it.
+        heard = _HEARD[key] = own is None or own not in defaults
+    return heard
+
+
+def listening(handlers: Sequence[BaseCallbackHandler], event: str) -> list[BaseCallbackHandler]:
+    """Give the handlers that want an event."""
+    ignored = IGNORED_BY.get(event)
+    return [
+        handler
+        for handler in handlers
+        if hears(handler, event) and not (ignored is not None and getattr(handler, ignored, False))
+    ]
+
+
+BORDERS = frozenset(event for event in IGNORED_BY if event.endswith(("_start", "_end", "_error")))
+"""What every handler hears once, whatever the others do and although the caller is cancelled meanwhile."""
+ENDS = frozenset(event for event in BORDERS if not event.endswith("_start"))
+"""What a handler is also left to finish; a start must stay in the caller's task, whose context it may change."""
+
+
+def tell(
+    io: IO, handlers: Sequence[BaseCallbackHandler], event: str, *args: Any, **kwargs: Any
+) -> Coroutine[Any, Any, None]:
+    """Tell every handler that listens of an event."""
+    return _tell(io, handlers, event, IGNORED_BY.get(event), args, kwargs)
+
+
+async def _tell(
+    io: IO,
+    handlers: Sequence[BaseCallbackHandler],
+    event: str,
+    ignored: str | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
+    first: BaseException | None = None
+    for handler in tuple(handlers):  # a hook may add or remove handlers
+        if ignored is not None and getattr(handler, ignored, False):
+            continue
+        try:
+            waiting = _told(io, handler, event, args, kwargs)
+            if waiting is not None:
+                settled = _settled(io, handler, event, waiting, args, kwargs)
+                await (shield(settled) if event in ENDS and not io.blocking else settled)
+        except BaseException as error:
+            if event not in BORDERS:
+                raise
+            first = first or error
+    if first is not None:
+        raise first
+
+
+def _told(
+    io: IO,
+    handler: BaseCallbackHandler,
+    event: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Awaitable[Any] | None:
+    """Call a hook, or give what is to be waited for where it cannot be called at once."""
+    if not hears(handler, event):
+        return _tell_as_text(io, handler, args, kwargs) if event == "on_chat_model_start" else None
+    if event == "on_stream_event":
+        args = (_copy(args[0]), *args[1:])
+    try:
+        hook: Callable[..., Any] = getattr(handler, event)
+        if isinstance(patience := getattr(handler, "patience", None), int | float):
+            return _in_time(io, patience, hook, args, _own(kwargs))
+        if not (io.blocking or handler.run_inline or _is_inline(hook)):
+            return io.call(hook, *args, **_own(kwargs))
+        result = hook(*args, **_own(kwargs))
+        return io.settle(result) if hasattr(type(result), "__await__") else None
+    except NotImplementedError as error:
+        return _unimplemented(io, handler, event, error, args, kwargs)
+    except Exception as error:
+        _complain(handler, event, error)
+        if handler.raise_error:
+            raise
+        return None
+
+
+async def _in_time(
+    io: IO, patience: float, hook: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    async def hear() -> None:
+        result = hook(*args, **kwargs) if io.blocking else await io.call(hook, *args, **kwargs)
+        if hasattr(type(result), "__await__"):
+            await io.settle(result)
+
+    try:
+        await io.bounded(patience, hear())
+    except OutOfTime:
+        raise TimeoutError(
+            f"the hook took longer than the {patience:g} s of `patience` its handler has:"
+            " let it hand its work to a queue, or give it more"
+        ) from None
+
+
+async def _settled(
+    io: IO,
+    handler: BaseCallbackHandler,
+    event: str,
+    waiting: Awaitable[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
+    try:
+        await waiting
+    except NotImplementedError as error:
+        instead = _unimplemented(io, handler, event, error, args, kwargs)
+        if instead is not None:
+            await instead
+    except Exception as error:
+        _complain(handler, event, error)
+        if handler.raise_error:
+            raise
+
+
+def _unimplemented(
+    io: IO,
+    handler: BaseCallbackHandler,
+    event: str,
+    error: Exception,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Awaitable[None] | None:
+    """A handler of text models says so with NotImplementedError; elsewhere it is a fault, and never the run's."""
+    if event == "on_chat_model_start":
+        return _tell_as_text(io, handler, args, kwargs)
+    _complain(handler, event, error)
+    return None
+
+
+def _own(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Each handler gets lists and dicts of its own, so that one which changes them harms nobody."""
+    own = dict(kwargs)
+    if (tags := own.get("tags")) is not None:
+        own["tags"] = list(tags)
+    if (metadata := own.get("metadata")) is not None:
+        own["metadata"] = dict(metadata)
+    return own
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in value]
+    return value
+
+
+def inline(hook: F) -> F:
+    """Mark a blocking hook that returns at once: async runs call it without a thread."""
+    hook.__dict__["_foldline_inline"] = True
+    return hook
+
+
+def _is_inline(hook: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(hook) or getattr(hook, "_foldline_inline", False)
+
+
+async def _tell_as_text(
+    io: IO, handler: BaseCallbackHandler, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    if not hears(handler, "on_llm_start") or handler.ignore_llm:
+        return
+    from foldline.messages import get_buffer_string  # noqa: PLC0415  only old-style handlers pay for it
+
+    serialized, messages, *rest = args
+    prompts = [get_buffer_string(one) for one in messages]
+    await tell(io, [handler], "on_llm_start", serialized, prompts, *rest, **kwargs)
+
+
+_COMPLAINTS = "_foldline_complaints"
+
+
+def _complain(handler: BaseCallbackHandler, event: str, error: Exception) -> None:
+    """Log a handler's fault once: the same fault again, on every token, would drown the log."""
+    fault = (event, type(error))
+    try:
+        seen: set[Any] = handler.__dict__.setdefault(_COMPLAINTS, set())
+    except AttributeError:  # a handler with slots has no place to remember
+        seen = set()
+    if fault in seen:
+        logger.debug("%s.%s raised %r again", type(handler).__name__, event, error)
+        return
+    seen.add(fault)
+    logger.warning(
+        "%s.%s raised %r; the run goes on%s",
+        type(handler).__name__,
+        event,
+        error,
+        " no further (raise_error)"
+        if handler.raise_error
+        else ", the same fault is not logged again",
+        exc_info=error,
+    )
+
+
+def handle_event(
+    handlers: list[BaseCallbackHandler],
+    event_name: str,
+    ignore_condition_name: str | None,
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
+    drive(_tell(BLOCKING, handlers, event_name, ignore_condition_name, args, kwargs))
+
+
+async def ahandle_event(
+    handlers: list[BaseCallbackHandler],
+    event_name: str,
+    ignore_condition_name: str | None,
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
+    await _tell(ASYNC, handlers, event_name, ignore_condition_name, args, kwargs)
+
+
+def shielded(func: F) -> F:
+    """Let an async function finish although its caller was cancelled."""
+
+    @functools.wraps(func)
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        return await shield(func(*args, **kwargs))
+
+    return cast("F", guarded)

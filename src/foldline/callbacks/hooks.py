@@ -1,0 +1,79 @@
+"""Hooks: handlers that join every run without being passed to it, found in a context variable or by the environment."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple, Protocol
+
+from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager
+from foldline.exceptions import UsageError
+
+__all__ = [
+    "EVERYWHERE",
+    "HOOKS",
+    "HandlerSource",
+    "is_on",
+    "join_hooked",
+    "register_configure_hook",
+]
+
+
+class HandlerSource(Protocol):
+    """Where a handler may be found: a context variable, or anything else with its `get`."""
+
+    def get(self) -> Any: ...
+
+
+class _Hook(NamedTuple):
+    source: HandlerSource
+    inheritable: bool
+    handler_class: type[BaseCallbackHandler] | None
+    variable: str | None
+
+    def join(self, manager: BaseCallbackManager) -> None:
+        found: BaseCallbackHandler | None = self.source.get()
+        if found is None and self.handler_class is not None:
+            known = self.handler_class
+            if any(isinstance(handler, known) for handler in manager.handlers):
+                return
+            found = known()
+        if found is not None:
+            manager.add_handler(found, inherit=self.inheritable)
+
+
+HOOKS: list[_Hook] = []
+"""Where handlers are found that join every run."""
+EVERYWHERE: list[BaseCallbackHandler] = []
+"""Handlers that join every run of the process."""
+
+
+def is_on(variable: str) -> bool:
+    """Whether the environment switches a hook on."""
+    return os.environ.get(variable, "") not in ("", "0", "false", "False")
+
+
+def register_configure_hook(
+    context_var: HandlerSource,
+    inheritable: bool,  # noqa: FBT001  LangChain's signature
+    handle_class: type[BaseCallbackHandler] | None = None,
+    env_var: str | None = None,
+) -> None:
+    """Let the handler in a context variable observe every run of that context.
+
+    With `handle_class` and `env_var` a new handler is made where the variable is empty and the environment says so.
+    """
+    if env_var is not None and handle_class is None:
+        raise UsageError(
+            f"{env_var} can only switch on a handler whose class is given as `handle_class`"
+        )
+    HOOKS.append(_Hook(context_var, inheritable, handle_class, env_var))
+
+
+def join_hooked(manager: BaseCallbackManager) -> None:
+    """Add the handlers that join every run."""
+    for handler in EVERYWHERE:
+        if handler not in manager.handlers:
+            manager.add_handler(handler)
+    for hook in HOOKS:
+        if hook.source.get() is not None or (hook.variable is not None and is_on(hook.variable)):
+            hook.join(manager)

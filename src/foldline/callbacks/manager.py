@@ -1,0 +1,439 @@
+"""Managers: what user code holds to speak to handlers, in two colours from one body.
+
+`configure` merges the three sources of handlers (constructor, config, context) into one manager; starting a run
+gives a run manager with the run's id; its `get_child` is the manager for nested calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self, TypeVar, cast
+from uuid import UUID
+
+from foldline._drive import drive
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline._lazy import lazily
+from foldline.callbacks.base import (
+    BaseCallbackHandler,
+    BaseCallbackManager,
+    Callbacks,
+    ChainManagerMixin,
+    LLMManagerMixin,
+    Metadata,
+    RetrieverManagerMixin,
+    RunManagerMixin,
+    ToolManagerMixin,
+)
+from foldline.callbacks.dispatch import tell
+from foldline.callbacks.hooks import join_hooked
+from foldline.utils.uuid import uuid7
+
+M = TypeVar("M", bound=BaseCallbackManager)
+
+
+class Told:
+    """A method that tells one event: at once under a blocking manager, awaited under an async one."""
+
+    def __init__(self, event: str) -> None:
+        self.event = event
+
+    def __get__(self, manager: BaseRunManager | None, owner: type) -> Callable[..., Any]:
+        if manager is None:
+            return cast("Callable[..., Any]", self)
+        event = self.event
+
+        def told(*args: Any, **kwargs: Any) -> Any:
+            body = manager._tell(event, *args, **kwargs)
+            return drive(body) if manager._io.blocking else body
+
+        return told
+
+
+class BaseRunManager(RunManagerMixin):
+    """Speaks to the handlers of one run."""
+
+    _io: ClassVar[IO] = BLOCKING
+
+    def __init__(
+        self,
+        *,
+        run_id: UUID,
+        handlers: list[BaseCallbackHandler],
+        inheritable_handlers: list[BaseCallbackHandler],
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        inheritable_tags: list[str] | None = None,
+        metadata: Metadata | None = None,
+        inheritable_metadata: Metadata | None = None,
+    ) -> None:
+        self.run_id = run_id
+        self.handlers = handlers
+        self.inheritable_handlers = inheritable_handlers
+        self.parent_run_id = parent_run_id
+        self.tags = tags or []
+        self.inheritable_tags = inheritable_tags or []
+        self.metadata = metadata or {}
+        self.inheritable_metadata = inheritable_metadata or {}
+
+    @classmethod
+    def of(cls, manager: BaseCallbackManager, run_id: UUID) -> Self:
+        """Make the manager of a run that was started by another manager."""
+        return cls(
+            run_id=run_id,
+            handlers=manager.handlers,
+            inheritable_handlers=manager.inheritable_handlers,
+            parent_run_id=manager.parent_run_id,
+            tags=manager.tags,
+            inheritable_tags=manager.inheritable_tags,
+            metadata=manager.metadata,
+            inheritable_metadata=manager.inheritable_metadata,
+        )
+
+    @classmethod
+    def get_noop_manager(cls) -> Self:
+        """Make a manager that nobody listens to."""
+        return cls(run_id=uuid7(), handlers=[], inheritable_handlers=[])
+
+    async def _tell(self, event: str, *args: Any, **kwargs: Any) -> None:
+        await tell(
+            self._io,
+            self.handlers,
+            event,
+            *args,
+            run_id=self.run_id,
+            parent_run_id=self.parent_run_id,
+            tags=self.tags,
+            **kwargs,
+        )
+
+    on_text = Told("on_text")
+    on_retry = Told("on_retry")
+
+
+class RunManager(BaseRunManager):
+    """Speaks to the handlers of one run, blocking."""
+
+
+class AsyncRunManager(BaseRunManager):
+    """Speaks to the handlers of one run, awaited."""
+
+    _io = ASYNC
+
+    def get_sync(self) -> RunManager:
+        """Give the blocking twin of this manager."""
+        return cast("RunManager", _recolour(self))
+
+
+class ParentRunManager(RunManager):
+    """A run that may have children."""
+
+    def get_child(self, tag: str | None = None) -> CallbackManager:
+        """Make the manager for calls nested in this run."""
+        return child_manager(CallbackManager, self, self.run_id, tag)
+
+
+class AsyncParentRunManager(AsyncRunManager):
+    """A run that may have children, awaited."""
+
+    def get_child(self, tag: str | None = None) -> AsyncCallbackManager:
+        """Make the manager for calls nested in this run."""
+        return child_manager(AsyncCallbackManager, self, self.run_id, tag)
+
+
+class _LLMEvents(LLMManagerMixin):
+    on_llm_new_token = Told("on_llm_new_token")
+    on_stream_event = Told("on_stream_event")
+    on_llm_end = Told("on_llm_end")
+    on_llm_error = Told("on_llm_error")
+
+
+class _ChainEvents(ChainManagerMixin):
+    on_chain_end = Told("on_chain_end")
+    on_chain_error = Told("on_chain_error")
+    on_agent_action = Told("on_agent_action")
+    on_agent_finish = Told("on_agent_finish")
+
+
+class _ToolEvents(ToolManagerMixin):
+    on_tool_end = Told("on_tool_end")
+    on_tool_error = Told("on_tool_error")
+
+
+class _RetrieverEvents(RetrieverManagerMixin):
+    on_retriever_end = Told("on_retriever_end")
+    on_retriever_error = Told("on_retriever_error")
+
+
+class CallbackManagerForLLMRun(_LLMEvents, RunManager):
+    """A model's run."""
+
+
+class AsyncCallbackManagerForLLMRun(_LLMEvents, AsyncRunManager):
+    """A model's run, awaited."""
+
+
+class CallbackManagerForChainRun(_ChainEvents, ParentRunManager):
+    """A chain's run."""
+
+
+class AsyncCallbackManagerForChainRun(_ChainEvents, AsyncParentRunManager):
+    """A chain's run, awaited."""
+
+
+class CallbackManagerForToolRun(_ToolEvents, ParentRunManager):
+    """A tool's run."""
+
+
+class AsyncCallbackManagerForToolRun(_ToolEvents, AsyncParentRunManager):
+    """A tool's run, awaited."""
+
+
+class CallbackManagerForRetrieverRun(_RetrieverEvents, ParentRunManager):
+    """A retriever's run."""
+
+
+class AsyncCallbackManagerForRetrieverRun(_RetrieverEvents, AsyncParentRunManager):
+    """A retriever's run, awaited."""
+
+
+RUN_MANAGERS: dict[str, tuple[type[BaseRunManager], type[BaseRunManager]]] = {
+    "llm": (CallbackManagerForLLMRun, AsyncCallbackManagerForLLMRun),
+    "chain": (CallbackManagerForChainRun, AsyncCallbackManagerForChainRun),
+    "tool": (CallbackManagerForToolRun, AsyncCallbackManagerForToolRun),
+    "retriever": (CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun),
+}
+"""Kind of run -> its manager, blocking and awaited."""
+
+
+def _recolour(manager: BaseRunManager) -> Any:
+    for blocking, awaited in RUN_MANAGERS.values():
+        if type(manager) is awaited:
+            twin = blocking
+            break
+    else:
+        twin = ParentRunManager if isinstance(manager, AsyncParentRunManager) else RunManager
+    return twin(
+        run_id=manager.run_id,
+        handlers=manager.handlers,
+        inheritable_handlers=manager.inheritable_handlers,
+        parent_run_id=manager.parent_run_id,
+        tags=manager.tags,
+        inheritable_tags=manager.inheritable_tags,
+        metadata=manager.metadata,
+        inheritable_metadata=manager.inheritable_metadata,
+    )
+
+
+class _Manager(BaseCallbackManager):
+    """Starts runs: tells handlers of the start and gives the run's manager."""
+
+    _io: ClassVar[IO] = BLOCKING
+
+    @property
+    def is_async(self) -> bool:
+        """Whether this manager's events are awaited."""
+        return not self._io.blocking
+
+    async def _start(
+        self, kind: str, event: str, *args: Any, run_id: UUID | None = None, **kwargs: Any
+    ) -> BaseRunManager:
+        run_id = run_id or uuid7()
+        await tell(
+            self._io,
+            self.handlers,
+            event,
+            *args,
+            run_id=run_id,
+            parent_run_id=self.parent_run_id,
+            tags=self.tags,
+            metadata=self.metadata,
+            **kwargs,
+        )
+        return RUN_MANAGERS[kind][not self._io.blocking].of(self, run_id)
+
+    async def _start_each(
+        self, event: str, serialized: Any, items: Sequence[Any], run_id: UUID | None, **kwargs: Any
+    ) -> list[BaseRunManager]:
+        managers = []
+        for item in items:
+            managers.append(
+                await self._start("llm", event, serialized, [item], run_id=run_id, **kwargs)
+            )
+            run_id = None  # a caller's id names the first run only
+        return managers
+
+    async def _custom(
+        self, name: str, data: Any, run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        if not self.handlers:
+            return
+        await tell(
+            self._io,
+            self.handlers,
+            "on_custom_event",
+            name,
+            data,
+            run_id=run_id or uuid7(),
+            tags=self.tags,
+            metadata=self.metadata,
+            **kwargs,
+        )
+
+    def _say(self, body: Any) -> Any:
+        return drive(body) if self._io.blocking else body
+
+    def on_llm_start(
+        self, serialized: Any, prompts: list[str], run_id: UUID | None = None, **kwargs: Any
+    ) -> Any:
+        """Start one text-model run per prompt."""
+        return self._say(self._start_each("on_llm_start", serialized, prompts, run_id, **kwargs))
+
+    def on_chat_model_start(
+        self, serialized: Any, messages: list[list[Any]], run_id: UUID | None = None, **kwargs: Any
+    ) -> Any:
+        """Start one chat-model run per list of messages."""
+        return self._say(
+            self._start_each("on_chat_model_start", serialized, messages, run_id, **kwargs)
+        )
+
+    def on_chain_start(
+        self, serialized: Any, inputs: Any, run_id: UUID | None = None, **kwargs: Any
+    ) -> Any:
+        """Start a chain's run."""
+        return self._say(
+            self._start("chain", "on_chain_start", serialized, inputs, run_id=run_id, **kwargs)
+        )
+
+    def on_tool_start(
+        self,
+        serialized: Any,
+        input_str: str,
+        run_id: UUID | None = None,
+        parent_run_id: UUID | None = None,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Start a tool's run."""
+        return self._say(
+            self._start(
+                "tool",
+                "on_tool_start",
+                serialized,
+                input_str,
+                run_id=run_id,
+                inputs=inputs,
+                **kwargs,
+            )
+        )
+
+    def on_retriever_start(
+        self,
+        serialized: Any,
+        query: str,
+        run_id: UUID | None = None,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Start a retriever's run."""
+        return self._say(
+            self._start(
+                "retriever", "on_retriever_start", serialized, query, run_id=run_id, **kwargs
+            )
+        )
+
+    def on_custom_event(
+        self, name: str, data: Any, run_id: UUID | None = None, **kwargs: Any
+    ) -> Any:
+        """Tell of an event of the application's own."""
+        return self._say(self._custom(name, data, run_id, **kwargs))
+
+    @classmethod
+    def configure(
+        cls,
+        inheritable_callbacks: Callbacks = None,
+        local_callbacks: Callbacks = None,
+        verbose: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
+        inheritable_tags: list[str] | None = None,
+        local_tags: list[str] | None = None,
+        inheritable_metadata: Metadata | None = None,
+        local_metadata: Metadata | None = None,
+    ) -> Self:
+        """Merge the sources of handlers, tags and metadata into one manager."""
+        manager = _manager_of(cls, inheritable_callbacks)
+        for handler in _handlers_of(local_callbacks):
+            manager.add_handler(handler, inherit=False)
+        manager.add_tags(inheritable_tags or [])
+        manager.add_tags(local_tags or [], inherit=False)
+        manager.add_metadata(inheritable_metadata or {})
+        manager.add_metadata(local_metadata or {}, inherit=False)
+        join_hooked(manager)
+        if verbose:
+            _add_verbose(manager)
+        return manager
+
+
+class CallbackManager(_Manager):
+    """Starts runs, blocking."""
+
+
+class AsyncCallbackManager(_Manager):
+    """Starts runs, awaited."""
+
+    _io = ASYNC
+
+
+def _handlers_of(callbacks: Callbacks) -> list[BaseCallbackHandler]:
+    if callbacks is None:
+        return []
+    return callbacks if isinstance(callbacks, list) else callbacks.handlers
+
+
+def _manager_of(cls: type[M], callbacks: Callbacks) -> M:
+    if callbacks is None:
+        return cls(handlers=[])
+    if isinstance(callbacks, list):
+        return cls(handlers=callbacks.copy(), inheritable_handlers=callbacks.copy())
+    return cls(
+        handlers=callbacks.handlers.copy(),
+        inheritable_handlers=callbacks.inheritable_handlers.copy(),
+        parent_run_id=callbacks.parent_run_id,
+        tags=callbacks.tags.copy(),
+        inheritable_tags=callbacks.inheritable_tags.copy(),
+        metadata=callbacks.metadata.copy(),
+        inheritable_metadata=callbacks.inheritable_metadata.copy(),
+    )
+
+
+def _add_verbose(manager: BaseCallbackManager) -> None:
+    from foldline.callbacks.stdout import StdOutCallbackHandler  # noqa: PLC0415  only verbose runs print
+
+    if not any(isinstance(handler, StdOutCallbackHandler) for handler in manager.handlers):
+        manager.add_handler(StdOutCallbackHandler(), inherit=False)
+
+
+def child_manager(
+    cls: type[M], parent: BaseRunManager | BaseCallbackManager, run_id: UUID, tag: str | None = None
+) -> M:
+    """Make the manager for calls nested in a run: what is inheritable, and a tag of its own."""
+    tags = list(parent.inheritable_tags)
+    return cls(
+        handlers=list(parent.inheritable_handlers),
+        inheritable_handlers=list(parent.inheritable_handlers),
+        parent_run_id=run_id,
+        tags=[tag, *tags] if tag and tag not in tags else tags,
+        inheritable_tags=list(tags),
+        metadata=dict(parent.inheritable_metadata),
+        inheritable_metadata=dict(parent.inheritable_metadata),
+    )
+
+
+# Names that LangChain keeps in this module.
+__getattr__ = lazily(
+    __name__,
+    {
+        ".dispatch": "ahandle_event handle_event shielded",
+        ".groups": "AsyncCallbackManagerForChainGroup CallbackManagerForChainGroup "
+        "atrace_as_chain_group trace_as_chain_group",
+        "foldline.tracers._custom_events": "adispatch_custom_event dispatch_custom_event",
+    },
+)

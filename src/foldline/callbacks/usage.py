@@ -1,0 +1,107 @@
+"""Count the tokens of every model run: a handler, and a context manager that puts it on everything inside."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from foldline._io import mutex
+from foldline.callbacks.base import BaseCallbackHandler
+from foldline.callbacks.hooks import register_configure_hook
+
+if TYPE_CHECKING:
+    from foldline.messages.usage import UsageMetadata
+    from foldline.outputs import LLMResult
+
+__all__ = ["UsageMetadataCallbackHandler", "get_usage_metadata_callback"]
+
+UNNAMED = "unknown"
+"""Where tokens are counted of a model that does not say its name."""
+
+
+class UsageMetadataCallbackHandler(BaseCallbackHandler):
+    """Sums the tokens of model runs, by model; may be shared by threads.
+
+    ```python
+    from foldline.callbacks import UsageMetadataCallbackHandler
+    from foldline.language_models.fake_chat_models import GenericFakeChatModel
+    from foldline.messages import AIMessage
+
+    spent = {"input_tokens": 8, "output_tokens": 2, "total_tokens": 10}
+    answer = AIMessage("hi", usage_metadata=spent, response_metadata={"model_name": "tiny"})
+    usage = UsageMetadataCallbackHandler()
+    GenericFakeChatModel(messages=iter([answer])).invoke("hello", {"callbacks": [usage]})
+    print(usage.usage_metadata["tiny"]["total_tokens"])
+    #> 10
+    ```
+    """
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self._lock = mutex()
+        self.usage_metadata: dict[str, UsageMetadata] = {}
+        """Model name -> tokens so far."""
+
+    def __repr__(self) -> str:
+        return repr(self.usage_metadata)
+
+    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+        """Add what a run spent. Several answers to one prompt share one bill: the first carries it."""
+        from foldline.messages.usage import add_usage  # noqa: PLC0415  listeners load messages only when one came
+
+        for generations in response.generations:
+            message = getattr(generations[0], "message", None) if generations else None
+            usage = getattr(message, "usage_metadata", None)
+            if message is None or not usage:
+                continue
+            said = message.response_metadata
+            name = said.get("model_name") or said.get("model") or UNNAMED
+            with self._lock:
+                self.usage_metadata[name] = add_usage(self.usage_metadata.get(name), usage)
+
+
+_counting: ContextVar[UsageMetadataCallbackHandler | None] = ContextVar(
+    "usage_metadata_callback", default=None
+)
+register_configure_hook(_counting, inheritable=True)
+
+
+@contextmanager
+def get_usage_metadata_callback(
+    name: str = "usage_metadata_callback",
+) -> Generator[UsageMetadataCallbackHandler, None, None]:
+    """Count the tokens of every model run inside the block, whoever starts it; blocks may be nested.
+
+    ```python
+    from foldline.callbacks import get_usage_metadata_callback
+
+    with get_usage_metadata_callback() as usage:
+        ...  # model calls
+    print(usage.usage_metadata)
+    #> {}
+    ```
+    """
+    handler = UsageMetadataCallbackHandler()
+    outer = _counting.get()
+    if outer is not None:
+        handler = _Nested(outer)
+    token = _counting.set(handler)
+    try:
+        yield handler
+    finally:
+        _counting.reset(token)
+
+
+class _Nested(UsageMetadataCallbackHandler):
+    """Counts, and lets the block around count too."""
+
+    def __init__(self, outer: UsageMetadataCallbackHandler) -> None:
+        super().__init__()
+        self._outer = outer
+
+    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+        super().on_llm_end(response, **kwargs)
+        self._outer.on_llm_end(response, **kwargs)

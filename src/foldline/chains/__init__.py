@@ -1,0 +1,77 @@
+"""Chains: named inputs to named outputs, with memory; each on runnables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.chains.base import RUN_KEY, Chain
+    from foldline.chains.documents import (
+        BaseCombineDocumentsChain,
+        MapReduceDocumentsChain,
+        ReduceDocumentsChain,
+        RefineDocumentsChain,
+        StuffDocumentsChain,
+        load_qa_chain,
+    )
+    from foldline.chains.llm import ConversationChain, LLMChain
+    from foldline.chains.retrieval import (
+        ConversationalRetrievalChain,
+        RetrievalQA,
+        create_history_aware_retriever,
+        create_retrieval_chain,
+        create_stuff_documents_chain,
+    )
+    from foldline.chains.router import (
+        LLMRouterChain,
+        MultiPromptChain,
+        MultiRouteChain,
+        Route,
+        RouterChain,
+        RouterOutputParser,
+    )
+    from foldline.chains.sequential import SequentialChain, SimpleSequentialChain, TransformChain
+
+__all__ = [
+    "RUN_KEY",
+    "BaseCombineDocumentsChain",
+    "Chain",
+    "ConversationChain",
+    "ConversationalRetrievalChain",
+    "LLMChain",
+    "LLMRouterChain",
+    "MapReduceDocumentsChain",
+    "MultiPromptChain",
+    "MultiRouteChain",
+    "ReduceDocumentsChain",
+    "RefineDocumentsChain",
+    "RetrievalQA",
+    "Route",
+    "RouterChain",
+    "RouterOutputParser",
+    "SequentialChain",
+    "SimpleSequentialChain",
+    "StuffDocumentsChain",
+    "TransformChain",
+    "create_history_aware_retriever",
+    "create_retrieval_chain",
+    "create_stuff_documents_chain",
+    "load_qa_chain",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "Chain RUN_KEY",
+        ".documents": "BaseCombineDocumentsChain MapReduceDocumentsChain ReduceDocumentsChain "
+        "RefineDocumentsChain StuffDocumentsChain load_qa_chain",
+        ".llm": "ConversationChain LLMChain",
+        ".retrieval": "ConversationalRetrievalChain RetrievalQA create_history_aware_retriever "
+        "create_retrieval_chain create_stuff_documents_chain",
+        ".router": "LLMRouterChain MultiPromptChain MultiRouteChain Route RouterChain "
+        "RouterOutputParser",
+        ".sequential": "SequentialChain SimpleSequentialChain TransformChain",
+    },
+)

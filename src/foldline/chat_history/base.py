@@ -1,0 +1,104 @@
+"""`BaseChatMessageHistory`: the messages of one conversation. An author writes the blocking half, at least.
+
+A backend implements `messages`, `clear` and `add_messages` (or only `add_message`). One that can wait without a thread
+overrides the twins too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from foldline._io import ASYNC
+from foldline.messages import AIMessage, BaseMessage, HumanMessage, get_buffer_string
+
+__all__ = ["BaseChatMessageHistory"]
+
+
+class BaseChatMessageHistory(ABC):
+    """The messages of one conversation.
+
+    ```python
+    from foldline.chat_history import BaseChatMessageHistory
+
+
+    class Notebook(BaseChatMessageHistory):
+        def __init__(self):
+            self.messages = []
+
+        def add_messages(self, messages):
+            self.messages.extend(messages)
+
+        def clear(self):
+            self.messages = []
+
+
+    notebook = Notebook()
+    notebook.add_user_message("hi")
+    print(notebook)
+    #> Human: hi
+    ```
+    """
+
+    messages: list[BaseMessage]
+    """The messages, oldest first; a property where they are read from somewhere."""
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """Give the messages, oldest first."""
+        found: list[BaseMessage] = await ASYNC.call(lambda: self.messages)
+        return found
+
+    def add_user_message(self, message: HumanMessage | str) -> None:
+        """Add what the user said."""
+        self.add_message(
+            message if isinstance(message, HumanMessage) else HumanMessage(content=message)
+        )
+
+    def add_ai_message(self, message: AIMessage | str) -> None:
+        """Add what the model said."""
+        self.add_message(message if isinstance(message, AIMessage) else AIMessage(content=message))
+
+    def add_message(self, message: BaseMessage) -> None:
+        """Add one message."""
+        if type(self).add_messages is BaseChatMessageHistory.add_messages:
+            raise NotImplementedError(
+                f"{type(self).__name__} implements neither `add_messages` nor `add_message`: write one of them"
+            )
+        self.add_messages([message])
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Add messages, all or none where the backend can."""
+        for message in messages:
+            self.add_message(message)
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Add messages, all or none where the backend can."""
+        await ASYNC.call(self.add_messages, messages)
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget all messages."""
+
+    async def aclear(self) -> None:
+        """Forget all messages."""
+        await ASYNC.call(self.clear)
+
+    def drop_oldest(self, count: int) -> None:
+        """Forget the oldest messages; foldline's own histories do it in one step, beside other writers."""
+        kept = list(self.messages)[count:]
+        self.clear()
+        if kept:
+            self.add_messages(kept)
+
+    async def adrop_oldest(self, count: int) -> None:
+        """Forget the oldest messages; foldline's own histories do it in one step, beside other writers."""
+        if type(self).drop_oldest is not BaseChatMessageHistory.drop_oldest:
+            await ASYNC.call(self.drop_oldest, count)
+            return
+        kept = list(await self.aget_messages())[count:]
+        await self.aclear()
+        if kept:
+            await self.aadd_messages(kept)
+
+    def __str__(self) -> str:
+        return get_buffer_string(self.messages)

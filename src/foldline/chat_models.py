@@ -1,0 +1,197 @@
+"""`init_chat_model`: a chat model by name, `"provider:model"`; or one that each call chooses by its config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from foldline.exceptions import UsageError
+from foldline.language_models.chat_models import BaseChatModel
+from foldline.language_models.request import ChatRequest
+from foldline.providers import find_provider, provider_names
+from foldline.runnables.base import Runnable
+from foldline.runnables.configurable import DynamicRunnable, _Made
+from foldline.runnables.utils import ConfigurableFieldSpec
+
+__all__ = ["BaseChatModel", "ConfigurableChatModel", "init_chat_model"]
+
+BEGINNINGS: Final[tuple[tuple[str, str], ...]] = (
+    ("gpt-", "openai"),
+    ("chatgpt", "openai"),
+    ("o1", "openai"),
+    ("o3", "openai"),
+    ("o4", "openai"),
+    ("codex", "openai"),
+    ("claude", "anthropic"),
+    ("gemini", "google"),
+    ("gemma", "google"),
+    ("accounts/fireworks", "fireworks"),
+    ("mistral", "mistral"),
+    ("mixtral", "mistral"),
+    ("magistral", "mistral"),
+    ("codestral", "mistral"),
+    ("ministral", "mistral"),
+    ("deepseek", "deepseek"),
+    ("grok", "xai"),
+    ("sonar", "perplexity"),
+    ("kimi", "moonshot"),
+    ("moonshot", "moonshot"),
+    ("qwen", "qwen"),
+    ("smollm2", "local"),
+)
+"""How a model's name begins -> whose it is."""
+
+
+def init_chat_model(
+    model: str | None = None,
+    *,
+    model_provider: str | None = None,
+    configurable_fields: Literal["any"] | Sequence[str] | None = None,
+    config_prefix: str | None = None,
+    **kwargs: Any,
+) -> Any:  # noqa: ANN401  a chat model, or a configurable one
+    """Make a chat model by name; without a name, or with `configurable_fields`, one that a call's config chooses.
+
+    ```python
+    from foldline.chat_models import init_chat_model
+
+    model = init_chat_model("groq:openai/gpt-oss-20b", temperature=0)
+    print(type(model).__name__, model.model)
+    #> ChatGroq openai/gpt-oss-20b
+
+    any_model = init_chat_model(temperature=0)
+    chosen, _ = any_model.prepare({"configurable": {"model": "deepseek:deepseek-chat"}})
+    print(type(chosen).__name__, chosen.temperature)
+    #> ChatDeepSeek 0.0
+    ```
+    """
+    if model is not None and configurable_fields is None:
+        if config_prefix:
+            raise UsageError(
+                "config_prefix names fields of the config: pass configurable_fields too"
+            )
+        return _made(model, model_provider, kwargs)
+    if configurable_fields is None:
+        configurable_fields = ("model", "model_provider")
+    given = {"model": model, "model_provider": model_provider, **kwargs}
+    settings = {name: value for name, value in given.items() if value is not None}
+    fields = configurable_fields if configurable_fields == "any" else list(configurable_fields)
+    return ConfigurableChatModel.of(settings, fields, config_prefix or "")
+
+
+def _made(model: str, provider: str | None, settings: Mapping[str, Any]) -> BaseChatModel:
+    name, provider = split_name(model, provider)
+    made: BaseChatModel = find_provider(provider)(model=name, **settings)
+    return made
+
+
+def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
+    """Give (model, provider) of `"provider:model"`, or guess the provider by how the model's name begins."""
+    if provider is not None:
+        return model.removeprefix(f"{provider}:"), provider
+    head, colon, rest = model.partition(":")
+    if colon and rest and head.replace("-", "_").lower() in provider_names():
+        return rest, head
+    lower = model.lower()
+    for beginning, guess in BEGINNINGS:
+        if lower.startswith(beginning):
+            return model, guess
+    raise UsageError(
+        f"whose model is {model!r}? Write 'provider:{rest or model}' or pass model_provider=..., "
+        f"with one of: {', '.join(provider_names())}"
+    )
+
+
+class _NoModel(BaseChatModel):
+    """Stands where no model was chosen yet."""
+
+    async def _events(self, request: ChatRequest, run: Any) -> Any:  # noqa: ANN401
+        raise UsageError(
+            "no model is chosen: pass config={'configurable': {'model': 'provider:model'}}, "
+            "or give init_chat_model a default"
+        )
+        yield
+
+
+class ConfigurableChatModel(DynamicRunnable[Any, Any]):
+    """A chat model that the config of each call chooses and sets.
+
+    `bind_tools` and `with_structured_output` are remembered and done for the model that is chosen.
+    """
+
+    settings: dict[str, Any]
+    fields: Literal["any"] | list[str]
+    prefix: str = ""
+
+    @classmethod
+    def of(
+        cls, settings: dict[str, Any], fields: Literal["any"] | list[str], prefix: str
+    ) -> ConfigurableChatModel:
+        """Make one; a default model that cannot be made is an error now, not later."""
+        default: BaseChatModel = _NoModel()
+        if settings.get("model"):
+            default = _from_settings(settings)
+        return cls(
+            default=default,
+            settings=settings,
+            fields=fields,
+            prefix=prefix and f"{prefix.rstrip('_')}_",
+        )
+
+    def _choose(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
+        chosen: dict[str, Any] = {}
+        for key, value in values.items():
+            name = key.removeprefix(self.prefix)
+            if key.startswith(self.prefix) and (self.fields == "any" or name in self.fields):
+                chosen[name] = value
+        settings = dict(self.settings)
+        if "model" in chosen and "model_provider" not in chosen:
+            settings.pop("model_provider", None)
+        if self.fields == "any" and not self.prefix:
+            # A config also holds what is meant for others: a thread's id, a user's.
+            takes = _parameters_of({**settings, **chosen})
+            chosen = {name: value for name, value in chosen.items() if name in takes}
+        return (_from_settings({**settings, **chosen}) if chosen else self.default), values
+
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """The fields that a config may set, where they were named."""
+        names = [] if self.fields == "any" else self.fields
+        specs = [(f"{self.prefix}{name}", self.settings.get(name)) for name in names]
+        return [
+            ConfigurableFieldSpec(id=id, annotation=Any, name=id, default=default)
+            for id, default in specs
+        ]
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
+        """Bind tools to whichever model is chosen."""
+        return _Made(default=self, method="bind_tools", arguments=(tools,), options=kwargs)
+
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401
+        """Ask whichever model is chosen for answers that fit a schema."""
+        return _Made(
+            default=self, method="with_structured_output", arguments=(schema,), options=kwargs
+        )
+
+
+def _parameters_of(settings: Mapping[str, Any]) -> set[str]:
+    """Name what the model of these settings can be given."""
+    names = {"model", "model_provider"}
+    if settings.get("model"):
+        _, provider = split_name(str(settings["model"]), settings.get("model_provider"))
+        kind = find_provider(provider)
+        named = (field.alias for field in kind.model_fields.values())
+        names |= {*kind.model_fields, *getattr(kind, "aliases", ()), *filter(None, named)}
+    return names
+
+
+def _from_settings(settings: Mapping[str, Any]) -> BaseChatModel:
+    rest = {
+        name: value for name, value in settings.items() if name not in ("model", "model_provider")
+    }
+    model = settings.get("model")
+    if not model:
+        raise UsageError(
+            "no model is chosen: pass config={'configurable': {'model': 'provider:model'}}"
+        )
+    return _made(str(model), settings.get("model_provider"), rest)

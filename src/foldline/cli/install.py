@@ -1,0 +1,43 @@
+"""Install an extra that a command needs, once the person at the terminal has agreed; elsewhere nothing is changed."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
+
+from foldline.cli.terminal import is_terminal, note
+from foldline.exceptions import MissingExtraError
+from foldline.providers.local._download import _find_uv
+
+__all__ = ["install_extra"]
+
+
+def install_extra(extra: str, missing: MissingExtraError) -> None:
+    """Ask, and install; raises `missing` where nobody can be asked, says no, or it fails."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise missing
+    wanted = requirements_of(extra)
+    note(f"{missing}\nInstall {', '.join(wanted)} into {sys.prefix} now? [Y/n] ", end="")
+    if sys.stdin.readline().strip().lower() not in ("", "y", "yes"):
+        raise missing
+    if subprocess.run([*_installer(missing), *wanted], check=False).returncode != 0:
+        raise missing
+    importlib.invalidate_caches()
+
+
+def requirements_of(extra: str) -> list[str]:
+    """Give what an extra of foldline requires."""
+    marker = f'extra == "{extra}"'
+    given = (one.replace("'", '"') for one in importlib.metadata.requires("foldline") or ())
+    return [one.partition(";")[0].strip() for one in given if marker in one.partition(";")[2]]
+
+
+def _installer(missing: MissingExtraError) -> list[str]:
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+    if uv := _find_uv():
+        return [uv, "pip", "install", "--python", sys.executable]
+    raise missing

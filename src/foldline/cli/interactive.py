@@ -1,0 +1,246 @@
+"""`foldline chat` alone: a session. Lines that begin with `/` are commands, everything else is said to the model."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from foldline import __version__
+from foldline.cli import places
+from foldline.cli.attach import human_message
+from foldline.cli.choose import choose_model, choose_tool, name_of, prepare
+from foldline.cli.conversation import Conversation
+from foldline.cli.exchange import Exchange
+from foldline.cli.shows import TextShow
+from foldline.cli.start import Code
+from foldline.cli.terminal import note, readable, say
+from foldline.exceptions import FoldlineError, UsageError
+from foldline.messages import messages_to_dict
+
+__all__ = ["Session"]
+
+PROMPT, MORE = "> ", "... "
+QUOTES = '"""'
+WAKE = 0.2
+"""Seconds between two looks for a Ctrl-C while a line is read."""
+HELP = """\
+/model [PROVIDER:MODEL]  show or change the model
+/tools [MODULE:TOOL]     show the tools, or add one
+/system [TEXT]           show or change what the model is told first
+/attach FILE             send a file along with the next message
+/save FILE               write the conversation (.json, else Markdown)
+/new                     begin another conversation
+/help                    this
+/quit                    leave (also Ctrl-D)
+
+End a line with \\ to go on in the next, or put many lines between \"\"\" and \"\"\".
+Ctrl-C stops the answer and keeps what came; once more at the prompt, it leaves."""
+
+
+class Session:
+    """One session at the terminal."""
+
+    def __init__(
+        self,
+        model: Any,
+        tools: Sequence[Any],
+        conversation: Conversation,
+        callbacks: Sequence[Any] = (),
+    ) -> None:
+        self._model = model
+        self._tools = list(tools)
+        self._conversation = conversation
+        self._callbacks = callbacks
+        self._files: list[Path] = []
+        self._commands: dict[str, Callable[[str], bool]] = {
+            "/model": self._change_model,
+            "/tools": self._change_tools,
+            "/system": self._change_system,
+            "/attach": self._attach,
+            "/save": self._save,
+            "/new": self._begin_anew,
+            "/help": self._help,
+            "/quit": lambda _: True,
+            "/exit": lambda _: True,
+        }
+
+    def run(self) -> int:
+        """Read and answer until the user leaves."""
+        self._greet()
+        lines_file = _remember_lines()
+        was_interrupted = False
+        try:
+            while True:
+                try:
+                    text = read_message()
+                    was_interrupted = False
+                    if self._take(text):
+                        return Code.FINE
+                except EOFError:
+                    say()
+                    return Code.FINE
+                except KeyboardInterrupt:
+                    if was_interrupted:
+                        say()
+                        return Code.INTERRUPTED
+                    was_interrupted = True
+                    note("\n(Ctrl-C again leaves, so does Ctrl-D)")
+        finally:
+            _keep_lines(lines_file)
+
+    def _greet(self) -> None:
+        count = len(self._conversation.messages)
+        going_on = f", {count} messages so far" if count else ""
+        note(
+            f"foldline {__version__}, {name_of(self._model)}, session {self._conversation.name}{going_on}. "
+            "/help shows the commands, Ctrl-D leaves."
+        )
+
+    def _take(self, text: str) -> bool:
+        """Do what a line asks; true means: leave."""
+        if not text.strip():
+            return False
+        word, _, rest = text.strip().partition(" ")
+        try:
+            if word in self._commands:
+                return self._commands[word](rest.strip())
+            if word.startswith("/") and "\n" not in text and "/" not in word[1:]:
+                note(f"there is no command {word}: /help shows those there are", style="red")
+                return False
+            self._ask(text)
+        except (FoldlineError, OSError) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            note(f"foldline: {error}", style="red")
+        return False
+
+    def _ask(self, text: str) -> None:
+        human = human_message(text, self._files, self._model)
+        exchange = Exchange(self._model, self._tools, TextShow())
+        try:
+            exchange.run([*self._conversation.messages, human], self._callbacks)
+        except KeyboardInterrupt:
+            note("(stopped; what came is kept)" if exchange.said else "(stopped)")
+        finally:
+            self._conversation.add(human, exchange.said)
+        self._files = []
+
+    # -- commands
+
+    def _change_model(self, spec: str) -> bool:
+        if spec:
+            model = choose_model(spec)
+            prepare(model, has_tools=bool(self._tools))
+            self._model = model
+        note(name_of(self._model))
+        return False
+
+    def _change_tools(self, place: str) -> bool:
+        if place:
+            added = choose_tool(place)
+            self._tools = [*(one for one in self._tools if one.name != added.name), added]
+            prepare(self._model, has_tools=True)
+        for tool in self._tools:
+            note(f"{tool.name}: {' '.join(tool.description.split())}")
+        if not self._tools:
+            note("no tools; /tools module:name adds one")
+        return False
+
+    def _change_system(self, text: str) -> bool:
+        if text:
+            self._conversation.system = text
+        note(self._conversation.system or "no system message; /system TEXT sets one")
+        return False
+
+    def _attach(self, name: str) -> bool:
+        if not name:
+            raise UsageError("write /attach FILE")
+        human_message(
+            "", [Path(name)], self._model
+        )  # refused now rather than with the next message
+        self._files.append(Path(name))
+        note(f"{name} goes along with the next message")
+        return False
+
+    def _save(self, name: str) -> bool:
+        if not name:
+            raise UsageError("write /save FILE")
+        path = Path(name).expanduser()
+        messages = self._conversation.messages
+        if path.suffix == ".json":
+            text = json.dumps(messages_to_dict(messages), ensure_ascii=False, indent=2, default=str)
+        else:
+            text = "\n\n".join(f"## {one.type}\n\n{one.text}" for one in messages)
+        path.write_text(text + "\n", encoding="utf-8")
+        note(f"{len(messages)} messages written to {path}")
+        return False
+
+    def _begin_anew(self, _: str) -> bool:
+        self._conversation.begin_anew()
+        note(f"session {self._conversation.name}")
+        return False
+
+    def _help(self, _: str) -> bool:
+        note(HELP)
+        return False
+
+
+def read_message() -> str:
+    """Read one message, which may go over several lines."""
+    line = _read_line(PROMPT)
+    if line.lstrip().startswith(QUOTES):
+        return _read_quoted(line.lstrip().removeprefix(QUOTES))
+    lines = [line]
+    while lines[-1].endswith("\\"):
+        lines[-1] = lines[-1][:-1]
+        lines.append(_read_line(MORE))
+    return "\n".join(lines)
+
+
+def _read_line(prompt: str) -> str:
+    """Read a line, waking up now and then: a Ctrl-C just before readline waits is else unheard until the next key."""
+    if not hasattr(signal, "setitimer"):
+        return readable(input(prompt))
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, WAKE, WAKE)
+    try:
+        return readable(input(prompt))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if callable(before):
+            signal.signal(signal.SIGALRM, before)
+
+
+def _read_quoted(first: str) -> str:
+    lines = [first]
+    while not lines[-1].rstrip().endswith(QUOTES):
+        lines.append(_read_line(MORE))
+    lines[-1] = lines[-1].rstrip().removesuffix(QUOTES)
+    return "\n".join(lines).strip("\n")
+
+
+def _remember_lines() -> Path | None:
+    """Let the arrow keys find earlier lines, where Python has readline."""
+    with suppress(ImportError, OSError, FoldlineError):
+        import readline
+
+        file = places.made(places.data_dir() / "lines")
+        readline.set_history_length(1000)
+        if file.exists():
+            readline.read_history_file(file)
+        return file
+    return None
+
+
+def _keep_lines(file: Path | None) -> None:
+    if file is not None:
+        with suppress(ImportError, OSError):
+            import readline
+
+            readline.write_history_file(file)
+            os.chmod(file, 0o600)

@@ -1,0 +1,57 @@
+"""`foldline sessions`: the kept conversations."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from foldline.cli.conversation import kept_sessions, open_history
+from foldline.cli.places import sessions_file
+from foldline.cli.terminal import note, say, table
+from foldline.exceptions import UsageError
+from foldline.messages import AIMessage, messages_to_dict
+
+__all__ = ["sessions"]
+
+
+def sessions(name: str | None, *, delete: bool, as_json: bool) -> int:
+    """List, show or delete."""
+    if name is None:
+        if delete:
+            raise UsageError("which one? foldline sessions NAME --delete")
+        return _list(as_json=as_json)
+    if name not in [known for known, _, _ in kept_sessions()]:
+        raise UsageError(f"there is no session {name!r}: foldline sessions lists them")
+    history = open_history(name)
+    try:
+        if delete:
+            history.clear()
+            note(f"{name} is deleted")
+        elif as_json:
+            say(json.dumps(messages_to_dict(history.messages), ensure_ascii=False, default=str))
+        else:
+            for message in history.messages:
+                is_cut = isinstance(message, AIMessage) and message.status == "incomplete"
+                say(f"{message.type}{' (cut)' if is_cut else ''}:", style="bold")
+                say(f"{message.text}\n")
+    finally:
+        history.close()
+    return 0
+
+
+def _list(*, as_json: bool) -> int:
+    kept = kept_sessions()
+    if as_json:
+        keys = ("session", "messages", "last")
+        say(json.dumps([dict(zip(keys, row, strict=True)) for row in kept], ensure_ascii=False))
+    elif not kept:
+        note(
+            f"no sessions in {sessions_file()}; `foldline chat` or `foldline chat --session NAME` makes one"
+        )
+    else:
+        rows = [
+            (name, str(count), time.strftime("%Y-%m-%d %H:%M", time.localtime(last)))
+            for name, count, last in kept
+        ]
+        table(("session", "messages", "last"), rows)
+    return 0

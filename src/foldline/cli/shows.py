@@ -1,0 +1,151 @@
+"""The ways to show an exchange: words as they come, raw events, or nothing until the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from foldline.cli.terminal import is_terminal, note, say
+from foldline.messages import AIMessage, ToolMessage
+from foldline.protocol.blocks import MEDIA_TYPES
+from foldline.protocol.events import Event
+
+__all__ = ["EventShow", "NoShow", "TextShow", "answer_to_json"]
+
+LONGEST_RESULT = 300
+"""Characters of a tool's result that a terminal shows."""
+
+
+class NoShow:
+    """Shows nothing."""
+
+    def event(self, event: Event) -> None:
+        """Nothing is shown."""
+
+    def result(self, message: ToolMessage) -> None:
+        """Nothing is shown."""
+
+    def end(self, message: AIMessage | None) -> None:
+        """Nothing is shown."""
+
+
+class EventShow(NoShow):
+    """Prints every event of the protocol as a line of JSON."""
+
+    def event(self, event: Event) -> None:
+        """Print it."""
+        sys.stdout.write(json.dumps(event, ensure_ascii=False, default=str) + "\n")
+        sys.stdout.flush()
+
+
+class TextShow(NoShow):
+    """Prints text as it comes; on a terminal also reasoning, dimmed, and tool calls.
+
+    Elsewhere stdout is the answer and nothing else, and tool calls are told on stderr.
+    """
+
+    def __init__(self) -> None:
+        self._is_live = is_terminal(sys.stdout)
+        self._kind = ""
+        self._at_line_start = True
+        self._began: set[int] = set()
+
+    def event(self, event: Event) -> None:
+        """Show what it adds."""
+        if event["event"] == "message-start":
+            self._began.clear()
+        elif event["event"] == "content-block-delta":
+            self._began.add(event["index"])
+            delta: Any = event["delta"]
+            if delta["type"] == "text-delta":
+                self._write("text", delta["text"])
+            elif delta["type"] == "reasoning-delta" and self._is_live:
+                self._write("reasoning", delta.get("reasoning", ""))
+        elif event["event"] == "content-block-finish":
+            self._finish(event["content"], said=event["index"] in self._began)
+
+    def _finish(self, block: Any, *, said: bool) -> None:
+        kind = block["type"]
+        if kind == "text" and not said:
+            self._write("text", block["text"])
+        elif kind == "reasoning" and not said and self._is_live:
+            self._write("reasoning", block.get("reasoning", ""))
+        elif kind in ("tool_call", "server_tool_call", "invalid_tool_call"):
+            args = block.get("args")
+            shown = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
+            self._line(f"-> {block.get('name')}({shown})", "cyan")
+        elif kind in MEDIA_TYPES:
+            self._show_media(block)
+
+    def _show_media(self, block: Any) -> None:
+        """Show the words of what was spoken; of a picture, film or file only that it came."""
+        if spoken := (block.get("extras") or {}).get("transcript"):
+            self._write("text", spoken)
+        data = block.get("base64") or ""
+        size = f"{len(data) * 3 // 4 - data.count('='):,} bytes" if data else ""
+        told = [one for one in (block.get("mime_type"), size, block.get("url")) if one]
+        self._line(f"[{', '.join([block['type'], *told])}; --json gives it]", "magenta")
+
+    def result(self, message: ToolMessage) -> None:
+        """Show what a tool said, in short."""
+        text = " ".join(str(message.text).split())
+        shown = text if len(text) <= LONGEST_RESULT else f"{text[:LONGEST_RESULT]}..."
+        self._line(f"<- {shown}", "red" if message.status == "error" else "green")
+
+    def end(self, message: AIMessage | None) -> None:
+        """End the line."""
+        self._end_line()
+        self._kind = ""
+        if message is None or message.tool_calls:
+            return
+        if message.finish_reason == "length":
+            note("(cut: the answer reached its longest; -o max_tokens=... allows more)")
+        elif not str(message.text).strip() and not self._has_media(message):
+            note(f"(the model said nothing; it stopped because: {message.finish_reason})")
+
+    def _has_media(self, message: AIMessage) -> bool:
+        return any(block["type"] in MEDIA_TYPES for block in message.content_blocks)
+
+    def _write(self, kind: str, text: str) -> None:
+        if not text:
+            return
+        if self._kind and kind != self._kind:
+            self._end_line()
+        self._kind = kind
+        say(text, end="", style="dim italic" if kind == "reasoning" else None)
+        self._at_line_start = text.endswith("\n")
+
+    def _end_line(self) -> None:
+        if not self._at_line_start:
+            say()
+            self._at_line_start = True
+
+    def _line(self, text: str, style: str) -> None:
+        if not self._is_live:
+            note(text)
+            return
+        self._end_line()
+        say(text, style=style)
+        self._kind = ""
+
+
+def answer_to_json(message: AIMessage) -> dict[str, Any]:
+    """Give an answer as `--json` prints it."""
+    blocks: list[Any] = list(message.content_blocks)
+    reasoning = [block.get("reasoning", "") for block in blocks if block["type"] == "reasoning"]
+    return {
+        "text": str(message.text),
+        "reasoning": "".join(reasoning) or None,
+        "tool_calls": [
+            {"name": call["name"], "args": call["args"], "id": call["id"]}
+            for call in message.tool_calls
+        ],
+        "finish_reason": message.finish_reason,
+        "status": message.status,
+        "usage": message.usage_metadata,
+        "provider": message.response_metadata.get("model_provider"),
+        "model": message.response_metadata.get("model_name"),
+        "id": message.id,
+        "content": blocks,
+    }

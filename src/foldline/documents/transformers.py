@@ -1,0 +1,29 @@
+"""`BaseDocumentTransformer`: turns documents into other documents (splitters, translators, cleaners)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from foldline._io import ASYNC
+from foldline.documents.base import Document
+
+__all__ = ["BaseDocumentTransformer"]
+
+
+class BaseDocumentTransformer(ABC):
+    """Turns documents into other documents."""
+
+    @abstractmethod
+    def transform_documents(
+        self, documents: Sequence[Document], **kwargs: Any
+    ) -> Sequence[Document]:
+        """Give other documents for these."""
+
+    async def atransform_documents(
+        self, documents: Sequence[Document], **kwargs: Any
+    ) -> Sequence[Document]:
+        """Give other documents for these."""
+        made: Sequence[Document] = await ASYNC.call(self.transform_documents, documents, **kwargs)
+        return made

@@ -1,0 +1,28 @@
+"""Embeddings: text to vectors; kept in a store; made up for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.embeddings.base import Embeddings
+    from foldline.embeddings.cached import CacheBackedEmbeddings
+    from foldline.embeddings.fake import DeterministicFakeEmbedding, FakeEmbeddings
+
+__all__ = [
+    "CacheBackedEmbeddings",
+    "DeterministicFakeEmbedding",
+    "Embeddings",
+    "FakeEmbeddings",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "Embeddings",
+        ".cached": "CacheBackedEmbeddings",
+        ".fake": "DeterministicFakeEmbedding FakeEmbeddings",
+    },
+)

@@ -1,0 +1,223 @@
+"""`CacheBackedEmbeddings`: a text is embedded once; after that its vector comes from a store.
+
+A store that fails or holds something damaged counts as a miss and never fails the call. Keys are hashes under a
+namespace, so that two models never answer for each other. Vectors are kept as float64, hence come back unchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import sys
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+from foldline._drive import drive
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline.embeddings.base import Embeddings
+from foldline.exceptions import StoreError, UsageError
+from foldline.stores.base import BaseStore, ByteStore
+
+__all__ = ["CacheBackedEmbeddings"]
+
+logger = logging.getLogger("foldline.embeddings")
+
+Vector = list[float]
+KeyEncoder = Callable[[str], str] | Literal["sha1", "sha256", "sha512", "blake2b"]
+Vectors = BaseStore[str, Vector]
+BATCH = 512
+"""Texts embedded between two writes to the store; what was written is not lost when a later batch fails."""
+MARK = b"foldline-f8:"
+
+
+class CacheBackedEmbeddings(Embeddings):
+    """Embeddings that are computed once.
+
+    ```python
+    from foldline.embeddings import CacheBackedEmbeddings, DeterministicFakeEmbedding
+    from foldline.stores import InMemoryByteStore
+
+    store = InMemoryByteStore()
+    model = DeterministicFakeEmbedding(size=3)
+    cached = CacheBackedEmbeddings.from_bytes_store(model, store, namespace="fake-3")
+    cached.embed_documents(["hello", "hello"])
+    print(len(list(store.yield_keys())))
+    #> 1
+    ```
+    """
+
+    def __init__(
+        self,
+        underlying_embeddings: Embeddings,
+        document_embedding_store: Vectors,
+        *,
+        batch_size: int | None = None,
+        query_embedding_store: Vectors | None = None,
+    ) -> None:
+        """Take the keys as the stores do; `from_bytes_store` adds namespace and hashing."""
+        if batch_size is not None and batch_size < 1:
+            raise UsageError(f"batch_size is at least 1, not {batch_size}")
+        self.underlying_embeddings = underlying_embeddings
+        self.document_embedding_store = document_embedding_store
+        self.query_embedding_store = query_embedding_store
+        self.batch_size = batch_size
+
+    @classmethod
+    def from_bytes_store(
+        cls,
+        underlying_embeddings: Embeddings,
+        document_embedding_cache: ByteStore,
+        *,
+        namespace: str = "",
+        batch_size: int | None = None,
+        query_embedding_cache: bool | ByteStore = False,
+        key_encoder: KeyEncoder = "sha256",
+    ) -> CacheBackedEmbeddings:
+        """Keep vectors in a store of bytes; without a namespace the model's own name is taken.
+
+        `query_embedding_cache=True` keeps queries too, in the same store; give another store to keep them apart.
+        """
+        named = namespace or _name_of(underlying_embeddings)
+        encode = _encoder(key_encoder)
+        documents = _PackedVectors(document_embedding_cache, named, encode)
+        queries: Vectors | None = None
+        if query_embedding_cache is True:
+            queries = documents
+        elif query_embedding_cache is not False:
+            queries = _PackedVectors(query_embedding_cache, named, encode)
+        return cls(
+            underlying_embeddings, documents, batch_size=batch_size, query_embedding_store=queries
+        )
+
+    def embed_documents(self, texts: list[str]) -> list[Vector]:
+        """Embed texts that will be searched."""
+        return drive(self._documents(texts, BLOCKING))
+
+    async def aembed_documents(self, texts: list[str]) -> list[Vector]:
+        """Embed texts that will be searched."""
+        return await self._documents(texts, ASYNC)
+
+    def embed_query(self, text: str) -> Vector:
+        """Embed what is searched for."""
+        return drive(self._query(text, BLOCKING))
+
+    async def aembed_query(self, text: str) -> Vector:
+        """Embed what is searched for."""
+        return await self._query(text, ASYNC)
+
+    async def _documents(self, texts: list[str], io: IO) -> list[Vector]:
+        distinct = list(dict.fromkeys(texts))
+        store = self.document_embedding_store
+        known = await _kept(store, distinct, io)
+        missing = [text for text in distinct if text not in known]
+        size = self.batch_size or BATCH
+        model = self.underlying_embeddings
+        embed = model.embed_documents if io.blocking else model.aembed_documents
+        for start in range(0, len(missing), size):
+            batch = missing[start : start + size]
+            made = dict(zip(batch, await io.call(embed, batch), strict=True))
+            await _keep(store, made, io)
+            known |= made
+        return [list(known[text]) for text in texts]
+
+    async def _query(self, text: str, io: IO) -> Vector:
+        model, store = self.underlying_embeddings, self.query_embedding_store
+        if store is not None and (known := await _kept(store, [text], io)):
+            return known[text]
+        vector: Vector = await io.call(
+            model.embed_query if io.blocking else model.aembed_query, text
+        )
+        if store is not None:
+            await _keep(store, {text: vector}, io)
+        return vector
+
+
+async def _kept(store: Vectors, texts: list[str], io: IO) -> dict[str, Vector]:
+    try:
+        found = await io.call(store.mget if io.blocking else store.amget, texts)
+    except (StoreError, OSError) as error:
+        logger.warning("the store of embeddings did not answer, computing them: %s", error)
+        return {}
+    return {text: vector for text, vector in zip(texts, found, strict=True) if vector is not None}
+
+
+async def _keep(store: Vectors, vectors: dict[str, Vector], io: IO) -> None:
+    try:
+        await io.call(store.mset if io.blocking else store.amset, list(vectors.items()))
+    except (StoreError, OSError) as error:
+        logger.warning("embeddings could not be kept: %s", error)
+
+
+class _PackedVectors(BaseStore[str, Vector]):
+    """Vectors in a store of bytes, under hashed keys."""
+
+    def __init__(self, store: ByteStore, namespace: str, encode: Callable[[str], str]) -> None:
+        self._store = store
+        self._namespace = namespace
+        self._encode = encode
+
+    def _key(self, text: str) -> str:
+        return self._namespace + self._encode(text)
+
+    def mget(self, keys: Sequence[str]) -> list[Vector | None]:
+        return [_unpack(value) for value in self._store.mget([self._key(key) for key in keys])]
+
+    def mset(self, key_value_pairs: Sequence[tuple[str, Vector]]) -> None:
+        self._store.mset([(self._key(key), _pack(value)) for key, value in key_value_pairs])
+
+    def mdelete(self, keys: Sequence[str]) -> None:
+        self._store.mdelete([self._key(key) for key in keys])
+
+    def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
+        """Give the hashed keys: the texts themselves are not kept."""
+        yield from self._store.yield_keys(prefix=self._namespace + (prefix or ""))
+
+
+def _pack(vector: Vector) -> bytes:
+    numbers = array("d", vector)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return MARK + numbers.tobytes()
+
+
+def _unpack(value: bytes | None) -> Vector | None:
+    if value is None:
+        return None
+    try:
+        if not value.startswith(MARK):
+            return _numbers(json.loads(value))  # as LangChain writes them
+        numbers = array("d", value[len(MARK) :])
+    except ValueError:
+        logger.warning("a kept embedding is damaged and is computed anew")
+        return None
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return _numbers(numbers.tolist())
+
+
+def _numbers(value: Any) -> Vector | None:  # noqa: ANN401  whatever JSON a store held
+    is_vector = isinstance(value, list) and all(
+        isinstance(number, int | float) and math.isfinite(number) for number in value
+    )
+    return [float(number) for number in value] if is_vector and value else None
+
+
+def _name_of(model: Embeddings) -> str:
+    name = getattr(model, "model", None) or getattr(model, "model_name", None)
+    size = getattr(model, "dimensions", None) or getattr(model, "size", None)
+    return ":".join(str(part) for part in (type(model).__name__, name, size) if part) + ":"
+
+
+def _encoder(encoder: KeyEncoder) -> Callable[[str], str]:
+    if callable(encoder):
+        return encoder
+    if encoder not in ("sha1", "sha256", "sha512", "blake2b"):
+        raise UsageError(
+            f"key_encoder is sha1, sha256, sha512, blake2b or a function, not {encoder!r}"
+        )
+    return lambda text: hashlib.new(
+        encoder, text.encode("utf-8", "surrogatepass"), usedforsecurity=False
+    ).hexdigest()

@@ -1,0 +1,56 @@
+"""Made-up embeddings for tests: random, or random but the same for the same text. No model, no NumPy."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+
+from pydantic import BaseModel, Field
+
+from foldline.embeddings.base import Embeddings
+
+__all__ = ["DeterministicFakeEmbedding", "FakeEmbeddings"]
+
+
+class FakeEmbeddings(Embeddings, BaseModel):
+    """Gives a new random vector for every text."""
+
+    size: int = Field(ge=1)
+    """How many numbers a vector has."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed texts that will be searched."""
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed what is searched for."""
+        return _numbers(random.Random(), self.size)
+
+
+class DeterministicFakeEmbedding(Embeddings, BaseModel):
+    """Gives a vector that looks random, and is always the same for the same text.
+
+    ```python
+    from foldline.embeddings import DeterministicFakeEmbedding
+
+    fake = DeterministicFakeEmbedding(size=3)
+    print(fake.embed_query("hello") == fake.embed_documents(["hello"])[0])
+    #> True
+    ```
+    """
+
+    size: int = Field(ge=1)
+    """How many numbers a vector has."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed texts that will be searched."""
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed what is searched for."""
+        seed = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        return _numbers(random.Random(seed), self.size)
+
+
+def _numbers(source: random.Random, count: int) -> list[float]:
+    return [source.gauss(0.0, 1.0) for _ in range(count)]

@@ -1,0 +1,34 @@
+"""Selectors: which examples a few-shot prompt shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.example_selectors.base import BaseExampleSelector
+    from foldline.example_selectors.length_based import LengthBasedExampleSelector
+    from foldline.example_selectors.semantic_similarity import (
+        MaxMarginalRelevanceExampleSelector,
+        SemanticSimilarityExampleSelector,
+        sorted_values,
+    )
+
+__all__ = [
+    "BaseExampleSelector",
+    "LengthBasedExampleSelector",
+    "MaxMarginalRelevanceExampleSelector",
+    "SemanticSimilarityExampleSelector",
+    "sorted_values",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "BaseExampleSelector",
+        ".length_based": "LengthBasedExampleSelector",
+        ".semantic_similarity": "MaxMarginalRelevanceExampleSelector SemanticSimilarityExampleSelector "
+        "sorted_values",
+    },
+)

@@ -1,0 +1,86 @@
+"""`LengthBasedExampleSelector`: as many examples as leave room for the input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from foldline.example_selectors.base import BaseExampleSelector
+from foldline.prompts._examples import values_of
+from foldline.prompts.prompt import PromptTemplate
+
+__all__ = ["LengthBasedExampleSelector"]
+
+BREAK = re.compile("\n| ")
+
+
+def _words(text: str) -> int:
+    return len(BREAK.split(text))
+
+
+class LengthBasedExampleSelector(BaseExampleSelector, BaseModel):
+    """Takes examples in their order while input and examples stay under `max_length`.
+
+    ```python
+    from foldline.example_selectors import LengthBasedExampleSelector
+    from foldline.prompts import PromptTemplate
+
+    selector = LengthBasedExampleSelector(
+        examples=[{"word": "one two"}, {"word": "three"}, {"word": "four"}],
+        example_prompt=PromptTemplate.from_template("{word}"),
+        max_length=5,
+    )
+    print(selector.select_examples({"input": "a b"}))
+    #> [{'word': 'one two'}, {'word': 'three'}]
+    ```
+    """
+
+    examples: list[dict[str, Any]]
+    """The examples, the most important first."""
+    example_prompt: PromptTemplate
+    """How one example is written."""
+    get_text_length: Callable[[str], int] = _words
+    """How long a text is; by default its words."""
+    max_length: int = 2048
+    """The most that input and examples may measure together."""
+    example_text_lengths: list[int] = Field(default_factory=list)
+    """How long the examples are, measured once."""
+
+    @model_validator(mode="after")
+    def post_init(self) -> Self:
+        """Measure the examples."""
+        if not self.example_text_lengths:
+            self.example_text_lengths = [self._length(example) for example in self.examples]
+        return self
+
+    def _length(self, example: dict[str, Any]) -> int:
+        chosen = values_of(example, self.example_prompt.input_variables)
+        return self.get_text_length(self.example_prompt.format(**chosen))
+
+    def add_example(self, example: dict[str, str]) -> None:
+        """Take one more example into the choice."""
+        length = self._length(example)
+        self.examples.append(example)
+        self.example_text_lengths.append(length)
+
+    async def aadd_example(self, example: dict[str, str]) -> None:
+        """Take one more example into the choice."""
+        self.add_example(example)
+
+    def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
+        """Choose the examples for these variables."""
+        left = self.max_length - self.get_text_length(" ".join(map(str, input_variables.values())))
+        chosen = []
+        for example, length in zip(self.examples, self.example_text_lengths, strict=False):
+            left -= length
+            if left < 0:
+                break
+            chosen.append(example)
+        return chosen
+
+    async def aselect_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
+        """Choose the examples for these variables."""
+        return self.select_examples(input_variables)

@@ -1,0 +1,185 @@
+"""Selectors that ask a vector store for the examples nearest to the input."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+
+from foldline._drive import drive
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline.documents.base import Document
+from foldline.example_selectors.base import BaseExampleSelector
+from foldline.protocol.blocks import Json
+
+__all__ = [
+    "MaxMarginalRelevanceExampleSelector",
+    "SemanticSimilarityExampleSelector",
+    "sorted_values",
+]
+
+
+def sorted_values(values: Mapping[str, Json]) -> list[Json]:
+    """Give the values in the order of their keys."""
+    return [values[key] for key in sorted(values)]
+
+
+@runtime_checkable
+class ExampleStore(Protocol):
+    """What a vector store must do to hold examples; `foldline.vectorstores` are a layer above."""
+
+    def add_texts(
+        self, texts: list[str], metadatas: list[dict[str, Any]] | None = None
+    ) -> list[str]: ...
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]: ...
+
+
+class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
+    """Keeps examples in a vector store: the text is their values, the example itself is the metadata."""
+
+    vectorstore: ExampleStore
+    """Where the examples are."""
+    k: int = 4
+    """How many are chosen."""
+    example_keys: list[str] | None = None
+    """The keys of an example that are shown; all if None."""
+    input_keys: list[str] | None = None
+    """The variables that are compared; all if None."""
+    vectorstore_kwargs: dict[str, Any] | None = None
+    """Options for the search."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    async def _add(self, example: dict[str, str], io: IO) -> str:
+        add = self.vectorstore.add_texts if io.blocking else _twin(self.vectorstore, "add_texts")
+        ids = await io.call(add, [_text(example, self.input_keys)], metadatas=[example])
+        return str(ids[0])
+
+    def add_example(self, example: dict[str, str]) -> str:
+        """Take one more example into the store; give its id."""
+        return drive(self._add(example, BLOCKING))
+
+    async def aadd_example(self, example: dict[str, str]) -> str:
+        """Take one more example into the store; give its id."""
+        return await self._add(example, ASYNC)
+
+    @abstractmethod
+    def _search(self) -> tuple[str, dict[str, Any]]:
+        """Say which search of the store to use, with which options."""
+
+    async def _select(self, values: dict[str, str], io: IO) -> list[dict[str, Any]]:
+        name, options = self._search()
+        search = getattr(self.vectorstore, name) if io.blocking else _twin(self.vectorstore, name)
+        documents = await io.call(
+            search, _text(values, self.input_keys), **options, **(self.vectorstore_kwargs or {})
+        )
+        return [self._example(document) for document in documents]
+
+    def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
+        """Choose the examples for these variables."""
+        return drive(self._select(input_variables, BLOCKING))
+
+    async def aselect_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
+        """Choose the examples for these variables."""
+        return await self._select(input_variables, ASYNC)
+
+    def _example(self, document: Document) -> dict[str, Any]:
+        example = dict(document.metadata)
+        if self.example_keys:
+            return {key: example[key] for key in self.example_keys}
+        return example
+
+    # -- making one
+
+    @classmethod
+    def from_examples(
+        cls,
+        examples: list[dict[str, str]],
+        embeddings: Json,
+        vectorstore_cls: Json,
+        k: int = 4,
+        input_keys: list[str] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Put examples into a new store; options that are no fields of the selector are the store's."""
+        options |= {"k": k, "input_keys": input_keys}
+        return drive(cls._made(examples, embeddings, vectorstore_cls, BLOCKING, options))
+
+    @classmethod
+    async def afrom_examples(
+        cls,
+        examples: list[dict[str, str]],
+        embeddings: Json,
+        vectorstore_cls: Json,
+        k: int = 4,
+        input_keys: list[str] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Put examples into a new store; options that are no fields of the selector are the store's."""
+        options |= {"k": k, "input_keys": input_keys}
+        return await cls._made(examples, embeddings, vectorstore_cls, ASYNC, options)
+
+    @classmethod
+    async def _made(
+        cls,
+        examples: Sequence[dict[str, str]],
+        embeddings: Json,
+        vectorstore_cls: Json,
+        io: IO,
+        options: dict[str, Any],
+    ) -> Self:
+        own = {name: one for name, one in options.items() if name in cls.model_fields}
+        theirs = {name: one for name, one in options.items() if name not in own}
+        texts = [_text(example, own["input_keys"]) for example in examples]
+        make = vectorstore_cls.from_texts if io.blocking else _twin(vectorstore_cls, "from_texts")
+        store = await io.call(make, texts, embeddings, metadatas=list(examples), **theirs)
+        return cls(vectorstore=store, **own)
+
+
+def _text(values: Mapping[str, Json], keys: list[str] | None) -> str:
+    """Give what is compared of an example or of the input."""
+    chosen = {key: values[key] for key in keys} if keys else values
+    return " ".join(str(value) for value in sorted_values(chosen))
+
+
+def _twin(store: Json, name: str) -> Json:
+    """Give the async twin of a store's method, or the method itself, which then runs in a thread."""
+    return getattr(store, f"a{name}", None) or getattr(store, name)
+
+
+class SemanticSimilarityExampleSelector(_VectorStoreExampleSelector):
+    """Chooses the examples most like the input."""
+
+    def _search(self) -> tuple[str, dict[str, Any]]:
+        return "similarity_search", {"k": self.k}
+
+
+class MaxMarginalRelevanceExampleSelector(_VectorStoreExampleSelector):
+    """Chooses examples like the input and unlike one another."""
+
+    fetch_k: int = 20
+    """How many are fetched to choose from."""
+
+    def _search(self) -> tuple[str, dict[str, Any]]:
+        return "max_marginal_relevance_search", {"k": self.k, "fetch_k": self.fetch_k}
+
+    @classmethod
+    def from_examples(
+        cls,
+        examples: list[dict[str, str]],
+        embeddings: Json,
+        vectorstore_cls: Json,
+        k: int = 4,
+        input_keys: list[str] | None = None,
+        fetch_k: int = 20,
+        **options: Any,
+    ) -> Self:
+        """Put examples into a new store; options that are no fields of the selector are the store's."""
+        options["fetch_k"] = (
+            fetch_k  # in LangChain it may be given by its place here, and only here
+        )
+        return super().from_examples(
+            examples, embeddings, vectorstore_cls, k, input_keys, **options
+        )

@@ -1,0 +1,316 @@
+"""Every error foldline raises, in one tree, split by whose move is next.
+
+```
+* FoldlineError
+  x ModelError                  the call failed; .provider .model .is_retryable .partial ...
+    + ModelConnectionError        never got there (retryable)
+    + ModelTimeoutError           no answer in time (retryable); .phase
+    + ModelStatusError            got an HTTP error; .status .body .request_id .retry_after
+      - ModelAuthenticationError 401 · ModelPermissionDeniedError 403 · ModelNotFoundError 404
+      - ModelInvalidRequestError 400/413/422
+        . ContextOverflowError
+      - ModelRateLimitError 429 (retryable) · ModelQuotaError 429 (not) · ModelOverloadedError 529 (retryable)
+      - ModelAPIError 5xx (retryable)
+    + MalformedStreamError        the vendor broke the event grammar
+    + StreamInterruptedError      the connection broke in the middle (retryable)
+    + StreamTruncatedError        the stream ended without its end marker (retryable)
+    + StreamClosedError           somebody closed the stream before its end
+    + LimitExceededError          something was larger than the bound set for it
+    + StructuredOutputError       the answer never fitted the schema; .raw .issues .usage
+    + OutputRejectedError         a guard refused the answer; .guard .partial
+  x OutputParserException       the model's words did not parse; .llm_output .observation
+  x ToolException               what a tool raises to speak to the model
+  x BlockingCallError           `invoke` reached work that needs an event loop
+  x BudgetExceeded              a usage limit was passed; .used .limit
+  x SchemaError                 serialised data does not fit (load)
+  x StoreError                  a cache, history or store could not answer
+  x SecurityError               refused: the request would leave what was allowed
+  x MissingExtraError           an optional package is not installed; says the command
+  x TracerException             a tracer was told of a run it does not know
+  x UsageError                  you called foldline wrongly; says what to write instead
+    + RecursionLimitError         a runnable called runnables deeper than recursion_limit
+```
+
+`str(error)` of a model error begins with where: `acme:anvil-1: slow down`. This file imports nothing of foldline.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+__all__ = [
+    "BlockingCallError",
+    "BudgetExceeded",
+    "ContextOverflowError",
+    "FoldlineError",
+    "LangChainException",
+    "LimitExceededError",
+    "MalformedStreamError",
+    "MissingExtraError",
+    "ModelAPIError",
+    "ModelAuthenticationError",
+    "ModelConnectionError",
+    "ModelError",
+    "ModelInvalidRequestError",
+    "ModelNotFoundError",
+    "ModelOverloadedError",
+    "ModelPermissionDeniedError",
+    "ModelQuotaError",
+    "ModelRateLimitError",
+    "ModelStatusError",
+    "ModelTimeoutError",
+    "OutputParserException",
+    "OutputRejectedError",
+    "RecursionLimitError",
+    "SchemaError",
+    "SecurityError",
+    "StoreError",
+    "StreamClosedError",
+    "StreamInterruptedError",
+    "StreamTruncatedError",
+    "StructuredOutputError",
+    "ToolException",
+    "TracerException",
+    "UsageError",
+    "status_error_class",
+]
+
+TimeoutPhase = Literal["connect", "first_byte", "idle", "total", "pool"]
+
+
+class FoldlineError(Exception):
+    """The root: everything foldline raises on its own account."""
+
+
+LangChainException = FoldlineError
+"""The root under the name that programs written for LangChain catch."""
+
+
+class ModelError(FoldlineError):
+    """A model call failed. `partial` holds what had arrived, as an `AIMessage`."""
+
+    is_retryable: bool = False
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        status: int | None = None,
+        code: str | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+        body: str | None = None,
+        partial: Any = None,  # noqa: ANN401  an AIMessage; messages live above this layer
+        is_retryable: bool | None = None,
+    ) -> None:
+        self.message = message
+        self.provider = provider
+        self.model = model
+        self.status = status
+        self.code = code
+        self.request_id = request_id
+        self.retry_after = retry_after
+        self.body = body
+        self.partial = partial
+        self.attempts = 1
+        if is_retryable is not None:
+            self.is_retryable = is_retryable
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        where = ":".join(part for part in (self.provider, self.model) if part)
+        return f"{where}: {self.message}" if where else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Keyword-only fields live in __dict__; the default reduce would drop none of them.
+        return (type(self), (self.message,), self.__dict__)
+
+
+class ModelConnectionError(ModelError):
+    """The request never reached the provider."""
+
+    is_retryable = True
+
+
+class ModelTimeoutError(ModelError):
+    """No answer in time; `phase` says which clock ran out."""
+
+    is_retryable = True
+    phase: TimeoutPhase = "total"
+
+
+class ModelStatusError(ModelError):
+    """The provider answered with an HTTP error; its body is kept whole in `body`."""
+
+
+class ModelAuthenticationError(ModelStatusError):
+    """The key is missing, wrong or expired (401)."""
+
+
+class ModelPermissionDeniedError(ModelStatusError):
+    """The key may not do this (403)."""
+
+
+class ModelNotFoundError(ModelStatusError):
+    """No such model or endpoint (404)."""
+
+
+class ModelInvalidRequestError(ModelStatusError):
+    """The provider refused the request as written (400, 413, 422)."""
+
+
+class ContextOverflowError(ModelInvalidRequestError):
+    """The messages are longer than the model's context window."""
+
+
+class ModelRateLimitError(ModelStatusError):
+    """Too many requests; `retry_after` says how long to wait where the provider did (429)."""
+
+    is_retryable = True
+
+
+class ModelQuotaError(ModelStatusError):
+    """The account is out of credit or over its spend limit; waiting does not help."""
+
+
+class ModelOverloadedError(ModelStatusError):
+    """The provider is overloaded (529)."""
+
+    is_retryable = True
+
+
+class ModelAPIError(ModelStatusError):
+    """The provider failed on its side (5xx)."""
+
+    is_retryable = True
+
+
+class MalformedStreamError(ModelError):
+    """The bytes or events of the provider break its own grammar."""
+
+
+class StreamInterruptedError(ModelError):
+    """The connection broke in the middle of the answer."""
+
+    is_retryable = True
+
+
+class StreamTruncatedError(ModelError):
+    """The stream ended without saying that it was complete."""
+
+    is_retryable = True
+
+
+class StreamClosedError(ModelError):
+    """The stream was closed before its end."""
+
+
+class StructuredOutputError(ModelError):
+    """The model's answer did not fit the schema, also after asking again."""
+
+    raw: Any = None
+    """The last raw answer (an `AIMessage`)."""
+    issues: list[str]
+    """What was wrong with it, one sentence each."""
+    usage: Any = None
+    """Tokens of every attempt, summed."""
+
+
+class OutputRejectedError(ModelError):
+    """A guard refused the answer, which `partial` holds."""
+
+    guard: str | None = None
+
+
+class OutputParserException(FoldlineError, ValueError):
+    """The model's words did not parse."""
+
+    def __init__(
+        self,
+        error: Any,  # noqa: ANN401  LangChain accepts an exception or a string
+        observation: str | None = None,
+        llm_output: str | None = None,
+        send_to_llm: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
+    ) -> None:
+        if send_to_llm and (observation is None or llm_output is None):
+            raise ValueError("send_to_llm=True needs both `observation` and `llm_output`")
+        self.observation = observation
+        self.llm_output = llm_output
+        self.send_to_llm = send_to_llm
+        super().__init__(error)
+
+
+class ToolException(FoldlineError):
+    """Raised by a tool to tell the model what went wrong; the agent goes on."""
+
+
+class TracerException(FoldlineError):
+    """A tracer was told of a run it does not know."""
+
+
+class BlockingCallError(FoldlineError):
+    """A blocking call reached work that needs an event loop."""
+
+
+class BudgetExceeded(FoldlineError):
+    """A usage limit was passed; `used` and `limit` say by how much."""
+
+    def __init__(
+        self, message: str, *, used: float | None = None, limit: float | None = None
+    ) -> None:
+        self.used = used
+        self.limit = limit
+        self.partial: Any = None  # the answer that passed the limit, where one did
+        super().__init__(message)
+
+
+class LimitExceededError(ModelError):
+    """Something was larger than the bound set for it."""
+
+
+class SchemaError(FoldlineError, ValueError):
+    """Serialised data does not fit what may be loaded."""
+
+
+class StoreError(FoldlineError):
+    """A cache, history or store could not answer."""
+
+
+class SecurityError(FoldlineError):
+    """Refused: it would leave what the caller allowed."""
+
+
+class MissingExtraError(FoldlineError, ImportError):
+    """An optional package is not installed; the message says the command."""
+
+
+class UsageError(FoldlineError, ValueError):
+    """foldline was called wrongly; the message says what to write instead."""
+
+
+class RecursionLimitError(UsageError, RecursionError):
+    """A runnable called runnables deeper than `recursion_limit`."""
+
+
+STATUS_CLASSES: dict[int, type[ModelStatusError]] = {
+    400: ModelInvalidRequestError,
+    401: ModelAuthenticationError,
+    402: ModelQuotaError,
+    403: ModelPermissionDeniedError,
+    404: ModelNotFoundError,
+    408: ModelAPIError,
+    409: ModelAPIError,
+    413: ModelInvalidRequestError,
+    422: ModelInvalidRequestError,
+    429: ModelRateLimitError,
+    529: ModelOverloadedError,
+}
+
+
+def status_error_class(status: int) -> type[ModelStatusError]:
+    """Give the error class of an HTTP status; unknown 4xx are invalid requests, 5xx are API errors."""
+    if status in STATUS_CLASSES:
+        return STATUS_CLASSES[status]
+    return ModelAPIError if status >= 500 else ModelInvalidRequestError

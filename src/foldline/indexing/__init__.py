@@ -1,0 +1,40 @@
+"""Indexing: bring documents into a store once, and keep it in step with where they come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.indexing.api import IndexingException, IndexingResult, aindex, index
+    from foldline.indexing.base import (
+        DeleteResponse,
+        DocumentIndex,
+        InMemoryRecordManager,
+        RecordManager,
+        UpsertResponse,
+    )
+    from foldline.indexing.sqlite import SQLiteRecordManager
+
+__all__ = [
+    "DeleteResponse",
+    "DocumentIndex",
+    "InMemoryRecordManager",
+    "IndexingException",
+    "IndexingResult",
+    "RecordManager",
+    "SQLiteRecordManager",
+    "UpsertResponse",
+    "aindex",
+    "index",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".api": "IndexingException IndexingResult aindex index",
+        ".base": "DeleteResponse DocumentIndex InMemoryRecordManager RecordManager UpsertResponse",
+        ".sqlite": "SQLiteRecordManager",
+    },
+)

@@ -1,0 +1,119 @@
+"""Language models: messages or text in, a message or text out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.language_models.base import (
+        BaseLanguageModel,
+        LangSmithParams,
+        LanguageModelInput,
+        LanguageModelLike,
+        LanguageModelOutput,
+        get_tokenizer,
+    )
+    from foldline.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
+    from foldline.language_models.chat_models import BaseChatModel
+    from foldline.language_models.count import TokenCount
+    from foldline.language_models.data_blocks import is_openai_data_block
+    from foldline.language_models.fake import FakeListLLM, FakeStreamingListLLM
+    from foldline.language_models.fake_chat_models import (
+        FakeChatModel,
+        FakeListChatModel,
+        FakeMessagesListChatModel,
+        GenericFakeChatModel,
+        ParrotFakeChatModel,
+    )
+    from foldline.language_models.files import FileResolver
+    from foldline.language_models.hooks import ModelHooks
+    from foldline.language_models.llms import LLM, BaseLLM
+    from foldline.language_models.managed import ChatModel
+    from foldline.language_models.options import ToolChoice, from_config, tool_choice_of
+    from foldline.language_models.profile import (
+        ModelProfile,
+        ModelProfileRegistry,
+        find_profile,
+        register_profile,
+        register_profiles,
+    )
+    from foldline.language_models.prompt_caching import CacheConfig
+    from foldline.language_models.records import ChatModelInput, ChatModelOutput, ChatModelUsage
+    from foldline.language_models.request import ChatRequest
+    from foldline.language_models.retry import RetryPolicy
+    from foldline.language_models.simple import SimpleChatModel
+    from foldline.language_models.usage import Limits, current_usage, usage_scope
+
+__all__ = [
+    "LLM",
+    "AsyncChatModelStream",
+    "BaseChatModel",
+    "BaseLLM",
+    "BaseLanguageModel",
+    "CacheConfig",
+    "ChatModel",
+    "ChatModelInput",
+    "ChatModelOutput",
+    "ChatModelStream",
+    "ChatModelUsage",
+    "ChatRequest",
+    "FakeChatModel",
+    "FakeListChatModel",
+    "FakeListLLM",
+    "FakeMessagesListChatModel",
+    "FakeStreamingListLLM",
+    "FileResolver",
+    "GenericFakeChatModel",
+    "LangSmithParams",
+    "LanguageModelInput",
+    "LanguageModelLike",
+    "LanguageModelOutput",
+    "Limits",
+    "ModelHooks",
+    "ModelProfile",
+    "ModelProfileRegistry",
+    "ParrotFakeChatModel",
+    "RetryPolicy",
+    "SimpleChatModel",
+    "TokenCount",
+    "ToolChoice",
+    "current_usage",
+    "find_profile",
+    "from_config",
+    "get_tokenizer",
+    "is_openai_data_block",
+    "register_profile",
+    "register_profiles",
+    "tool_choice_of",
+    "usage_scope",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "BaseLanguageModel LangSmithParams LanguageModelInput LanguageModelLike "
+        "LanguageModelOutput get_tokenizer",
+        ".chat_model_stream": "AsyncChatModelStream ChatModelStream",
+        ".chat_models": "BaseChatModel",
+        ".count": "TokenCount",
+        ".data_blocks": "is_openai_data_block",
+        ".fake": "FakeListLLM FakeStreamingListLLM",
+        ".fake_chat_models": "FakeChatModel FakeListChatModel FakeMessagesListChatModel GenericFakeChatModel "
+        "ParrotFakeChatModel",
+        ".files": "FileResolver",
+        ".hooks": "ModelHooks",
+        ".llms": "BaseLLM LLM",
+        ".managed": "ChatModel",
+        ".options": "ToolChoice from_config tool_choice_of",
+        ".profile": "ModelProfile ModelProfileRegistry find_profile register_profile "
+        "register_profiles",
+        ".prompt_caching": "CacheConfig",
+        ".records": "ChatModelInput ChatModelOutput ChatModelUsage",
+        ".request": "ChatRequest",
+        ".retry": "RetryPolicy",
+        ".simple": "SimpleChatModel",
+        ".usage": "Limits current_usage usage_scope",
+    },
+)

@@ -1,0 +1,132 @@
+"""v1 chunks -> events: how a model that only knows `_stream` speaks the protocol. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from foldline.exceptions import UsageError
+from foldline.messages import AIMessageChunk, BaseMessage
+from foldline.messages._lazy import real_fields
+from foldline.messages.block_translators import standard_blocks
+from foldline.outputs import ChatGenerationChunk
+from foldline.protocol.events import Event
+from foldline.protocol.writer import EventWriter
+
+SLICE_KEYS = frozenset({"type", "id", "name", "args", "index"})
+CLIENT_CALLS = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
+
+
+class ChunkBridge:
+    """Fed `ChatGenerationChunk`s, gives back events."""
+
+    __slots__ = ("_id", "_is_started", "_text", "_writer", "is_empty")
+
+    def __init__(self, writer: EventWriter) -> None:
+        self._writer = writer
+        self._text = writer.text
+        self._is_started = False
+        self._id: str | None = None
+        self.is_empty = True
+        """Whether no chunk came at all."""
+
+    def feed(self, chunk: ChatGenerationChunk) -> list[Event]:
+        """Give the events of one chunk."""
+        message = getattr(chunk, "message", None)
+        if (
+            type(message) is AIMessageChunk
+            and type(chunk) is ChatGenerationChunk
+            and real_fields(chunk).get("generation_info") is None
+            and not self.is_empty
+        ):
+            # The hot path: a chunk made from plain text alone.
+            fields = real_fields(message)
+            if len(fields) == 1 and type(text := fields.get("content")) is str:
+                return self._text(text) if text and self._is_started else self._said(text)
+            if len(fields) == 2 and fields.get("content") == "" and "tool_call_chunks" in fields:
+                slices = fields["tool_call_chunks"]
+                if self._writer.is_started and all(one.keys() <= SLICE_KEYS for one in slices):
+                    return self._called(slices)
+        if not isinstance(message, BaseMessage):
+            raise UsageError(
+                f"_stream must give ChatGenerationChunk(message=AIMessageChunk(...)), not {chunk!r:.80}"
+            )
+        self.is_empty = False
+        self._id = self._id or message.id
+        self._note(message, chunk.generation_info)
+        slices = getattr(message, "tool_call_chunks", None) or []
+        if type(message.content) is str and not slices and not message.additional_kwargs:
+            return self._said(message.content)
+        is_bare = not message.content and not message.additional_kwargs
+        if is_bare and self._writer.is_started and all(one.keys() <= SLICE_KEYS for one in slices):
+            return self._called(slices)
+        events: list[Event] = []
+        for block in _blocks_of(message, slices):
+            if not self._writer.is_started:
+                events += self._writer.start(self._id)
+            events += self._writer.block(block, key=block.get("index"))
+        return events
+
+    def _called(self, slices: list[Any]) -> list[Event]:
+        """Say slices of calls that come alone, as most do."""
+        events: list[Event] = []
+        for one in slices:
+            said = self._writer.tool_call(
+                one.get("index"), id=one.get("id"), name=one.get("name"), args=one.get("args")
+            )
+            events = events + said if events else said
+        return events
+
+    def _said(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        if not self._writer.is_started:
+            self._is_started = True
+            return self._writer.start(self._id) + self._writer.text(text)
+        self._is_started = True
+        return self._writer.text(text)
+
+    def _note(self, message: BaseMessage, info: Mapping[str, Any] | None) -> None:
+        if info:
+            self._writer.metadata(info)
+        if message.response_metadata:
+            # Said after the generation's own info, so that the message wins (T64).
+            self._writer.metadata(message.response_metadata)
+        if message.additional_kwargs:
+            self._writer.additional_kwargs(message.additional_kwargs)
+        if isinstance(message, AIMessageChunk):
+            self._writer.usage(cast("Mapping[str, object] | None", message.usage_metadata))
+            self._writer.reason(message.finish_reason)
+
+    def end(self) -> list[Event]:
+        """Give the events that end the message."""
+        started = [] if self._writer.is_started else self._writer.start(self._id)
+        return started + self._writer.finish()
+
+
+def _blocks_of(message: BaseMessage, slices: list[Any]) -> list[dict[str, Any]]:
+    """Give a chunk's content as blocks; slices of calls stand where the content has its calls, the rest at the end."""
+    found = standard_blocks(
+        message.content,
+        message.response_metadata.get("model_provider"),
+        metadata=message.response_metadata,
+        additional_kwargs=message.additional_kwargs,
+    )
+    left = [{**one, "type": "tool_call_chunk"} for one in slices]
+    blocks: list[dict[str, Any]] = []
+    for block in cast("list[dict[str, Any]]", found):
+        if slices and block.get("type") in CLIENT_CALLS:
+            same = next((one for one in left if _is_same_call(one, block)), None)
+            if same is not None:
+                left.remove(same)
+                extras = {"extras": block["extras"]} if block.get("extras") else {}
+                blocks.append({**extras, **same})
+        else:
+            blocks.append(block)
+    return blocks + left
+
+
+def _is_same_call(one: Mapping[str, Any], block: Mapping[str, Any]) -> bool:
+    if one.get("id") and block.get("id"):
+        return bool(one["id"] == block["id"])
+    return one.get("index") == block.get("index") or block.get("index") is None

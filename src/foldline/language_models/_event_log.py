@@ -1,0 +1,119 @@
+"""The events of one stream, kept for replay in little memory.
+
+A long answer is mostly slices for one block. Runs of such slices are kept as a list of strings under one header, and
+the event dicts are made anew for every reader, so that a reader who changes an event changes nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from foldline.protocol.events import DELTA_FIELDS, Event
+from foldline.protocol.merge import copy_json
+
+
+class _Slices:
+    __slots__ = ("field", "index", "kind", "parts")
+
+    def __init__(self, index: int, kind: str, field: str) -> None:
+        self.index = index
+        self.kind = kind
+        self.field = field
+        self.parts: list[str] = []
+
+
+class EventLog:
+    """Grows by events; any number of cursors read it from the start."""
+
+    def __init__(self) -> None:
+        self._entries: list[Event | _Slices] = []
+        self._tail: _Slices | None = None
+        self.count = 0
+
+    def append(self, event: Any) -> None:
+        """Keep an event."""
+        self.count += 1
+        if event["event"] == "content-block-delta":
+            delta = event["delta"]
+            if len(delta) == 2:
+                kind, tail = delta["type"], self._tail
+                if tail is not None and tail.kind == kind and tail.index == event["index"]:
+                    tail.parts.append(delta[tail.field])
+                    return
+                field = DELTA_FIELDS.get(kind, ("", ""))[0]
+                if field:
+                    self._tail = _Slices(event["index"], kind, field)
+                    self._tail.parts.append(delta[field])
+                    self._entries.append(self._tail)
+                    return
+        self._tail = None
+        self._entries.append(copy_json(event))
+
+    def cursor(self) -> EventCursor:
+        """Make a reader that begins at the first event."""
+        return EventCursor(self._entries)
+
+    def read(self, more: Callable[[], bool]) -> Iterator[Event]:
+        """Give every event, asking for `more` at the end of what is there until there is none."""
+        entries, position, is_over = self._entries, 0, False
+        while True:
+            if position == len(entries):
+                if is_over:
+                    return
+                is_over = not more()
+                continue
+            entry = entries[position]
+            position += 1
+            if type(entry) is not _Slices:
+                yield cast("Event", copy_json(entry))
+                continue
+            index, kind, field, parts = entry.index, entry.kind, entry.field, entry.parts
+            place = 0
+            while True:
+                if place < len(parts):
+                    made: Any = {
+                        "event": "content-block-delta",
+                        "index": index,
+                        "delta": {"type": kind, field: parts[place]},
+                    }
+                    place += 1
+                    yield made
+                elif is_over or position < len(entries):
+                    break
+                else:
+                    is_over = not more()
+
+
+class EventCursor:
+    """Reads a log that may still grow: `take` gives the next event, or None where there is none yet."""
+
+    __slots__ = ("_entries", "_entry", "_slice")
+
+    def __init__(self, entries: list[Event | _Slices]) -> None:
+        self._entries = entries
+        self._entry = 0
+        self._slice = 0
+
+    def take(self) -> Event | None:
+        """Give the next event that is there."""
+        while self._entry < len(self._entries):
+            entry = self._entries[self._entry]
+            if type(entry) is not _Slices:
+                self._entry += 1
+                return cast("Event", copy_json(entry))
+            place = self._slice
+            if place < len(entry.parts):
+                self._slice = place + 1
+                delta = {"type": entry.kind, entry.field: entry.parts[place]}
+                event = {"event": "content-block-delta", "index": entry.index, "delta": delta}
+                return cast("Event", event)
+            if self._entry == len(self._entries) - 1:
+                return None
+            self._entry += 1
+            self._slice = 0
+        return None
+
+    def __iter__(self) -> Iterator[Event]:
+        while (event := self.take()) is not None:
+            yield event

@@ -1,0 +1,126 @@
+"""The one sink for files that data names: opened under a folder, never through a link, never what is no plain file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from foldline.exceptions import LimitExceededError, SecurityError, UsageError
+from foldline.utils.uuid import new_id
+
+__all__ = ["read_under", "write_under"]
+
+FOLDER_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+FILE_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+NEW_FLAGS = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_EXCL
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+def read_under(folders: Sequence[str | Path], path: str, limit: int) -> bytes:
+    """Read a plain file under one of the folders; a relative path is tried under each."""
+    _check_words(path)
+    for folder in folders:
+        root = os.path.realpath(folder)  # the author's own path may go through links
+        parts = _parts_below(root, str(folder), path)
+        if parts is None:
+            continue
+        data = _read(root, parts, path, limit)
+        if data is not None:
+            return data
+    if os.path.isabs(path):
+        raise SecurityError(f"{path!r} is not under the folders that may be read")
+    raise UsageError(f"there is no file {path!r} under the folders that may be read")
+
+
+def write_under(folder: str | Path, ending: str, data: bytes) -> str:
+    """Write a new file of a name of our own into a folder; give its path."""
+    root = os.path.realpath(folder)
+    os.makedirs(root, exist_ok=True)
+    path = os.path.join(root, f"{new_id()}{ending}")
+    descriptor = os.open(path, NEW_FLAGS, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    return path
+
+
+def _check_words(path: str) -> None:
+    if not path or "\0" in path:
+        raise SecurityError(f"{path!r} is no path of a file")
+    pieces = path.replace("\\", "/").split("/")
+    if ".." in pieces or path.startswith(("~", "//", "\\\\")) or (len(path) > 1 and path[1] == ":"):
+        raise SecurityError(f"{path!r} climbs out of its folder: name a file below it")
+
+
+def _parts_below(root: str, folder: str, path: str) -> list[str] | None:
+    """Give the steps from the folder to the file; None where an absolute path leads elsewhere."""
+    if os.path.isabs(path):
+        for base in (root, os.path.abspath(folder)):
+            if path.startswith(base.rstrip("/") + "/"):
+                path = path[len(base.rstrip("/")) :]
+                break
+        else:
+            return None
+    return [piece for piece in path.split("/") if piece not in ("", ".")]
+
+
+def _read(root: str, parts: list[str], path: str, limit: int) -> bytes | None:
+    """Walk down without following a link, look before opening, and look again at what was opened."""
+    if not parts:
+        raise SecurityError(f"{path!r} is a folder and no file")
+    here = os.open(root, FOLDER_FLAGS)
+    try:
+        for piece in parts[:-1]:
+            kind = _kind(piece, here)
+            if kind is None:
+                return None
+            if not stat.S_ISDIR(kind):
+                raise SecurityError(
+                    f"{path!r} goes through {piece!r}, which is a link or no folder"
+                )
+            below = os.open(piece, FOLDER_FLAGS, dir_fd=here)
+            os.close(here)
+            here = below
+        kind = _kind(parts[-1], here)
+        if kind is None:
+            return None
+        if not stat.S_ISREG(kind):
+            raise SecurityError(f"{path!r} is a link, a device or a pipe, and no plain file")
+        return _contents(os.open(parts[-1], FILE_FLAGS, dir_fd=here), path, limit)
+    except OSError as error:
+        raise SecurityError(f"{path!r} cannot be read: {error.strerror}") from error
+    finally:
+        os.close(here)
+
+
+def _kind(name: str, folder: int) -> int | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _contents(descriptor: int, path: str, limit: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise SecurityError(f"{path!r} is no plain file")
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise LimitExceededError(f"{path!r} is larger than the {limit} bytes that may be read")
+    return data

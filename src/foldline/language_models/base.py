@@ -1,0 +1,231 @@
+"""`BaseLanguageModel`: what text models and chat models share: settings, listeners, token counts."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from foldline._lazy import TypeLater, late, lazily
+from foldline.runnables.serializable import RunnableSerializable
+
+if TYPE_CHECKING:
+    from foldline import globals as settings
+    from foldline.caches import BaseCache
+    from foldline.callbacks.base import Callbacks
+    from foldline.language_models import _types
+    from foldline.language_models._types import (
+        LangSmithParams,
+        LanguageModelInput,
+        LanguageModelLike,
+        LanguageModelOutput,
+    )
+    from foldline.messages import BaseMessage
+    from foldline.messages import count as counting
+    from foldline.messages.kinds import AnyMessage
+    from foldline.outputs import LLMResult
+    from foldline.prompt_values import PromptValue
+    from foldline.runnables.base import Runnable
+
+    Cache: TypeAlias = BaseCache | bool | None
+else:
+    _types = late("foldline.language_models._types")
+    caches = late("foldline.caches.base")
+    counting = late("foldline.messages.count")
+    handlers = late("foldline.callbacks.base")
+    settings = late("foldline.globals")
+
+    Cache = Annotated[Any, TypeLater(lambda: caches.BaseCache | bool | None)]
+    Callbacks = Annotated[Any, TypeLater(lambda: handlers.Callbacks)]
+
+__all__ = [
+    "ApproximateTokenizer",
+    "BaseLanguageModel",
+    "LangSmithParams",
+    "LanguageModelInput",
+    "LanguageModelLike",
+    "LanguageModelOutput",
+    "LanguageModelOutputVar",
+    "get_tokenizer",
+]
+
+LanguageModelOutputVar = TypeVar("LanguageModelOutputVar", "AnyMessage", str, covariant=True)
+
+Params: TypeAlias = dict[str, Any]
+"""A dict of settings; written so because models have a method named `dict`."""
+
+CHARACTERS_PER_TOKEN = 4
+TOKENS_PER_MESSAGE = 3
+"""What the role and the borders of a message cost, where a tokenizer counts its text."""
+
+
+class ApproximateTokenizer:
+    """Counts four characters as one token: no vocabulary is fetched from anywhere."""
+
+    def encode(self, text: str) -> list[int]:
+        """Give one made-up id per token."""
+        return list(range(-(-len(text) // CHARACTERS_PER_TOKEN)))
+
+
+@cache
+def get_tokenizer() -> ApproximateTokenizer:
+    """Give the tokenizer of models that bring none of their own; it opens no socket."""
+    return ApproximateTokenizer()
+
+
+class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
+    """A model that continues text or messages."""
+
+    cache: Cache = Field(default=None, exclude=True)
+    """None: the global cache if one is set. True: the global cache. False: none. Or a cache of its own."""
+    verbose: bool = Field(default_factory=lambda: settings.get_verbose(), exclude=True, repr=False)
+    """Whether to print what happens."""
+    callbacks: Callbacks = Field(default=None, exclude=True)
+    """Handlers that observe every run of this model."""
+    tags: list[str] | None = Field(default=None, exclude=True)
+    """Tags of every run of this model."""
+    metadata: Params | None = Field(default=None, exclude=True)
+    """Metadata of every run of this model."""
+    custom_get_token_ids: Callable[[str], list[int]] | None = Field(default=None, exclude=True)
+    """Your tokenizer, for counting."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
+
+    @property
+    def InputType(self) -> Any:
+        """Text, a prompt value, or messages in any form."""
+        return _types.LanguageModelInput
+
+    # -- what tells this model from another
+
+    @property
+    def _identifying_params(self) -> Params:
+        """What tells this model from another: part of every cache key."""
+        return self.lc_attributes
+
+    @property
+    def _unsaid_params(self) -> Params:
+        """What else tells its answers from another's: part of every cache key, and of no trace."""
+        return {}
+
+    @property
+    def _llm_type(self) -> str:
+        return type(self).__name__.lower()
+
+    @property
+    def _provider(self) -> str | None:
+        """The name of the provider, for errors and traces."""
+        return None
+
+    @property
+    def _model_name(self) -> str | None:
+        named = _said(self, "model") or _said(self, "model_name")
+        return named if isinstance(named, str) else None
+
+    def asdict(self) -> Params:
+        """Give what identifies this model, as a dict."""
+        return {**self._identifying_params, "_type": self._llm_type}
+
+    def dict(self, **kwargs: Any) -> Params:
+        """Give what identifies this model, as a dict."""
+        return self.asdict()
+
+    def _get_invocation_params(self, stop: list[str] | None = None, **kwargs: Any) -> Params:
+        return {**self.asdict(), "stop": stop, **kwargs}
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        """Give what traces say of this model; the options of the call win over its fields."""
+        params: LangSmithParams = {
+            "ls_provider": self._provider or _provider_of(type(self).__name__),
+            "ls_model_type": self._ls_type(),
+        }
+        if name := kwargs.get("model") or self._model_name:
+            params["ls_model_name"] = str(name)
+        if stop:
+            params["ls_stop"] = stop
+        temperature = kwargs.get("temperature", _said(self, "temperature"))
+        if isinstance(temperature, int | float):
+            params["ls_temperature"] = temperature
+        limit = kwargs.get("max_tokens", _said(self, "max_tokens"))
+        if isinstance(limit, int):
+            params["ls_max_tokens"] = limit
+        return params
+
+    def _ls_type(self) -> str:
+        return "llm"
+
+    # -- many prompts at once
+
+    def generate_prompt(
+        self,
+        prompts: list[PromptValue],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several prompts."""
+        raise NotImplementedError(f"{type(self).__name__} has no `generate_prompt`")
+
+    async def agenerate_prompt(
+        self,
+        prompts: list[PromptValue],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several prompts."""
+        raise NotImplementedError(f"{type(self).__name__} has no `agenerate_prompt`")
+
+    # -- counting tokens
+
+    def get_token_ids(self, text: str) -> list[int]:
+        """Give the ids of the tokens of a text: your tokenizer's, else made-up ones, four characters each."""
+        if self.custom_get_token_ids is not None:
+            return self.custom_get_token_ids(text)
+        return get_tokenizer().encode(text)
+
+    def get_num_tokens(self, text: str) -> int:
+        """Count the tokens of a text: exactly with a tokenizer, else about four characters each."""
+        return len(self.get_token_ids(text))
+
+    def get_num_tokens_from_messages(
+        self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
+    ) -> int:
+        """Count the tokens of messages and tools; opens no socket."""
+        if self.custom_get_token_ids is None:
+            return counting.count_tokens_approximately(
+                messages, tools=list(tools) if tools else None
+            )
+        described = counting.count_tokens_approximately([], tools=list(tools)) if tools else 0
+        said = (self.get_num_tokens(str(message.text)) for message in messages)
+        return sum(said) + TOKENS_PER_MESSAGE * len(messages) + described
+
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
+        """Give a runnable whose output fits a schema."""
+        raise NotImplementedError(f"{type(self).__name__} has no structured output")
+
+
+def _said(model: BaseLanguageModel[Any], name: str) -> Any:
+    """Give a setting that only some models have: Pydantic is slow to say that one is not there."""
+    return getattr(model, name, None) if _may_have(type(model), name) else None
+
+
+@cache
+def _may_have(cls: type[BaseLanguageModel[Any]], name: str) -> bool:
+    if name in cls.__pydantic_fields__ or hasattr(cls, name):
+        return True
+    return cls.model_config.get("extra") == "allow" or cls.__getattr__ is not BaseModel.__getattr__  # type: ignore[attr-defined]
+
+
+def _provider_of(class_name: str) -> str:
+    """Guess a provider's name from its class: ChatAcme -> acme, AcmeLLM -> acme."""
+    return class_name.removeprefix("Chat").removesuffix("LLM").removesuffix("Chat").lower()
+
+
+__getattr__ = lazily(
+    __name__,
+    {"._types": "LangSmithParams LanguageModelInput LanguageModelLike LanguageModelOutput"},
+)

@@ -1,0 +1,287 @@
+"""Fake chat models for tests and examples: they answer from a list, piece by piece, without a network.
+
+For a model that fails, stalls or calls tools as scripted see `foldline.testing`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from typing import Any
+
+from foldline._config import Configs
+from foldline._drive import drive
+from foldline._io import BLOCKING, IO
+from foldline._run import Run
+from foldline.exceptions import FoldlineError, UsageError
+from foldline.language_models._whole import answer, result_of
+from foldline.language_models.chat_models import BaseChatModel
+from foldline.language_models.request import ChatRequest
+from foldline.language_models.simple import SimpleChatModel
+from foldline.messages import AIMessage, AIMessageChunk, BaseMessage
+from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from foldline.protocol.events import Event
+from foldline.protocol.writer import EventWriter
+
+__all__ = [
+    "FakeChatModel",
+    "FakeListChatModel",
+    "FakeListChatModelError",
+    "FakeMessagesListChatModel",
+    "GenericFakeChatModel",
+    "ParrotFakeChatModel",
+]
+
+
+class FakeListChatModelError(FoldlineError):
+    """Raised where `error_on_chunk_number` says so."""
+
+
+class _InTurn(BaseChatModel):
+    """Answers a batch one after the other, so that every input gets its answer."""
+
+    async def _run_each(
+        self,
+        inputs: Sequence[Any],
+        config: Configs,
+        io: IO,
+        kwargs: dict[str, Any],
+        *,
+        keep_errors: bool,
+    ) -> list[Any]:
+        limit = {"max_concurrency": 1}
+        if config is None or isinstance(config, dict):
+            limited: Any = {**(config or {}), **limit}
+        else:
+            limited = [{**(one or {}), **limit} for one in config]
+        return await super()._run_each(inputs, limited, io, kwargs, keep_errors=keep_errors)
+
+
+class FakeListChatModel(_InTurn):
+    """Answers with the given texts in turn, beginning again after the last; streams character by character.
+
+    ```python
+    from foldline.language_models import FakeListChatModel
+
+    model = FakeListChatModel(responses=["one", "two"])
+    print(model.invoke("?").text, model.invoke("?").text, model.invoke("?").text)
+    #> one two one
+    ```
+    """
+
+    responses: list[str]
+    """The answers."""
+    sleep: float | None = None
+    """Seconds to wait before an answer, and between pieces."""
+    i: int = 0
+    """The place of the next answer."""
+    error_on_chunk_number: int | None = None
+    """The piece at which to fail."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake-list-chat-model"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"responses": self.responses}
+
+    def _next(self) -> str:
+        place, count = self.i, len(self.responses)
+        if count > 1:
+            self.i = place + 1 if place < count - 1 else 0
+        return self.responses[place]
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if self.sleep is not None:
+            drive(BLOCKING.sleep(self.sleep))
+        return result_of(answer(self._next()))
+
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
+        response = self._next()
+        writer = EventWriter()
+        for event in writer.start():
+            yield event
+        pieces: Sequence[str] = response if request.stream else [response]
+        for place, piece in enumerate(pieces):
+            if self.sleep is not None:
+                await run.io.sleep(self.sleep)
+            if self.error_on_chunk_number is not None and place == self.error_on_chunk_number:
+                raise FakeListChatModelError(f"failed at piece {place}, as asked")
+            for event in writer.text(piece):
+                yield event
+        for event in writer.finish():
+            yield event
+
+
+class FakeMessagesListChatModel(_InTurn):
+    """Answers with the given messages in turn, beginning again after the last."""
+
+    responses: list[BaseMessage]
+    """The answers."""
+    sleep: float | None = None
+    """Seconds to wait before an answer."""
+    i: int = 0
+    """The place of the next answer."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake-messages-list-chat-model"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"responses": self.responses}
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if self.sleep is not None:
+            drive(BLOCKING.sleep(self.sleep))
+        response = self.responses[self.i]
+        self.i = self.i + 1 if self.i < len(self.responses) - 1 else 0
+        # A copy: the turn gives its message an id, which is not the script's.
+        return ChatResult(generations=[ChatGeneration(message=response.model_copy(deep=True))])
+
+
+class FakeChatModel(SimpleChatModel):
+    """Always answers "fake response"."""
+
+    def _call(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> str:
+        return "fake response"
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake-chat-model"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"key": "fake"}
+
+
+class GenericFakeChatModel(BaseChatModel):
+    """Answers with the messages (or texts) an iterator gives; streams text word by word, blanks between.
+
+    ```python
+    from foldline.language_models import GenericFakeChatModel
+
+    model = GenericFakeChatModel(messages=iter(["hello big world"]))
+    print([chunk.text for chunk in model.stream("?") if chunk.text])
+    #> ['hello', ' ', 'big', ' ', 'world']
+    ```
+    """
+
+    messages: Iterator[AIMessage | str]
+    """The answers; may be endless."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "generic-fake-chat-model"
+
+    def _next(self) -> AIMessage:
+        answer = next(self.messages, None)
+        if answer is None:
+            raise UsageError("GenericFakeChatModel has no answer left: give it more `messages`")
+        return AIMessage(content=answer) if isinstance(answer, str) else answer
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        answer = self._next().model_copy(deep=True)
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        answer = self._next()
+        for chunk in _chunks_of(answer):
+            chunk.id = answer.id
+            yield ChatGenerationChunk(message=chunk)
+
+
+class ParrotFakeChatModel(BaseChatModel):
+    """Answers with the last message it was given."""
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if not messages:
+            raise UsageError("ParrotFakeChatModel repeats the last message: give it at least one")
+        said = messages[-1].model_copy(deep=True)
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+    @property
+    def _llm_type(self) -> str:
+        return "parrot-fake-chat-model"
+
+
+def _chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:
+    """Cut a message into chunks: words, slices of calls, the rest of its fields at the end."""
+    content: Any = message.content
+    if isinstance(content, str):
+        for piece in re.split(r"(\s)", content) if content else []:
+            yield AIMessageChunk(content=piece)
+    else:
+        for place, block in enumerate(content):
+            part = {"type": "text", "text": block} if isinstance(block, str) else dict(block)
+            yield AIMessageChunk(content=[{**part, "index": place}])
+    named = {block.get("id") for block in content if isinstance(block, dict)} if content else set()
+    for place, call in enumerate(message.tool_calls):
+        if call["id"] is None or call["id"] not in named:
+            yield from _slices_of(dict(call), place)
+    for key, value in message.additional_kwargs.items():
+        yield from _kwargs_chunks(key, value)
+    yield AIMessageChunk(
+        content="",
+        response_metadata=dict(message.response_metadata),
+        usage_metadata=message.usage_metadata,
+        finish_reason=message.finish_reason,
+        chunk_position="last",
+    )
+
+
+def _slices_of(call: dict[str, Any], place: int) -> Iterator[AIMessageChunk]:
+
+    pieces = re.split(r"(,)", json.dumps(call["args"]))
+    opener = {"name": call["name"], "args": "", "id": call["id"], "index": place}
+    for piece in [opener, *({"args": text, "index": place} for text in pieces)]:
+        slice_ = {"name": None, "id": None, "type": "tool_call_chunk", **piece}
+        yield AIMessageChunk(content="", tool_call_chunks=[slice_])
+
+
+def _kwargs_chunks(key: str, value: Any) -> Iterator[AIMessageChunk]:
+    if key != "function_call" or not isinstance(value, dict):
+        yield AIMessageChunk(content="", additional_kwargs={key: value})
+        return
+    for name, part in value.items():
+        pieces = re.split(r"(,)", part) if name == "arguments" and isinstance(part, str) else [part]
+        for piece in pieces:
+            yield AIMessageChunk(content="", additional_kwargs={key: {name: piece}})

@@ -1,0 +1,23 @@
+"""Text models, under LangChain's path: `BaseLLM` answers many prompts at once, `LLM` one at a time."""
+
+from __future__ import annotations
+
+from foldline.language_models._base_llm import BaseLLM
+from foldline.language_models._llm import LLM
+from foldline.language_models.llm_cache import (
+    aget_prompts,
+    aupdate_cache,
+    create_base_retry_decorator,
+    get_prompts,
+    update_cache,
+)
+
+__all__ = [
+    "LLM",
+    "BaseLLM",
+    "aget_prompts",
+    "aupdate_cache",
+    "create_base_retry_decorator",
+    "get_prompts",
+    "update_cache",
+]

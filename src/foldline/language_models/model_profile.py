@@ -1,0 +1,5 @@
+"""Capability profiles, under LangChain's path; they live in `profile`."""
+
+from foldline.language_models.profile import ModelProfile, ModelProfileRegistry
+
+__all__ = ["ModelProfile", "ModelProfileRegistry"]

@@ -1,0 +1,219 @@
+"""Tool names on the wire: a reversible code per call, because providers take few characters and 64 of them. Pure.
+
+`NameCodec` knows every name of a call: of tools, of history, of the tool choice. Names that fit stay as they are; each
+other one gets a name of its own that fits, so no two tools share one and every answer finds its way back. What the
+caller gave is not changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from foldline.language_models.options import read_tool_choice
+from foldline.language_models.request import CallOptions
+from foldline.messages import AIMessage, BaseMessage
+from foldline.protocol.events import Event
+
+__all__ = ["NameCodec", "names_of_call"]
+
+LENGTH: Final = 64
+CLASS: Final = "[A-Za-z0-9_-]"
+NAMED_BLOCKS: Final = frozenset(
+    {
+        "tool_call",
+        "tool_call_chunk",
+        "invalid_tool_call",
+        "tool_use",
+        "function_call",
+        "tool_result",
+    }
+)
+
+
+@lru_cache(maxsize=64)
+def _refused(characters: str) -> re.Pattern[str]:
+    return re.compile(f"(?!{characters}).", re.DOTALL)
+
+
+class NameCodec:
+    """Names of tools -> names on the wire, and back.
+
+    ```python
+    codec = NameCodec(["files.read", "files_read"])
+    print(codec.encode("files.read"), codec.encode("files_read"), codec.decode("files_read_2"))
+    #> files_read_2 files_read files.read
+    ```
+    """
+
+    __slots__ = ("_back", "_out")
+
+    def __init__(self, names: Iterable[str], characters: str = CLASS, length: int = LENGTH) -> None:
+        refused = _refused(characters)
+        given = list(dict.fromkeys(names))
+        fitting = {
+            name for name in given if name and len(name) <= length and not refused.search(name)
+        }
+        self._out: dict[str, str] = {}
+        taken = set(fitting)
+        for name in given:
+            if name not in fitting:
+                wire = _free(refused.sub("_", name) or "tool", taken, length)
+                taken.add(wire)
+                self._out[name] = wire
+        self._back = {wire: name for name, wire in self._out.items()}
+
+    @property
+    def changes(self) -> Mapping[str, str]:
+        """The names that are written differently."""
+        return self._out
+
+    def encode(self, name: str) -> str:
+        """Give the name on the wire."""
+        return self._out.get(name, name)
+
+    def decode(self, name: str) -> str:
+        """Give the tool's own name; a name that was never sent stays as it is."""
+        return self._back.get(name, name)
+
+    # -- on the way out
+
+    def encode_options(self, options: CallOptions) -> CallOptions:
+        """Rename tools and tool choice."""
+        changed = dict(options)
+        if options.get("tools"):
+            changed["tools"] = [self._tool(tool) for tool in options["tools"]]
+        if options.get("tool_choice") is not None:
+            changed["tool_choice"] = self._choice(options["tool_choice"])
+        return changed
+
+    def encode_messages(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Rename calls and results in history; messages without them are the same objects."""
+        return [_renamed(message, self._out) for message in messages]
+
+    def _tool(self, tool: Any) -> Any:
+        if not isinstance(tool, Mapping):
+            return tool
+        function = tool.get("function")
+        if isinstance(function, Mapping) and function.get("name") in self._out:
+            return {**tool, "function": {**function, "name": self._out[function["name"]]}}
+        if _is_function(tool) and tool.get("name") in self._out:
+            return {**tool, "name": self._out[tool["name"]]}
+        return tool
+
+    def _choice(self, choice: Any) -> Any:
+        if not isinstance(choice, Mapping):
+            return self.encode(choice) if isinstance(choice, str) else choice
+        changed = dict(choice)
+        if isinstance(choice.get("name"), str):
+            changed["name"] = self.encode(choice["name"])
+        for key in ("function", "allowed_tools"):
+            if isinstance(choice.get(key), Mapping):
+                changed[key] = self._choice(choice[key])
+        if isinstance(choice.get("tools"), list):
+            changed["tools"] = [self._choice(one) for one in choice["tools"]]
+        return changed
+
+    # -- on the way in
+
+    def decode_event(self, event: Event) -> Event:
+        """Rename the calls an event speaks of."""
+        kind = event["event"]
+        if kind == "content-block-start" or kind == "content-block-finish":
+            content = cast("dict[str, Any]", event["content"])  # type: ignore[typeddict-item]
+            if content.get("type") in NAMED_BLOCKS and content.get("name") in self._back:
+                content = {**content, "name": self._back[content["name"]]}
+                return cast("Event", {**event, "content": content})
+        elif kind == "content-block-delta":
+            fields = event["delta"].get("fields")  # type: ignore[typeddict-item]
+            if isinstance(fields, dict) and fields.get("name") in self._back:
+                fields = {**fields, "name": self._back[fields["name"]]}
+                return cast("Event", {**event, "delta": {**event["delta"], "fields": fields}})  # type: ignore[typeddict-item]
+        return event
+
+    def decode_message(self, message: BaseMessage) -> BaseMessage:
+        """Rename the calls of an answer that came whole."""
+        return _renamed(message, self._back)
+
+
+def names_of_call(messages: Iterable[BaseMessage], options: Mapping[str, Any]) -> list[str]:
+    """Collect every tool name of a call: tools first, then the choice, then history."""
+    names: list[str] = []
+    for tool in options.get("tools") or ():
+        if isinstance(tool, Mapping):
+            function = tool.get("function")
+            named = (
+                function if isinstance(function, Mapping) else tool if _is_function(tool) else {}
+            )
+            names.append(named.get("name", ""))
+    if options.get("tool_choice") is not None:
+        choice = read_tool_choice(options["tool_choice"])
+        names += [choice.name or "", *choice.allowed]
+    for message in messages:
+        if isinstance(message, AIMessage):
+            names += [
+                str(call.get("name") or "")
+                for call in (*message.tool_calls, *message.invalid_tool_calls)
+            ]
+        elif message.type in ("tool", "function"):
+            names.append(message.name or "")
+    return [name for name in names if name]
+
+
+def _is_function(tool: Mapping[str, Any]) -> bool:
+    """Whether a tool dict names a function of the caller's, and no tool of the provider's own."""
+    return (
+        any(key in tool for key in ("parameters", "input_schema", "inputSchema"))
+        or tool.get("type") == "custom"
+    )
+
+
+def _free(wanted: str, taken: set[str], length: int) -> str:
+    name, number = wanted[:length], 2
+    while name in taken:
+        suffix = f"_{number}"
+        name = wanted[: length - len(suffix)] + suffix
+        number += 1
+    return name
+
+
+def _renamed(message: BaseMessage, names: Mapping[str, str]) -> BaseMessage:
+    changes: dict[str, Any] = {}
+    if isinstance(message, AIMessage):
+        for field in ("tool_calls", "invalid_tool_calls"):
+            calls = getattr(message, field)
+            if any(call.get("name") in names for call in calls):
+                changes[field] = [
+                    {**call, "name": names.get(call.get("name"), call.get("name"))}
+                    for call in calls
+                ]
+        if isinstance(message.content, list):
+            content = [_block(block, names) for block in message.content]
+            if any(new is not old for new, old in zip(content, message.content, strict=True)):
+                changes["content"] = content
+        raw = message.additional_kwargs.get("tool_calls")
+        if isinstance(raw, list):
+            renamed = [_raw_call(call, names) for call in raw]
+            changes["additional_kwargs"] = {**message.additional_kwargs, "tool_calls": renamed}
+    elif message.type in ("tool", "function") and message.name and message.name in names:
+        changes["name"] = names[message.name]
+    return message.model_copy(update=changes) if changes else message
+
+
+def _block(block: Any, names: Mapping[str, str]) -> Any:
+    if (
+        isinstance(block, Mapping)
+        and block.get("type") in NAMED_BLOCKS
+        and block.get("name") in names
+    ):
+        return {**block, "name": names[block["name"]]}
+    return block
+
+
+def _raw_call(call: Any, names: Mapping[str, str]) -> Any:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if isinstance(function, Mapping) and function.get("name") in names:
+        return {**call, "function": {**function, "name": names[function["name"]]}}
+    return call

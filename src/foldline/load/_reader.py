@@ -1,0 +1,264 @@
+"""The walk over a dump: every tag is checked, every class is looked up, nothing else is touched.
+
+The rule of the file: the data is hostile. It cannot import, read the environment, open a file, or place a
+secret where it would be shown. Everything that does not fit is a `SchemaError` that says where.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+
+from foldline.exceptions import SchemaError, UsageError
+from foldline.load._plain import CODECS
+from foldline.load.dump import ESCAPE_KEY, MAX_DEPTH, MAX_VALUES
+from foldline.load.registry import Allowance, ClassId
+from foldline.load.serializable import FORMAT_VERSION, argument_name
+
+__all__ = ["InitValidator", "Reader", "Secrets"]
+
+Json: TypeAlias = Any
+InitValidator = Callable[[tuple[str, ...], dict[str, Any]], None]
+
+
+class Secrets:
+    """The secrets one call of `load` may use."""
+
+    def __init__(self, given: Mapping[str, str | None], *, from_env: Iterable[str] | bool) -> None:
+        if from_env is True:
+            raise UsageError(
+                "secrets_from_env=True would let the data choose which variables are read; "
+                'name them: secrets_from_env=["OPENAI_API_KEY"]'
+            )
+        self._given = given
+        self._names = frozenset(from_env or ())
+
+    def find(self, name: str) -> str | None:
+        if name in self._given:
+            return self._given[name]
+        if name in self._names and name in os.environ:
+            return os.environ[name]
+        raise SchemaError(
+            f"the secret {name!r} is not given; pass secrets_map={{{name!r}: ...}} or name it in "
+            "secrets_from_env"
+        )
+
+
+class _Skipped:
+    """Stands where a `not_implemented` mark was, until its field or item is left out."""
+
+
+_SKIPPED = _Skipped()
+
+
+class Reader:
+    """One walk over one dump, with the path to where it is."""
+
+    def __init__(
+        self,
+        allowance: Allowance,
+        secrets: Secrets,
+        init_validator: InitValidator | None,
+        *,
+        skips_marks: bool,
+    ) -> None:
+        self._allowance = allowance
+        self._secrets = secrets
+        self._validate = init_validator
+        self._skips_marks = skips_marks
+        self._path: list[str] = []
+        self._active: set[int] = set()
+        self._count = 0
+
+    def read(self, data: Json) -> Any:  # noqa: ANN401  whatever was dumped
+        """Read one value. Lists and dicts are walked here, at one stack frame per level."""
+        if not isinstance(data, (dict, list)):
+            return data
+        self._enter(data)
+        if isinstance(data, list):
+            value: Any = []
+            for index, item in enumerate(data):
+                self._path.append(f"[{index}]")
+                value.append(self.read(item))
+                self._path.pop()
+            if self._skips_marks:
+                value = [item for item in value if item is not _SKIPPED]
+        elif "lc" in data:
+            value = self._tag(data)
+        elif ESCAPE_KEY in data and len(data) == 1:
+            value = data[ESCAPE_KEY]  # LangChain's escape: plain data, all the way down
+        else:
+            value = {}
+            for key, item in data.items():
+                self._path.append(str(key))
+                value[key] = self.read(item)
+                self._path.pop()
+            value = self._without_marks(value)
+        self._active.discard(id(data))
+        return value
+
+    def _enter(self, data: Json) -> None:
+        self._count += 1
+        if self._count > MAX_VALUES:
+            raise self._error(f"more than {MAX_VALUES:,} values")
+        if id(data) in self._active or len(self._active) >= MAX_DEPTH:
+            raise self._error(f"nested deeper than {MAX_DEPTH} levels")
+        self._active.add(id(data))
+
+    def _without_marks(self, values: dict[Any, Any]) -> dict[Any, Any]:
+        if not self._skips_marks:
+            return values
+        return {key: value for key, value in values.items() if value is not _SKIPPED}
+
+    def _items(self, data: dict[Any, Json]) -> dict[Any, Any]:
+        values = {}
+        for key, item in data.items():
+            self._path.append(str(key))
+            values[key] = self.read(item)
+            self._path.pop()
+        return self._without_marks(values)
+
+    def _tag(self, data: dict[Any, Json]) -> Any:  # noqa: ANN401
+        kind = data.get("type")
+        key = data.get("id")
+        if type(data["lc"]) is not int or data["lc"] != FORMAT_VERSION:
+            raise self._error(f"unknown format version {data['lc']!r:.80}")
+        if not isinstance(key, list) or not key or not all(isinstance(part, str) for part in key):
+            raise self._error("the id of a serialised object is a list of names")
+        if kind == "constructor":
+            return self._construct(tuple(key), data)
+        if kind == "value":
+            return self._plain(key, data)
+        if kind == "secret":
+            return self._secret(key, data)
+        if kind == "not_implemented":
+            return self._mark(key, data)
+        raise self._error(f"unknown type of serialised object {kind!r:.80}")
+
+    def _plain(self, key: list[str], data: dict[Any, Json]) -> Any:  # noqa: ANN401
+        self._only(data, {"lc", "type", "id", "value"})
+        parts = data.get("value")
+        try:
+            if key == ["dict"] and isinstance(parts, dict):
+                return self._items(parts)
+            if key == ["map"] and isinstance(parts, list):
+                return dict(self.read(parts))
+            codec = CODECS[".".join(key)]
+            return codec.decode(self.read(parts) if codec.nested else parts)
+        except SchemaError:
+            raise
+        except (AttributeError, KeyError, ValueError, TypeError, ArithmeticError) as error:
+            raise self._error(f"not a {'.'.join(key)!r:.80} value") from error
+
+    def _secret(self, key: list[str], data: dict[Any, Json]) -> SecretStr | None:
+        self._only(data, {"lc", "type", "id", "name", "graph"})
+        # Always wrapped: a reference planted in free text or metadata must not show the secret there.
+        try:
+            found = self._secrets.find(".".join(key))
+        except SchemaError as error:
+            raise self._error(str(error)) from None
+        return None if found is None else SecretStr(found)
+
+    def _mark(self, key: list[str], data: dict[Any, Json]) -> _Skipped:
+        if self._skips_marks and self._path:
+            return _SKIPPED
+        raise self._error(
+            f"{'.'.join(key)} was not serialisable when this was dumped; "
+            "pass ignore_unserializable_fields=True to leave it out"
+        )
+
+    def _construct(self, key: ClassId, data: dict[Any, Json]) -> BaseModel:
+        self._only(data, {"lc", "type", "id", "kwargs", "name", "graph"})
+        arguments = data.get("kwargs")
+        if not isinstance(arguments, dict):
+            raise self._error("the kwargs of a constructor are an object")
+        try:
+            cls = self._allowance.find(key)
+        except SchemaError as error:
+            raise self._error(str(error)) from None
+        kwargs = self._items(arguments)
+        self._check_arguments(cls, kwargs)
+        _open_declared_secrets(cls, kwargs)
+        return self._build(cls, key, kwargs)
+
+    def _build(self, cls: type[BaseModel], key: ClassId, kwargs: dict[str, Any]) -> BaseModel:
+        try:
+            if self._validate is not None:
+                self._validate(key, kwargs)
+            return cls(**kwargs)
+        except SchemaError as error:
+            raise self._error(str(error)) from None
+        except ValidationError as error:
+            raise self._error(f"does not fit {cls.__name__}: {_issues(error)}") from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise self._error(f"does not fit {cls.__name__}: {error}") from error
+
+    def _check_arguments(self, cls: type[BaseModel], kwargs: dict[str, Any]) -> None:
+        if cls.model_config.get("extra") == "allow":
+            return
+        unknown = kwargs.keys() - _argument_names(cls)
+        if unknown:
+            raise self._error(f"{cls.__name__} has no argument {sorted(unknown)[0]!r:.80}")
+
+    def _only(self, data: dict[Any, Json], keys: set[str]) -> None:
+        unknown = sorted(str(key) for key in data.keys() - keys)
+        if unknown:
+            raise self._error(f"a serialised object has no key {unknown[0]!r:.80}")
+
+    def _error(self, reason: str) -> SchemaError:
+        path = "".join(step if step.startswith("[") else f".{step:.80}" for step in self._path[:12])
+        more = "..." if len(self._path) > 12 else ""
+        return SchemaError(f"cannot load {path.lstrip('.') or 'the data'}{more}: {reason}")
+
+
+@functools.cache
+def _argument_names(cls: type[BaseModel]) -> frozenset[str]:
+    names = set(cls.model_fields)
+    names.update(argument_name(name, field) for name, field in cls.model_fields.items())
+    # A hand-written constructor may take arguments that are not fields.
+    names.update(inspect.signature(cls.__init__).parameters)
+    return frozenset(
+        names - {"self", "args", "kwargs", "data", "__pydantic_self__"} | cls.model_fields.keys()
+    )
+
+
+def _open_declared_secrets(cls: type[BaseModel], kwargs: dict[str, Any]) -> None:
+    """Hand the plain secret to arguments that the class declares as secret; Pydantic wraps it again."""
+    for name, value in kwargs.items():
+        if isinstance(value, SecretStr) and name in _declared_secrets(cls):
+            kwargs[name] = value.get_secret_value()
+
+
+def _declared_secrets(cls: type[BaseModel]) -> set[str]:
+    declared = {name for name, field in cls.model_fields.items() if _is_secret(field)}
+    prop = getattr(cls, "lc_secrets", None)
+    if isinstance(prop, property) and prop.fget is not None:
+        # Nearly always a literal; building an object to ask it would run its default factories.
+        with contextlib.suppress(AttributeError, TypeError, KeyError):
+            declared.update(prop.fget(cls))
+    aliases = {
+        argument_name(name, field) for name, field in cls.model_fields.items() if name in declared
+    }
+    return declared | aliases
+
+
+def _is_secret(field: FieldInfo) -> bool:
+    text = str(field.annotation)
+    return (
+        field.annotation in (SecretStr, SecretBytes) or "SecretStr" in text or "SecretBytes" in text
+    )
+
+
+def _issues(error: ValidationError) -> str:
+    # Pydantic's own text quotes the input, which may hold a secret.
+    return "; ".join(
+        f"{'.'.join(str(part) for part in issue['loc'])}: {issue['msg']}"
+        for issue in error.errors(include_input=False, include_url=False, include_context=False)[:3]
+    )

@@ -1,0 +1,275 @@
+"""Writing: any serialisable value as JSON that `foldline.load.load` turns back into an equal value.
+
+The rule of the file: what is written can be read back exactly, or writing fails with the path of what
+could not be written. Data that looks like one of our own tags is wrapped, so that it stays data; secrets
+become references.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, SecretBytes, SecretStr
+
+from foldline.exceptions import SchemaError, UsageError
+from foldline.load._plain import CODECS, codec_of
+from foldline.load.registry import belongs_to_another_class, is_registered, is_value
+from foldline.load.serializable import (
+    FORMAT_VERSION,
+    SecretReference,
+    Serializable,
+    SerializedConstructor,
+    class_id,
+    secret_reference,
+    to_json_not_implemented,
+    useful_fields,
+)
+
+__all__ = ["ESCAPE_KEY", "MAX_DEPTH", "MAX_VALUES", "default", "dumpd", "dumps"]
+
+Json: TypeAlias = Any
+Unserializable = Literal["mark", "raise"]
+
+ESCAPE_KEY = "__lc_escaped__"
+"""LangChain's mark for data that looks like a tag; read, and escaped, but not written by us."""
+MAX_DEPTH = 256
+"""Levels of JSON in one dump."""
+MAX_VALUES = 10_000_000
+"""Values in one dump; a small structure of shared lists can mean an endless tree."""
+MAX_INTEGER_BITS = 10_000  # Python refuses to read integers of more than 4,300 decimal digits
+SECRET_TYPES = (SecretStr, SecretBytes)
+SHORTEST_SECRET = 8  # shorter ones are looked for as whole strings only
+
+
+def dumps(
+    obj: object,
+    *,
+    pretty: bool = False,
+    unserializable: Unserializable | None = None,
+    **kwargs: Any,
+) -> str:
+    """Write `obj` as JSON text; `pretty` indents it, other options go to `json.dumps`."""
+    if "default" in kwargs:
+        raise UsageError("dumps takes no `default`: make the class a Serializable, or register it")
+    if pretty:
+        kwargs.setdefault("indent", 2)
+    try:
+        return json.dumps(dumpd(obj, unserializable=unserializable), allow_nan=False, **kwargs)
+    except RecursionError as error:
+        raise SchemaError("the value is nested too deep for the stack left here") from error
+
+
+def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Json:
+    """Write `obj` as JSON-able Python values.
+
+    What cannot be written raises a `SchemaError` inside data (messages, documents, plain containers) and
+    becomes a `not_implemented` mark inside behaviours (runnables, models); `unserializable` sets one
+    rule for both.
+    """
+    try:
+        return _Writer(unserializable, obj).write(obj)
+    except RecursionError as error:
+        raise SchemaError("the value is nested too deep for the stack left here") from error
+
+
+def default(obj: object) -> Json:
+    """Write one object for `json.dumps(..., default=default)`; what cannot be written is marked.
+
+    Only `dumps` keeps look-alikes of our tags apart in the data around the object.
+    """
+    return dumpd(obj, unserializable="mark")
+
+
+class _Writer:
+    """One walk over one value, with the path to where it is."""
+
+    def __init__(self, unserializable: Unserializable | None, root: object) -> None:
+        self._rule = unserializable
+        is_data = isinstance(root, dict | list | tuple | set | frozenset)
+        self._marks = unserializable == "mark" or (unserializable is None and not is_data)
+        self._path: list[str] = []
+        self._active: set[int] = set()
+        self._count = 0
+        self._secrets: dict[str, str] = {}
+
+    def write(self, value: object) -> Json:
+        """Write one value. Lists and dicts are walked here, at one stack frame per level."""
+        self._count += 1
+        if self._count > MAX_VALUES:
+            raise self._error(f"more than {MAX_VALUES:,} values")
+        if type(value) is str and not self._secrets and value.isascii():
+            return value
+        if not isinstance(value, (dict, list)) or type(value) is SecretReference:
+            return self._leaf(value)
+        self._enter(value)
+        if isinstance(value, list):
+            written: Json = []
+            for index, item in enumerate(value):
+                self._path.append(f"[{index}]")
+                written.append(self.write(item))
+                self._path.pop()
+        elif all(isinstance(key, str) and _is_text(key) for key in value):
+            written = {}
+            for key, item in value.items():
+                self._path.append(key)
+                written[str.__str__(key)] = self.write(item)
+                self._path.pop()
+            written = self._finished(written)
+        else:
+            written = self._tagged("map", self.write([[key, item] for key, item in value.items()]))
+        self._leave(value)
+        return written
+
+    def _leaf(self, value: object) -> Json:
+        if value is None or value is True or value is False:
+            return value
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, int):
+            return self._integer(value)
+        if isinstance(value, float):
+            return self._float(value)
+        self._enter(value)
+        written = self._model(value) if isinstance(value, BaseModel) else self._other(value)
+        self._leave(value)
+        return written
+
+    def _other(self, value: object) -> Json:
+        if type(value) is SecretReference:
+            return dict(value)
+        if isinstance(value, SECRET_TYPES):
+            return dict(secret_reference(self._secret_name()))
+        codec = codec_of(value)
+        if codec is None:
+            return self._unknown(value)
+        parts = codec.encode(value)
+        return self._tagged(codec.name, self.write(parts) if codec.nested else parts)
+
+    def _text(self, value: str) -> Json:
+        text = value if type(value) is str else str.__str__(value)
+        if self._secrets and self._shows_secret(text):
+            return dict(secret_reference(self._secrets.get(text) or self._secret_name()))
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                return self._tagged("str", CODECS["str"].encode(text))
+        return text
+
+    def _integer(self, value: int) -> Json:
+        number = value if type(value) is int else int.__int__(value)
+        if number.bit_length() > MAX_INTEGER_BITS:
+            return self._tagged("int", CODECS["int"].encode(number))
+        return number
+
+    def _float(self, value: float) -> Json:
+        number = value if type(value) is float else float.__float__(value)
+        if not math.isfinite(number):
+            return self._tagged("float", CODECS["float"].encode(number))
+        return number
+
+    def _finished(self, written: dict[str, Json]) -> dict[str, Json]:
+        if self._secrets and any(self._shows_secret(key) for key in written):
+            raise self._error("a key of this dict holds a secret")
+        # What looks like one of our tags is wrapped, so that it comes back as the data it is.
+        return (
+            self._tagged("dict", written) if "lc" in written or ESCAPE_KEY in written else written
+        )
+
+    def _model(self, value: BaseModel) -> Json:
+        described = self._describe(value)
+        if described is None:
+            return self._unknown(value)
+        cls = type(value)
+        if belongs_to_another_class(cls, tuple(described["id"])):
+            name = ".".join(described["id"])
+            raise self._error(f"{cls!r} would be written as {name}, which is another class")
+        outer = self._marks, self._secrets
+        self._marks = self._rule == "mark" or (self._rule is None and not is_value(cls))
+        own_secrets = _secret_values(value)
+        if own_secrets:
+            self._secrets = {**self._secrets, **own_secrets}
+        kwargs = {}
+        for name, item in described["kwargs"].items():
+            self._path.append(name)
+            kwargs[name] = self.write(item)
+            self._path.pop()
+        self._marks, self._secrets = outer
+        return {**described, "kwargs": kwargs}
+
+    def _describe(self, value: BaseModel) -> SerializedConstructor | None:
+        if isinstance(value, Serializable):
+            described = value.to_json()
+            return described if described["type"] == "constructor" else None
+        if not is_registered(type(value)):
+            return None
+        return {
+            "lc": FORMAT_VERSION,
+            "type": "constructor",
+            "id": class_id(type(value)),
+            "kwargs": useful_fields(value),
+        }
+
+    def _unknown(self, value: object) -> Json:
+        if self._marks:
+            return dict(to_json_not_implemented(value))
+        raise self._error(
+            f"{type(value).__module__}.{type(value).__qualname__} cannot be written as JSON. "
+            'Write plain values, or pass unserializable="mark" to leave a mark in its place.'
+        )
+
+    def _enter(self, value: object) -> None:
+        if id(value) in self._active:
+            raise self._error("the value contains itself")
+        if len(self._active) >= MAX_DEPTH:
+            raise self._error(f"nested deeper than {MAX_DEPTH} levels")
+        self._active.add(id(value))
+
+    def _leave(self, value: object) -> None:
+        self._active.discard(id(value))
+
+    def _tagged(self, name: str, parts: Json) -> dict[str, Json]:
+        return {"lc": FORMAT_VERSION, "type": "value", "id": [name], "value": parts}
+
+    def _secret_name(self) -> str:
+        return ".".join(self._path).upper() or "SECRET"
+
+    def _shows_secret(self, text: object) -> bool:
+        return isinstance(text, str) and any(
+            secret == text or (len(secret) >= SHORTEST_SECRET and secret in text)
+            for secret in self._secrets
+        )
+
+    def _error(self, reason: str) -> SchemaError:
+        path = "".join(step if step.startswith("[") else f".{step}" for step in self._path[:12])
+        more = "..." if len(self._path) > 12 else ""
+        return SchemaError(f"cannot dump {path.lstrip('.') or 'the value'}{more}: {reason}")
+
+
+def _is_text(key: str) -> bool:
+    if key.isascii():
+        return True
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _secret_values(model: BaseModel) -> dict[str, str]:
+    """Give the secrets of a model by value, so that a copy of one in another field is found as well."""
+    names = model.lc_secrets if isinstance(model, Serializable) else {}
+    found: dict[str, str] = {}
+    for name, value in (*model.__dict__.items(), *(model.__pydantic_extra__ or {}).items()):
+        if isinstance(value, SECRET_TYPES):
+            plain: object = value.get_secret_value()
+        elif name in names:
+            plain = value
+        else:
+            continue
+        text = plain.decode(errors="replace") if isinstance(plain, bytes) else plain
+        if isinstance(text, str) and text:
+            found[text] = names.get(name, name.upper())
+    return found

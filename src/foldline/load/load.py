@@ -1,0 +1,159 @@
+"""Reading: JSON from `foldline.load.dump` (or from LangChain's) back into equal values.
+
+The data may be hostile: it can name a row of the registry and nothing else. What the caller allows beyond
+that (providers, secrets, addresses) the caller names, in code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from foldline.exceptions import SchemaError
+from foldline.load._reader import InitValidator, Reader, Secrets
+from foldline.load.registry import Allowance, AllowedObjects, ClassId, is_provider, our_id
+from foldline.utils.json import JsonError, parse_strict
+
+__all__ = ["InitValidator", "Reviver", "default_init_validator", "load", "loads"]
+
+Json: TypeAlias = Any
+
+CODE_ONLY = ("url", "api_base", "endpoint", "header", "prox", "host", "transport", "client")
+"""Words in the names of a provider's arguments that data may not set: where keys and prompts go."""
+
+
+def default_init_validator(class_path: tuple[str, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse jinja2 templates, which are programs, and addresses in the arguments of providers."""
+    if our_id(class_path)[:2] == ("foldline", "prompts"):
+        _refuse_programs(kwargs)
+    if is_provider(class_path):
+        _refuse_addresses(kwargs)
+
+
+def _refuse_programs(kwargs: dict[str, Any]) -> None:
+    # Also inside plain dicts, of which Pydantic would make prompts without asking us again.
+    waiting: list[object] = [kwargs]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            if value.get("template_format") == "jinja2":
+                raise SchemaError("a jinja2 template is a program; data may not bring one")
+            waiting.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            waiting.extend(value)
+
+
+def _refuse_addresses(kwargs: Mapping[str, object]) -> None:
+    for name, value in kwargs.items():
+        if value is not None and any(word in name.lower() for word in CODE_ONLY):
+            raise SchemaError(
+                f"data may not set {name!r}: it says where keys and prompts are sent. "
+                "If you trust the data, pass init_validator=None."
+            )
+
+
+class Reviver:
+    """`load` with its options set once, for many dumps.
+
+    Give it whole dumps. As an `object_hook` of a JSON parser it would see data from the inside out, before it
+    can know that a look-alike is only data.
+
+    ```python
+    from foldline.load import dumpd
+    from foldline.load.load import Reviver
+    from foldline.messages import HumanMessage
+
+    revive = Reviver("messages")
+    print(revive(dumpd(HumanMessage("hello"))).text)
+    #> hello
+    ```
+    """
+
+    def __init__(
+        self,
+        allowed_objects: AllowedObjects = None,
+        secrets_map: Mapping[str, str | None] | None = None,
+        valid_namespaces: list[str] | None = None,
+        secrets_from_env: Iterable[str] | bool = False,  # noqa: FBT001, FBT002  LangChain's order
+        additional_import_mappings: dict[ClassId, ClassId] | None = None,
+        *,
+        ignore_unserializable_fields: bool = False,
+        init_validator: InitValidator | None = default_init_validator,
+    ) -> None:
+        """Take the options of `load`."""
+        self._allowance = Allowance(allowed_objects, valid_namespaces, additional_import_mappings)
+        self._secrets = Secrets(secrets_map or {}, from_env=secrets_from_env)
+        self._validator = init_validator
+        self._skips_marks = ignore_unserializable_fields
+
+    def __call__(self, value: Json) -> Any:  # noqa: ANN401  whatever was dumped
+        """Read what `dumpd` wrote."""
+        reader = Reader(
+            self._allowance, self._secrets, self._validator, skips_marks=self._skips_marks
+        )
+        try:
+            return reader.read(value)
+        except RecursionError as error:
+            raise SchemaError("the data is nested too deep for the stack left here") from error
+
+
+def loads(
+    text: str | bytes,
+    *,
+    allowed_objects: AllowedObjects = None,
+    secrets_map: Mapping[str, str | None] | None = None,
+    valid_namespaces: list[str] | None = None,
+    secrets_from_env: Iterable[str] | bool = False,
+    additional_import_mappings: dict[ClassId, ClassId] | None = None,
+    ignore_unserializable_fields: bool = False,
+    init_validator: InitValidator | None = default_init_validator,
+) -> Any:  # noqa: ANN401  whatever was dumped
+    """Read JSON text written by `dumps`; the options are those of `load`."""
+    return load(
+        _parse(text),
+        allowed_objects=allowed_objects,
+        secrets_map=secrets_map,
+        valid_namespaces=valid_namespaces,
+        secrets_from_env=secrets_from_env,
+        additional_import_mappings=additional_import_mappings,
+        ignore_unserializable_fields=ignore_unserializable_fields,
+        init_validator=init_validator,
+    )
+
+
+def load(
+    obj: Json,
+    *,
+    allowed_objects: AllowedObjects = None,
+    secrets_map: Mapping[str, str | None] | None = None,
+    valid_namespaces: list[str] | None = None,
+    secrets_from_env: Iterable[str] | bool = False,
+    additional_import_mappings: dict[ClassId, ClassId] | None = None,
+    ignore_unserializable_fields: bool = False,
+    init_validator: InitValidator | None = default_init_validator,
+) -> Any:  # noqa: ANN401  whatever was dumped
+    """Read what `dumpd` wrote.
+
+    `allowed_objects` is `"messages"`, `"core"` (the default: values, prompts, parsers, runnables), `"all"`
+    (providers too) or a list of classes. `valid_namespaces` opens registered classes below a module.
+    Secrets come from `secrets_map`, or from the environment variables named in `secrets_from_env`.
+    """
+    revive = Reviver(
+        allowed_objects,
+        secrets_map,
+        valid_namespaces,
+        secrets_from_env,
+        additional_import_mappings,
+        ignore_unserializable_fields=ignore_unserializable_fields,
+        init_validator=init_validator,
+    )
+    return revive(obj)
+
+
+def _parse(text: str | bytes) -> Json:
+    try:
+        # The reader bounds the depth; looking for it in the text first would cost as much again.
+        return parse_strict(text, max_depth=sys.maxsize)
+    except (JsonError, TypeError) as error:
+        raise SchemaError(f"cannot load the text: it is not strict JSON: {error}") from error

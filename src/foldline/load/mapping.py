@@ -1,0 +1,102 @@
+"""The table of what may be loaded: public names of foldline, and LangChain's names for the same things.
+
+Data only. A row is a promise that building that class has no side effect (groups `messages` and `core`),
+or that only its owner may ask for it (group `provider`). Nothing is imported until a dump names a row.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = ["LANGCHAIN_NAMES", "LANGCHAIN_ROOTS", "LOADABLE", "Group"]
+
+Group = Literal["messages", "core", "provider"]
+
+LOADABLE: dict[Group, dict[str, str]] = {
+    "messages": {
+        "foldline.messages": "AIMessage AIMessageChunk ChatMessage ChatMessageChunk FunctionMessage"
+        " FunctionMessageChunk HumanMessage HumanMessageChunk RemoveMessage SystemMessage"
+        " SystemMessageChunk ToolMessage ToolMessageChunk",
+    },
+    "core": {
+        "foldline.agents": "AgentAction AgentActionMessageLog AgentFinish AgentStep",
+        "foldline.documents": "Document",
+        "foldline.outputs": "ChatGeneration ChatGenerationChunk ChatResult Generation GenerationChunk"
+        " LLMResult RunInfo",
+        "foldline.prompt_values": "ChatPromptValue ChatPromptValueConcrete ImagePromptValue"
+        " StringPromptValue",
+        "foldline.structured_query": "Comparison Operation StructuredQuery",
+        "foldline.prompts": "AIMessagePromptTemplate ChatMessagePromptTemplate ChatPromptTemplate"
+        " DictPromptTemplate FewShotChatMessagePromptTemplate FewShotPromptTemplate"
+        " FewShotPromptWithTemplates HumanMessagePromptTemplate ImagePromptTemplate"
+        " MessagesPlaceholder PromptTemplate StructuredPrompt"
+        " SystemMessagePromptTemplate",
+        "foldline.output_parsers": "CommaSeparatedListOutputParser JsonOutputParser"
+        " MarkdownListOutputParser NumberedListOutputParser StrOutputParser XMLOutputParser",
+        "foldline.runnables": "RouterRunnable RunnableAssign RunnableBinding RunnableBindingBase"
+        " RunnableBranch RunnableConfigurableAlternatives RunnableConfigurableFields RunnableEach"
+        " RunnableEachBase RunnableParallel RunnablePassthrough RunnablePick RunnableRetry"
+        " RunnableSequence RunnableWithFallbacks RunnableWithMessageHistory",
+    },
+    "provider": {
+        "foldline.providers.openai": "AzureChatOpenAI AzureOpenAIEmbeddings ChatOpenAI OpenAIEmbeddings",
+        "foldline.providers.anthropic": "ChatAnthropic",
+        "foldline.providers.google": "ChatGoogle",
+        "foldline.providers.local": "ChatLlamaCpp",
+        "foldline.providers.openai_compatible": "ChatCerebras ChatDeepSeek ChatFireworks ChatGroq ChatLMStudio"
+        " ChatLlamaServer ChatMistral ChatMoonshot ChatOllama ChatOpenAICompatible"
+        " ChatOpenRouter ChatPerplexity ChatQwen ChatTogether ChatVLLM ChatXAI",
+    },
+}
+"""Group -> public module -> the class names in it."""
+
+HOMES = {
+    "foldline.agents": "foldline.outputs.agent",  # a straddler: its loadable classes live lower down
+    "foldline.runnables.RunnableBindingBase": "foldline.runnables.binding",
+    "foldline.runnables.RunnableConfigurableAlternatives": "foldline.runnables.configurable",
+    "foldline.runnables.RunnableConfigurableFields": "foldline.runnables.configurable",
+    "foldline.runnables.RunnableEachBase": "foldline.runnables.each",
+}
+"""Public module, or id of a class -> the module that it is imported from."""
+
+LANGCHAIN_ROOTS = frozenset(
+    {
+        "langchain",
+        "langchain_anthropic",
+        "langchain_core",
+        "langchain_deepseek",
+        "langchain_fireworks",
+        "langchain_google_genai",
+        "langchain_google_vertexai",
+        "langchain_groq",
+        "langchain_mistralai",
+        "langchain_ollama",
+        "langchain_openai",
+        "langchain_perplexity",
+        "langchain_together",
+        "langchain_xai",
+    }
+)
+"""First words of the ids in LangChain's own dumps; the last word is looked up in `LANGCHAIN_NAMES`."""
+
+RENAMED = {
+    "ChatGoogleGenerativeAI": "ChatGoogle",
+    "ChatMistralAI": "ChatMistral",
+    "ChatVertexAI": "ChatGoogle",
+    "_DictMessagePromptTemplate": "DictPromptTemplate",
+}
+
+
+def _by_class_name() -> dict[str, tuple[str, ...]]:
+    names = {
+        name: (*module.split("."), name)
+        for modules in LOADABLE.values()
+        for module, row in modules.items()
+        for name in row.split()
+    }
+    names.update({old: names[new] for old, new in RENAMED.items()})
+    return names
+
+
+LANGCHAIN_NAMES: dict[str, tuple[str, ...]] = _by_class_name()
+"""Class name -> our id. LangChain moved its classes between modules; their names stayed."""

@@ -1,0 +1,46 @@
+"""Memories: what a chain remembers between calls, with any chat history behind them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.memory.base import BaseMemory
+    from foldline.memory.buffer import (
+        ConversationBufferMemory,
+        ConversationBufferWindowMemory,
+        ConversationTokenBufferMemory,
+    )
+    from foldline.memory.chat_memory import BaseChatMemory
+    from foldline.memory.simple import CombinedMemory, ReadOnlySharedMemory, SimpleMemory
+    from foldline.memory.summary import ConversationSummaryBufferMemory, ConversationSummaryMemory
+    from foldline.memory.vectorstore import VectorStoreRetrieverMemory
+
+__all__ = [
+    "BaseChatMemory",
+    "BaseMemory",
+    "CombinedMemory",
+    "ConversationBufferMemory",
+    "ConversationBufferWindowMemory",
+    "ConversationSummaryBufferMemory",
+    "ConversationSummaryMemory",
+    "ConversationTokenBufferMemory",
+    "ReadOnlySharedMemory",
+    "SimpleMemory",
+    "VectorStoreRetrieverMemory",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "BaseMemory",
+        ".buffer": "ConversationBufferMemory ConversationBufferWindowMemory "
+        "ConversationTokenBufferMemory",
+        ".chat_memory": "BaseChatMemory",
+        ".simple": "CombinedMemory ReadOnlySharedMemory SimpleMemory",
+        ".summary": "ConversationSummaryBufferMemory ConversationSummaryMemory",
+        ".vectorstore": "VectorStoreRetrieverMemory",
+    },
+)

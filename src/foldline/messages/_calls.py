@@ -1,0 +1,219 @@
+"""How tool calls grow out of their slices, and what they are so far.
+
+Which slice belongs to which call follows one rule: a known id wins, then the index (0 and "0" are one), unless two
+different ids share it; without either, a slice that names a tool begins a call and one that does not goes on with the
+last. Arguments are parsed as they come, each slice once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from foldline.protocol.blocks import BlockIndex, InvalidToolCall, Json, ToolCall, ToolCallChunk
+from foldline.protocol.merge import copy_json, grow_name, merge_dicts
+from foldline.protocol.promote import promote
+from foldline.utils.json import to_jsonable
+
+if TYPE_CHECKING:
+    from foldline.utils.json import PartialJson
+
+__all__ = [
+    "CallsGrowth",
+    "ParsedCalls",
+    "add_calls_of_blocks",
+    "final_call",
+    "parse_calls",
+    "slices_of_calls",
+    "split_calls",
+]
+
+ParsedCalls = tuple[list[ToolCall], list[InvalidToolCall]]
+
+OWN_KEYS = frozenset({"type", "id", "name", "args", "index"})
+FIELD_ORDER = ("name", "args", "id", "error", "type")
+"""How a call reads in a message's fields, whoever made it; as a block of content its type comes first."""
+
+
+class GrowingCall:
+    """One call and the slices of its arguments."""
+
+    __slots__ = ("fed", "id", "index", "name", "parser", "pieces", "rest")
+
+    def __init__(self, index: BlockIndex | None) -> None:
+        self.id: str | None = None
+        self.name: str | None = None
+        self.index = index
+        self.pieces: list[str] | None = None
+        self.rest: dict[str, Json] = {}
+        self.parser: PartialJson | None = None
+        self.fed = 0
+
+    def grow(self, part: Mapping[str, Json]) -> None:
+        """Take in one more slice."""
+        self.id = self.id or part.get("id")
+        self.name = grow_name(self.name, part.get("name"), has_args=bool(self.pieces))
+        args = part.get("args")
+        if args is not None:
+            if self.pieces is None:
+                self.pieces = []
+            if args:
+                self.pieces.append(args)
+        if len(part) > 4:
+            rest = {key: value for key, value in part.items() if key not in OWN_KEYS}
+            if rest:
+                self.rest = merge_dicts(self.rest, rest)
+
+    def args(self) -> str | None:
+        """Give the argument text so far."""
+        return None if self.pieces is None else "".join(self.pieces)
+
+    def chunk(self) -> ToolCallChunk:
+        """Give the call so far as one slice."""
+        chunk = {
+            "name": self.name,
+            "args": self.args(),
+            "id": self.id,
+            "index": self.index,
+            "type": "tool_call_chunk",
+            **copy_json(self.rest),
+        }
+        return cast("ToolCallChunk", chunk)
+
+    def parsed(self) -> dict[str, Json]:
+        """Give the best guess at the call, from arguments that may still be arriving."""
+        if not self.pieces:
+            args: Json = {}
+        else:
+            args = self._args_so_far(self.pieces)
+        if isinstance(args, dict) and self.name and "error" not in self.rest:
+            call = {"name": self.name, "args": args, "id": self.id, "type": "tool_call"}
+            return {**call, **copy_json(self.rest)}
+        error = str(self.parser.error) if self.parser and self.parser.error else None
+        return {
+            "name": self.name,
+            "args": self.args(),
+            "id": self.id,
+            "error": error,
+            "type": "invalid_tool_call",
+            **copy_json(self.rest),
+        }
+
+    def _args_so_far(self, pieces: list[str]) -> Json:
+        if self.parser is None:
+            from foldline.utils.json import PartialJson  # noqa: PLC0415  for calls that come in slices
+
+            self.parser = PartialJson()
+        while self.fed < len(pieces):
+            self.parser.feed(pieces[self.fed])
+            self.fed += 1
+        if self.parser.error:
+            return None
+        value = self.parser.value()
+        return copy_json(value) if self.parser.is_complete else value
+
+
+class CallsGrowth:
+    """The tool calls of a message that still grows."""
+
+    __slots__ = ("_by_id", "_by_index", "_calls")
+
+    def __init__(self) -> None:
+        self._calls: list[GrowingCall] = []
+        self._by_id: dict[str, GrowingCall] = {}
+        self._by_index: dict[str, GrowingCall] = {}
+
+    def add(self, part: Mapping[str, Json]) -> None:
+        """Take in one more slice."""
+        call = self._call_of(part)
+        call.grow(part)
+        if call.id:
+            self._by_id[call.id] = call
+
+    def chunks(self) -> list[ToolCallChunk]:
+        """Give each call so far as one slice."""
+        return [call.chunk() for call in self._calls]
+
+    def parsed(self) -> ParsedCalls:
+        """Give the best guess at each call."""
+        return split_calls([call.parsed() for call in self._calls])
+
+    def final(self) -> ParsedCalls:
+        """Give each call as it is once nothing more comes: truncated arguments are invalid."""
+        return parse_calls(self.chunks())
+
+    def _call_of(self, part: Mapping[str, Json]) -> GrowingCall:
+        id, index = part.get("id"), part.get("index")
+        if id and id in self._by_id:
+            return self._by_id[id]
+        if index is not None:
+            call = self._by_index.get(str(index))
+            if call is None or (id and call.id):
+                call = self._by_index[str(index)] = self._new(index)
+            return call
+        if id or part.get("name") or not self._calls:
+            return self._new(None)
+        return self._calls[-1]
+
+    def _new(self, index: BlockIndex | None) -> GrowingCall:
+        call = GrowingCall(index)
+        self._calls.append(call)
+        return call
+
+
+def parse_calls(chunks: Sequence[ToolCallChunk]) -> ParsedCalls:
+    """Promote whole slices to calls; what is not a JSON object or has no name is invalid."""
+    return split_calls([final_call(cast("dict[str, Json]", chunk)) for chunk in chunks])
+
+
+def final_call(block: dict[str, Json]) -> dict[str, Json]:
+    """Promote one growing call; where its stream already said what is wrong with it, that stands."""
+    final = promote({"type": "tool_call_chunk", **block})
+    if "error" not in block:
+        return final
+    args = block.get("args")
+    return {**final, "type": "invalid_tool_call", "args": args, "error": block["error"]}
+
+
+def split_calls(blocks: Sequence[Mapping[str, Json]]) -> ParsedCalls:
+    """Part the calls that can be run from those that cannot."""
+    calls: list[ToolCall] = []
+    invalid: list[InvalidToolCall] = []
+    for block in blocks:
+        call = {key: block[key] for key in FIELD_ORDER if key in block}
+        call.update((key, value) for key, value in block.items() if key != "index")
+        if block.get("type") == "tool_call":
+            calls.append(cast("ToolCall", call))
+        else:
+            invalid.append(cast("InvalidToolCall", call))
+    return calls, invalid
+
+
+def add_calls_of_blocks(blocks: Sequence[Mapping[str, Json]], kwargs: dict[str, Any]) -> None:
+    """Take tool calls out of content blocks, where the caller did not give them apart."""
+    found: dict[str, list[Any]] = {"tool_call": [], "invalid_tool_call": [], "tool_call_chunk": []}
+    for block in blocks:
+        if (kind := dict(block).get("type")) in found:
+            found[str(kind)].append(dict(block))
+    calls, invalid = split_calls([*found["tool_call"], *found["invalid_tool_call"]])
+    for name, value in (
+        ("tool_calls", calls),
+        ("invalid_tool_calls", invalid),
+        ("tool_call_chunks", found["tool_call_chunk"]),
+    ):
+        if value and not kwargs.get(name):
+            kwargs[name] = value
+
+
+def slices_of_calls(
+    calls: Sequence[ToolCall], invalid: Sequence[InvalidToolCall]
+) -> list[ToolCallChunk]:
+    """Say whole calls as slices, as a chunk does."""
+    slices: list[dict[str, Json]] = [
+        {**call, "args": json.dumps(to_jsonable(call["args"]))} for call in calls
+    ]
+    slices += [dict(call) for call in invalid]
+    return [
+        cast("ToolCallChunk", {"index": None, **part, "type": "tool_call_chunk"}) for part in slices
+    ]

@@ -1,0 +1,201 @@
+"""How content grows when pieces of a message are added up. Per piece the work is that of the piece.
+
+Blocks with the same kind and `index` are one block, unless their ids say otherwise; blocks without an `index` stay
+apart. The rule of each field is in `foldline.protocol.merge`; only text that is appended waits here, as pieces, to be
+joined when somebody reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from foldline.protocol.blocks import Json
+from foldline.protocol.merge import (
+    RULES,
+    append,
+    copy_json,
+    merge_block,
+    merge_dicts,
+    merge_metadata,
+)
+from foldline.utils.json import mend_surrogates
+
+__all__ = [
+    "ContentGrowth",
+    "GrowingBlock",
+    "grow_id",
+    "id_rank",
+    "merge_content",
+    "merge_kwargs",
+    "merge_metadata",
+    "reduce_pairs",
+]
+
+Content = str | list[str | dict[Any, Any]]
+T = TypeVar("T")
+
+APPENDED = frozenset(field for field, rule in RULES.items() if rule is append)
+
+merge_kwargs = merge_dicts
+
+
+class GrowingBlock:
+    """A block whose texts are kept as pieces until it is read."""
+
+    __slots__ = ("fields", "pieces")
+
+    def __init__(self, block: dict[str, Json]) -> None:
+        self.fields: dict[str, Json] = copy_json(block)
+        self.pieces: dict[str, list[str]] = {}
+
+    def grow(self, part: dict[str, Json]) -> None:
+        """Take in one more piece of this block."""
+        fields = self.fields
+        rest = {}
+        for key, value in part.items():
+            if key in APPENDED and type(value) is str and type(fields.get(key)) is str:
+                self.pieces.setdefault(key, []).append(value)
+            elif key not in fields or (value is not None and value != fields[key]):
+                rest[key] = value
+        if rest:
+            if "name" in rest:  # whether a name still grows depends on the arguments seen
+                self._join()
+            if str(rest.get("type", "")).endswith("_delta"):
+                del rest["type"]  # `input_json_delta` grows the block it belongs to
+            merge_block(fields, rest)
+
+    def value(self) -> dict[str, Json]:
+        """Give the block so far, owned by the caller."""
+        self._join()
+        grown: dict[str, Json] = copy_json(self.fields)
+        for key in APPENDED:
+            if type(text := grown.get(key)) is str and not text.isascii():
+                grown[key] = mend_so_far(text)
+        return grown
+
+    def _join(self) -> None:
+        for key, pieces in self.pieces.items():
+            self.fields[key] += "".join(pieces)
+        self.pieces.clear()
+
+
+class ContentGrowth:
+    """The content of a message that still grows."""
+
+    __slots__ = ("_is_list", "_items", "_open")
+
+    def __init__(self) -> None:
+        self._items: list[list[str] | GrowingBlock] = []
+        self._open: dict[str, list[GrowingBlock]] = {}  # by index, newest last
+        self._is_list = False
+
+    def add(self, content: Content) -> None:
+        """Take in the content of one more piece."""
+        if isinstance(content, str):
+            self._add_text(content)
+            return
+        if content and not self._is_list and self._items:
+            self._adopt_text(content[0])
+        self._is_list = True
+        for item in content:
+            if isinstance(item, str):
+                self._items.append([item])
+            elif isinstance(item, dict):
+                self._add_block(item)
+
+    def value(self) -> Content:
+        """Give the content so far: a string while nothing else was said."""
+        if not self._is_list:
+            return self._run(0) if self._items else ""
+        return [
+            item.value() if isinstance(item, GrowingBlock) else self._run(place)
+            for place, item in enumerate(self._items)
+        ]
+
+    def _run(self, place: int) -> str:
+        pieces = self._items[place]
+        assert isinstance(pieces, list)
+        if len(pieces) > 1:
+            pieces[:] = ["".join(pieces)]
+        return mend_so_far(pieces[0])
+
+    def _add_text(self, text: str) -> None:
+        if not text:
+            return
+        tail = self._items[-1] if self._items else None
+        if isinstance(tail, list):
+            tail.append(text)
+        else:
+            self._items.append([text])
+
+    def _adopt_text(self, item: str | dict[str, Json]) -> None:
+        # An indexed text block that opens empty takes in the bare text said before it: this is how a stream
+        # that began as plain text goes on as blocks (see `_view`).
+        if isinstance(item, dict) and item.get("type") == "text" and item.get("text") == "":
+            index = item.get("index")
+            if index is not None:
+                block = GrowingBlock({"type": "text", "text": self._run(0), "index": index})
+                self._items = [block]
+                self._open[str(index)] = [block]
+
+    def _add_block(self, item: dict[str, Json]) -> None:
+        index = item.get("index")
+        if index is None:
+            self._items.append(GrowingBlock(item))
+            return
+        same_index = self._open.setdefault(str(index), [])
+        for block in reversed(same_index):
+            if _continues(block.fields, item):
+                block.grow(item)
+                return
+        block = GrowingBlock(item)
+        same_index.append(block)
+        self._items.append(block)
+
+
+def _continues(block: dict[str, Json], part: dict[str, Json]) -> bool:
+    kind, other = block.get("type"), part.get("type")
+    if kind != other and other is not None and not str(other).endswith("_delta"):
+        return False
+    one, two = block.get("id"), part.get("id")
+    return not one or not two or one == two
+
+
+def mend_so_far(text: str) -> str:
+    """Join the halves of characters that were cut between two pieces; a last half waits for its other."""
+    if text.isascii():
+        return text
+    if "\ud800" <= text[-1] <= "\udbff":
+        return mend_surrogates(text[:-1]) + text[-1]
+    return mend_surrogates(text)
+
+
+def merge_content(first_content: Content, *contents: Content) -> Content:
+    """Join the contents of several pieces."""
+    growth = ContentGrowth()
+    for content in (first_content, *contents):
+        growth.add(content)
+    return growth.value()
+
+
+def id_rank(id: str) -> int:
+    """Say how good an id is: a provider's is best, then one of a run, then a made-up one."""
+    if id.startswith(("lc_run-", "run-")):
+        return 1
+    return 2 if id.startswith("lc_") else 0
+
+
+def grow_id(left: str | None, right: str | None) -> str | None:
+    """Keep the first id of the best kind."""
+    if not left or not right:
+        return left or right
+    return right if id_rank(right) < id_rank(left) else left
+
+
+def reduce_pairs(merge: Callable[[T, T], T], items: Sequence[T]) -> T:
+    """Merge neighbours, then neighbours of those: an associative merge that copies costs n log n, not n²."""
+    while len(items) > 1:
+        pairs = [merge(items[at], items[at + 1]) for at in range(0, len(items) - 1, 2)]
+        items = pairs if len(items) % 2 == 0 else [*pairs, items[-1]]
+    return items[0]

@@ -1,0 +1,216 @@
+"""The sum of chunks, worked out when it is read.
+
+`a + b + c` keeps the parts in a log that the sums share: adding appends one entry, so it costs the same however long
+the message is. A sum is a length of that log; reading it folds the parts from left to right. Addition is therefore
+concatenation, and associative by construction. Parts are snapshots: changing a chunk after adding it changes no sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias, cast
+
+from foldline.messages._calls import CallsGrowth, final_call
+from foldline.messages._growth import (
+    ContentGrowth,
+    grow_id,
+    merge_kwargs,
+    merge_metadata,
+    reduce_pairs,
+)
+from foldline.protocol.blocks import Json
+from foldline.protocol.merge import add_usage, copy_json
+
+__all__ = ["ChunkLog", "Held", "Part", "slice_part", "snapshot"]
+
+Part = str | dict[str, Json]
+"""What a chunk says: its text if it says nothing else, else its fields."""
+
+DERIVED = frozenset({"tool_calls", "invalid_tool_calls", "type"})
+MERGED = {"response_metadata": merge_metadata, "additional_kwargs": merge_kwargs}
+CHUNK_TYPES = frozenset({"tool_call_chunk", "server_tool_call_chunk"})
+
+
+def snapshot(fields: dict[str, Json], extra: dict[str, Json] | None) -> Part:
+    """Keep what a chunk says now, shared with nobody."""
+    content = fields.get("content", "")
+    part = {
+        name: copy_json(value)
+        for name, value in fields.items()
+        if value and name not in DERIVED and not (name == "status" and value == "complete")
+    }
+    part.setdefault("content", [] if content == [] else "")
+    if extra:
+        part["__extra__"] = dict(extra)
+    return part
+
+
+def slice_part(fields: dict[str, Json]) -> Part | None:
+    """Keep what a chunk says that is one slice of a call, perhaps with an id; None for any other chunk."""
+    slices = fields.get("tool_call_chunks")
+    if not slices or fields.get("content") != "" or len(slices) != 1 or len(slices[0]) != 5:
+        return None
+    if len(fields) == 2:
+        return {"content": "", "tool_call_chunks": [slices[0].copy()]}
+    if not fields.get("id"):
+        return None
+    return {"content": "", "tool_call_chunks": [slices[0].copy()], "id": fields["id"]}
+
+
+class ChunkSum:
+    """The fold of the first parts of a log."""
+
+    __slots__ = ("_calls", "_content", "_fields", "_names", "_waiting", "folded")
+
+    def __init__(self) -> None:
+        self.folded = 0
+        self._content = ContentGrowth()
+        self._calls = CallsGrowth()
+        self._fields: dict[str, Json] = {}
+        self._names: dict[str, None] = {}
+        self._waiting: dict[str, list[dict[str, Json]]] = {name: [] for name in MERGED}
+
+    def fold(self, parts: Iterable[Part]) -> None:
+        """Take in parts, in order."""
+        texts: list[str] = []
+        for part in parts:
+            self.folded += 1
+            if type(part) is str:
+                texts.append(part)
+                continue
+            if texts:
+                self._content.add("".join(texts))
+                texts.clear()
+            fields = cast("dict[str, Json]", part)
+            if "reset" in (fields.get("response_metadata") or ()):
+                self._forget()
+            self._content.add(fields["content"])
+            self._take(fields)
+        self._content.add("".join(texts))
+
+    def _forget(self) -> None:
+        """Drop all that was said: the model begins again (`on_partial="reset"`)."""
+        folded = self.folded
+        self.__init__()  # type: ignore[misc]
+        self.folded = folded
+
+    def value(self, name: str) -> Json:
+        """Give one field of the sum, or None where no part says anything of it."""
+        if name == "content":
+            return self._said()
+        if name == "tool_call_chunks":
+            return self._calls.chunks()
+        if name in ("tool_calls", "invalid_tool_calls"):
+            parsed = self._calls.final() if self.is_last else self._calls.parsed()
+            return parsed[name == "invalid_tool_calls"]
+        if name in MERGED:
+            return self._merged(name)
+        if name == "__names__":
+            return [field for field in self._names if field != "__extra__"]
+        return copy_json(self._fields.get(name))
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the stream said that nothing more comes."""
+        return self._fields.get("chunk_position") == "last"
+
+    def _said(self) -> str | list[Any]:
+        content = self._content.value()
+        if isinstance(content, str) or not self.is_last:
+            return content
+        return [
+            final_call(item) if isinstance(item, dict) and item.get("type") in CHUNK_TYPES else item
+            for item in content
+        ]
+
+    def _merged(self, name: str) -> dict[str, Json]:
+        waiting = self._waiting[name]
+        if not waiting:
+            return {}
+        whole = reduce_pairs(MERGED[name], waiting)
+        self._waiting[name] = [whole]
+        return copy_json(whole)  # type: ignore[no-any-return]
+
+    def _take(self, part: dict[str, Json]) -> None:
+        for name, value in part.items():
+            if name == "content":
+                continue
+            if name == "id" and self._fields.get("id") == value:
+                continue
+            self._names[name] = None
+            if name == "tool_call_chunks":
+                for chunk in value:
+                    self._calls.add(chunk)
+            elif name in MERGED:
+                self._wait(self._waiting[name], value)
+            else:
+                self._grow(name, value)
+
+    def _grow(self, name: str, value: Json) -> None:
+        fields, old = self._fields, self._fields.get(name)
+        if name == "usage_metadata":
+            fields[name] = add_usage(old, value)
+        elif name == "id":
+            fields[name] = grow_id(old, value)
+        elif name == "name":
+            fields[name] = old or value
+        elif name == "__extra__":
+            fields[name] = {**(old or {}), **value}
+        else:
+            fields[name] = value
+
+    @staticmethod
+    def _wait(waiting: list[dict[str, Json]], value: dict[str, Json]) -> None:
+        # Providers repeat the model's name on every chunk: merging equal scalars changes nothing.
+        if waiting and waiting[-1] == value and _is_flat(value):
+            return
+        waiting.append(value)
+
+
+def _is_flat(value: dict[str, Json]) -> bool:
+    return all(str(key).startswith("model") or key == "output_version" for key in value)
+
+
+class ChunkLog:
+    """Parts in the order they were added, and the fold of some of them."""
+
+    __slots__ = ("_spare", "id", "parts")
+
+    def __init__(self, parts: list[Part]) -> None:
+        self.parts = parts
+        first = parts[0]
+        self.id: str | None = (
+            None if type(first) is str else cast("dict[str, Json]", first).get("id")
+        )
+        """The id that the first part said: a part which only repeats it is plain text."""
+        self._spare: list[ChunkSum] = []
+
+    def append(self, length: int, part: Part) -> ChunkLog:
+        """Give a log that holds the first `length` parts and then `part`: this one, if nobody added to it."""
+        parts = self.parts
+        if len(parts) == length:
+            parts.append(part)
+            if parts[length] is part:  # else another thread was faster
+                return self
+        return ChunkLog([*parts[:length], part])
+
+    def read(self, length: int, names: Iterable[str]) -> list[Json]:
+        """Give fields of the sum of the first `length` parts."""
+        try:
+            folded = self._spare.pop()  # taken out, so that two threads never fold one sum
+        except IndexError:
+            folded = ChunkSum()
+        if folded.folded > length:  # an older sum is read after a newer one
+            self._spare.append(folded)
+            folded = ChunkSum()
+            folded.fold(self.parts[:length])
+            return [folded.value(name) for name in names]
+        if folded.folded < length:
+            folded.fold(self.parts[folded.folded : length])
+        values = [folded.value(name) for name in names]
+        self._spare[:] = [folded]
+        return values
+
+
+Held: TypeAlias = tuple[ChunkLog, int] | tuple[ChunkLog, int, Literal["read"]]
+"""What a sum holds: a log, how much of it, and whether any field of the sum was read."""

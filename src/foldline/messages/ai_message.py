@@ -1,0 +1,177 @@
+"""`AIMessage`: what a model says. It checks what it is given, as any Pydantic model; its pieces are in `ai_chunk`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Literal, Self, cast
+
+from pydantic import Field, model_validator
+
+from foldline.messages._calls import add_calls_of_blocks
+from foldline.messages._fold import ALWAYS_FOLDED, fields_of_fold
+from foldline.messages.base import BaseMessage, BaseMessageChunk, Content, given_blocks, shown
+from foldline.messages.tool import default_tool_chunk_parser, default_tool_parser
+from foldline.messages.usage import (
+    UsageMetadata,
+)
+from foldline.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall
+from foldline.protocol.events import FinishReason
+from foldline.protocol.fold import FoldedMessage
+from foldline.utils.trusted import build_trusted
+
+__all__ = ["LC_AUTO_PREFIX", "LC_ID_PREFIX", "AIMessage", "defaults_of"]
+
+LC_AUTO_PREFIX = "lc_"
+"""Ids that begin so were made up, because no provider gave one."""
+LC_ID_PREFIX = f"{LC_AUTO_PREFIX}run-"
+"""Ids that begin so name the run that made the message."""
+
+CALL_FIELDS = {
+    "tool_calls": "tool_call",
+    "invalid_tool_calls": "invalid_tool_call",
+    "tool_call_chunks": "tool_call_chunk",
+}
+SAYING_CALLS = frozenset({*CALL_FIELDS, "additional_kwargs"})
+
+
+class AIMessage(BaseMessage):
+    """A message from the model.
+
+    ```python
+    from foldline.messages import AIMessage
+
+    message = AIMessage("", tool_calls=[{"name": "add", "args": {"a": 1}, "id": "call_1"}])
+    print(message.tool_calls[0]["args"])
+    #> {'a': 1}
+    ```
+    """
+
+    tool_calls: list[ToolCall] = Field(default_factory=list)
+    """Calls of tools that the program should run."""
+    invalid_tool_calls: list[InvalidToolCall] = Field(default_factory=list)
+    """Calls whose arguments did not parse."""
+    usage_metadata: UsageMetadata | None = None
+    """How many tokens this message cost."""
+    finish_reason: FinishReason | None = None
+    """Why the model stopped, in foldline's words; the provider's own word is in `response_metadata`."""
+    status: Literal["complete", "incomplete"] = "complete"
+    """Whether the model finished: an interrupted stream leaves an incomplete message."""
+    type: Literal["ai"] = "ai"
+
+    def __init__(
+        self,
+        content: Content | None = None,
+        content_blocks: Sequence[ContentBlock] | None = None,
+        **kwargs: Json,
+    ) -> None:
+        """Make a message; tool calls among `content_blocks` are also `tool_calls`."""
+        if content_blocks is not None:
+            add_calls_of_blocks(given_blocks(content_blocks), kwargs)
+        super().__init__(content, content_blocks, **kwargs)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_calls(cls, values: Json) -> Json:
+        if not isinstance(values, dict) or not SAYING_CALLS & values.keys():
+            return values
+        values = dict(values)
+        beside = values.get("additional_kwargs")
+        raw = beside.get("tool_calls") if isinstance(beside, dict) else None
+        has_calls = any(values.get(name) for name in CALL_FIELDS)
+        if isinstance(raw, list) and not has_calls:
+            _calls_of_kwargs(cls, raw, values)
+        for name, kind in CALL_FIELDS.items():
+            if values.get(name) is None:
+                values.pop(name, None)
+            elif isinstance(values[name], list):
+                values[name] = [
+                    {**call, "type": kind} if isinstance(call, dict) else call
+                    for call in values[name]
+                ]
+        return values
+
+    @classmethod
+    def from_fold(cls, folded: FoldedMessage, output_version: Literal["v0", "v1"] = "v0") -> Self:
+        """Make a message from folded events, which need no checking."""
+        fields = fields_of_fold(folded, output_version)
+        plain, unsaid = defaults_of(cls, ALWAYS_FOLDED)
+        whole = plain | fields
+        for name, make in unsaid:
+            whole[name] = make()
+        return build_trusted(cls, whole, set(fields), {})
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Json]:
+        plain, factories = defaults_of(cls)
+        return {**plain, **{name: make() for name, make in factories}}
+
+    @property
+    def lc_attributes(self) -> dict[str, Any]:
+        """What is written besides the fields."""
+        return {"tool_calls": self.tool_calls, "invalid_tool_calls": self.invalid_tool_calls}
+
+    @property
+    def content_blocks(self) -> list[ContentBlock]:
+        """The content, reasoning and tool calls as standard blocks, whatever provider wrote them."""
+        from foldline.messages.block_translators import REGISTERED, standard_blocks  # noqa: PLC0415  as in base
+
+        provider = self.response_metadata.get("model_provider")
+        if provider in REGISTERED:
+            is_chunk = isinstance(self, BaseMessageChunk)
+            return REGISTERED[provider][f"translate_content{'_chunk' if is_chunk else ''}"](self)
+        return standard_blocks(
+            self.content,
+            provider,
+            metadata=self.response_metadata,
+            additional_kwargs=self.additional_kwargs,
+            calls=cast("list[dict[str, Json]]", [*self.tool_calls, *self.invalid_tool_calls]),
+        )
+
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+        """Show the message and its tool calls under a title line."""
+        lines = [super().pretty_repr(html=html)]
+        if self.tool_calls:
+            lines.append("Tool Calls:")
+            for call in self.tool_calls:
+                lines += [f"  {call['name']} ({call['id']})", f" Call ID: {call['id']}", "  Args:"]
+                lines += [
+                    f"    {name}: {value if isinstance(value, str) else shown(value)}"
+                    for name, value in call["args"].items()
+                ]
+        if self.invalid_tool_calls:
+            lines.append("Invalid Tool Calls:")
+            for wrong in self.invalid_tool_calls:
+                lines += [f"  {wrong['name']} ({wrong['id']})", f" Call ID: {wrong['id']}"]
+                lines += [f"  Error: {wrong['error']}"] if wrong.get("error") else []
+                lines += ["  Args:", f"    {wrong['args']}"]
+        return "\n".join(lines).strip()
+
+
+@cache
+def defaults_of(
+    cls: type[AIMessage], beside: frozenset[str] = frozenset()
+) -> tuple[dict[str, Json], list[tuple[str, Callable[[], Json]]]]:
+    """Give the fields of a class with their defaults, and the factories of those that are made anew each time.
+
+    Those `beside` are left out: who asks has them.
+    """
+    fields = cls.model_fields
+    factories = [
+        (name, cast("Callable[[], Json]", field.default_factory))
+        for name, field in fields.items()
+        if field.default_factory is not None and name not in beside
+    ]
+    return {name: field.default for name, field in fields.items()}, factories
+
+
+def _calls_of_kwargs(cls: type[AIMessage], raw: list[Json], values: dict[str, Json]) -> None:
+    """Read the calls that older programs leave in `additional_kwargs`."""
+    if issubclass(cls, BaseMessageChunk):
+        values["tool_call_chunks"] = default_tool_chunk_parser(
+            [call for call in raw if isinstance(call, dict)]
+        )
+        return
+    calls, invalid = default_tool_parser([call for call in raw if isinstance(call, dict)])
+    values["tool_calls"] = calls
+    values["invalid_tool_calls"] = invalid

@@ -1,0 +1,256 @@
+"""What every message is: content, a role, a name, an id and metadata.
+
+`BaseMessage` is a Pydantic model for its users; this file does not know about roles, providers or streaming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, cast
+
+from pydantic import ConfigDict, Field, field_validator
+
+from foldline._lazy import late, lazily
+from foldline.exceptions import LimitExceededError, UsageError
+from foldline.load.serializable import Serializable
+from foldline.messages._hooks import hook, runnable_verb
+
+if TYPE_CHECKING:
+    from foldline.messages import _growth
+    from foldline.messages._growth import merge_content
+    from foldline.protocol.blocks import ContentBlock, Json
+    from foldline.utils import _surrogates
+else:
+    _growth = late("foldline.messages._growth")
+    _surrogates = late("foldline.utils._surrogates")
+
+__all__ = [
+    "BaseMessage",
+    "BaseMessageChunk",
+    "Content",
+    "TextAccessor",
+    "get_msg_title_repr",
+    "merge_content",
+    "message_to_dict",
+    "messages_to_dict",
+]
+
+Content: TypeAlias = str | list[str | dict[Any, Any]]
+"""What a message says: text, or a list of texts and blocks."""
+
+TITLE_WIDTH = 80
+
+
+class TextAccessor(str):
+    """The text of a message: a string that may also be called, as older programs do (`message.text()`)."""
+
+    __slots__ = ()
+
+    def __call__(self) -> str:
+        """Give the text as a plain string."""
+        return str(self)
+
+
+class BaseMessage(Serializable):
+    """One turn of a conversation.
+
+    ```python
+    from foldline.messages import HumanMessage
+
+    print(HumanMessage("hello", name="ann").text)
+    #> hello
+    ```
+    """
+
+    content: Content
+    """What was said, as text or as a list of blocks (standard ones, or the provider's own)."""
+    additional_kwargs: dict[Any, Any] = Field(default_factory=dict)
+    """What the provider said besides, in its own words."""
+    response_metadata: dict[Any, Any] = Field(default_factory=dict)
+    """How the answer came about: model name, finish reason, log probabilities."""
+    type: str
+    """The kind of message, for serialisation."""
+    name: str | None = None
+    """Who speaks, where the provider can tell people apart."""
+    id: Annotated[str | None, Field(coerce_numbers_to_str=True)] = None
+    """A unique name of this message, the provider's where there is one."""
+
+    # Pydantic builds a class when it is first used, not when it is imported: most programs use three of fifteen.
+    model_config = ConfigDict(extra="allow", defer_build=True)
+
+    def __init__(
+        self,
+        content: Content | None = None,
+        content_blocks: Sequence[ContentBlock] | None = None,
+        **kwargs: Json,
+    ) -> None:
+        """Make a message from `content`, or from standard `content_blocks`."""
+        if content_blocks is not None:
+            if content is not None:
+                raise UsageError("give content or content_blocks, not both")
+            content = cast("Content", given_blocks(content_blocks))
+        super().__init__(content=content, **kwargs)
+
+    @field_validator("additional_kwargs", "response_metadata", mode="before")
+    @classmethod
+    def _none_is_empty(cls, value: Json) -> Json:
+        return {} if value is None else value
+
+    @field_validator("content", mode="after")
+    @classmethod
+    def _mend(cls, content: Content) -> Content:
+        # Half a character cannot be stored or sent; in a chunk its other half may still come.
+        if issubclass(cls, BaseMessageChunk):
+            return content
+        if isinstance(content, str):
+            return _surrogates.mend_surrogates(content)
+        return [
+            _surrogates.mend_surrogates(item) if isinstance(item, str) else _mended(item)
+            for item in content
+        ]
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Say that messages can be written and read back."""
+        return True
+
+    @property
+    def text(self) -> TextAccessor:
+        """The text of the message, all text blocks joined; media and reasoning stay out."""
+        content = self.content
+        if isinstance(content, str):
+            return TextAccessor(content)
+        return TextAccessor("".join(map(_text_of, content)))
+
+    @property
+    def content_blocks(self) -> list[ContentBlock]:
+        """The content as standard blocks, whatever provider wrote it; nothing is lost."""
+        from foldline.messages.block_translators import standard_blocks  # noqa: PLC0415  most messages never ask
+
+        return standard_blocks(self.content, None)
+
+    def __repr_str__(self, join_str: str) -> str:
+        try:
+            return cast("str", cast("Any", super()).__repr_str__(join_str))
+        except RecursionError:  # JSON nested thousands deep, which a message may carry
+            return join_str.join(f"{name}={shown(value)}" for name, value in self.__repr_args__())
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        try:
+            return super().__deepcopy__(memo)
+        except RecursionError:
+            raise LimitExceededError(
+                f"this {type(self).__name__} holds values nested too deep to be copied: "
+                "model_copy() without deep=True shares them"
+            ) from None
+
+    def __add__(self, other: Json) -> Json:
+        """Begin a prompt: `SystemMessage(...) + HumanMessage(...)` is a `ChatPromptTemplate`."""
+        return hook("as_prompt")(self, other)
+
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+        """Show the message under a title line; `html=True` makes the title bold on a terminal."""
+        title = get_msg_title_repr(f"{self.type.title()} Message", bold=html)
+        name = f"\nName: {self.name}" if self.name is not None else ""
+        content = self.content if isinstance(self.content, str) else shown(self.content)
+        return f"{title}{name}\n\n{content}"
+
+    def pretty_print(self) -> None:
+        """Print `pretty_repr`."""
+        print(self.pretty_repr())  # noqa: T201  printing is its job
+
+    def _repr_html_(self) -> str:
+        from html import escape  # noqa: PLC0415  for notebooks only
+
+        return f'<pre class="foldline-message foldline-{escape(self.type)}">{escape(self.pretty_repr())}</pre>'
+
+
+class BaseMessageChunk(BaseMessage):
+    """A piece of a message; pieces add up with `+`."""
+
+    def __add__(self, other: Json) -> Self:
+        """Join two pieces, or a piece and a list of pieces."""
+        others = other if isinstance(other, list | tuple) else [other]
+        whole = self
+        for part in others:
+            if not isinstance(part, BaseMessageChunk):
+                raise TypeError(
+                    f"cannot add {type(part).__name__} to {type(self).__name__}: only chunks add up"
+                )
+            whole = whole._joined(part)
+        return whole
+
+    def __radd__(self, other: Json) -> Self:
+        """Let `sum(chunks)` work."""
+        if other == 0:
+            return self
+        return NotImplemented
+
+    def _joined(self, other: BaseMessageChunk) -> Self:
+        return self.model_copy(
+            update={
+                "content": _growth.merge_content(self.content, other.content),
+                "additional_kwargs": _growth.merge_kwargs(
+                    self.additional_kwargs, other.additional_kwargs
+                ),
+                "response_metadata": _growth.merge_metadata(
+                    self.response_metadata, other.response_metadata
+                ),
+                "id": _growth.grow_id(self.id, other.id),
+                "name": self.name or other.name,
+            }
+        )
+
+
+def get_msg_title_repr(title: str, *, bold: bool = False) -> str:
+    """Give a title in the middle of a line of equals signs."""
+    padded = f" {title} "
+    left = "=" * ((TITLE_WIDTH - len(padded)) // 2)
+    right = left + "=" if len(padded) % 2 else left
+    return f"{left}\x1b[1m{padded}\x1b[0m{right}" if bold else f"{left}{padded}{right}"
+
+
+def message_to_dict(message: BaseMessage) -> dict[str, Any]:
+    """Write a message as `{"type": ..., "data": ...}`."""
+    return {"type": message.type, "data": message.model_dump()}
+
+
+@runnable_verb
+def messages_to_dict(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+    """Write messages as dicts; `messages_from_dict` reads them."""
+    return [message_to_dict(message) for message in messages]
+
+
+def _mended(block: dict[Any, Any]) -> dict[Any, Any]:
+    text = block.get("text")
+    if isinstance(text, str) and _surrogates.has_surrogates(text):
+        return {**block, "text": _surrogates.mend_surrogates(text)}
+    return block
+
+
+def _text_of(item: str | dict[Any, Any]) -> str:
+    if isinstance(item, str):
+        return item
+    text = item.get("text") if item.get("type") == "text" else None
+    return text if isinstance(text, str) else ""
+
+
+def given_blocks(blocks: Json) -> list[dict[str, Any]]:
+    """Check what was given as `content_blocks`: a list of dicts."""
+    if isinstance(blocks, list | tuple) and all(isinstance(block, dict) for block in blocks):
+        return list(blocks)
+    raise UsageError(
+        'content_blocks is a list of dicts such as {"type": "text", "text": "hi"}, '
+        f"not {shown(blocks):.80}"
+    )
+
+
+def shown(value: Json) -> str:
+    """Give what `repr` gives, or say that it cannot: JSON may be nested thousands deep."""
+    try:
+        return repr(value)
+    except RecursionError:
+        return f"<{type(value).__name__} nested too deep to be shown>"
+
+
+__getattr__ = lazily(__name__, {"._growth": "merge_content"})

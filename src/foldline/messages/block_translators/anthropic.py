@@ -1,0 +1,185 @@
+"""Blocks as Anthropic writes them: thinking, tool use, the server's own tools, documents with a `source`."""
+
+from __future__ import annotations
+
+from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
+from foldline.messages.block_translators.pipeline import of_message
+from foldline.protocol.blocks import Json
+from foldline.protocol.merge import copy_json
+
+__all__ = [
+    "translate",
+    "translate_content",
+    "translate_content_chunk",
+]
+
+CITATION_KEYS = {
+    "url": "url",
+    "title": "title",
+    "document_title": "title",
+    "cited_text": "cited_text",
+}
+RESULT = "_tool_result"
+CLIENT_RESULT = "tool_result"
+
+
+def translate(block: Block) -> list[Block] | None:
+    """Read one native block."""
+    kind = str(block.get("type") or "")
+    reader = READERS.get(kind)
+    if reader is not None:
+        return reader(block)
+    if kind.endswith(RESULT) and "tool_use_id" in block:
+        return [_server_result(block)]
+    return None
+
+
+def _text(block: Block) -> list[Block] | None:
+    if not isinstance(block.get("text"), str) or "citations" not in block:
+        return None
+    new = {"type": "text", "text": block["text"], **_kept(block, ("id",))}
+    if block["citations"]:
+        new["annotations"] = [_citation(citation) for citation in block["citations"]]
+    return [{**new, **rest_of(block, ("text", "id", "citations"))}]
+
+
+def _citation(citation: Block) -> Block:
+    if not isinstance(citation, dict):
+        return {"type": "non_standard_annotation", "value": {"citation": citation}}
+    if citation.get("type") in ("citation", "non_standard_annotation"):
+        return citation
+    new: Block = {"type": "citation"}
+    extras: Block = {}
+    for key, value in citation.items():
+        name = CITATION_KEYS.get(key)
+        if name and name not in new and value is not None:
+            new[name] = value
+        elif key == "type":
+            extras["citation_type"] = value
+        else:
+            extras[key] = value
+    return with_extras(new, extras)
+
+
+def _thinking(block: Block) -> list[Block]:
+    new: Block = {"type": "reasoning", **_kept(block, ("id",))}
+    if "thinking" in block:
+        new["reasoning"] = block["thinking"] or ""
+    return [with_extras(new, rest_of(block, ("thinking", "id")))]
+
+
+def _tool_use(block: Block) -> list[Block]:
+    if not isinstance(block.get("input"), dict) or block.get("partial_json"):
+        return [_call_chunk(block, "tool_call_chunk")]
+    call = {
+        "type": "tool_call",
+        "id": block.get("id"),
+        "name": block.get("name") or "",
+        "args": copy_json(block["input"]),
+    }
+    return [with_extras(call, rest_of(block, ("id", "name", "input")))]
+
+
+def _call_chunk(block: Block, kind: str) -> Block:
+    args = block.get("partial_json") or block.get("input") or ""
+    chunk = {
+        "type": kind,
+        "id": block.get("id"),
+        "name": block.get("name"),
+        "args": args if isinstance(args, str) else "",
+    }
+    return with_extras(chunk, rest_of(block, ("id", "name", "input", "partial_json")))
+
+
+def _json_delta(block: Block) -> list[Block]:
+    args = block.get("partial_json") or block.get("input") or ""
+    return [{"type": "tool_call_chunk", "id": None, "name": None, "args": args}]
+
+
+def _server_tool(block: Block) -> list[Block]:
+    if not isinstance(block.get("input"), dict) or block.get("partial_json"):
+        return [_call_chunk(block, "server_tool_call_chunk")]
+    is_remote = block["type"] == "mcp_tool_use"
+    call = {
+        "type": "server_tool_call",
+        "id": block.get("id") or "",
+        "name": "remote_mcp" if is_remote else block.get("name") or "",
+        "args": copy_json(block["input"]),
+    }
+    extras = rest_of(block, ("id", "name", "input"))
+    if is_remote:
+        extras["tool_name"] = block.get("name")
+    return [with_extras(call, extras)]
+
+
+def _server_result(block: Block) -> Block:
+    content = block.get("content")
+    failed = bool(block.get("is_error")) or _is_failure(content)
+    result: Block = {
+        "type": "server_tool_result",
+        "tool_call_id": block["tool_use_id"],
+        "status": "error" if failed else "success",
+        **_kept(block, ("id",)),
+    }
+    if content is not None:
+        result["output"] = copy_json(content)
+    extras = {"block_type": block["type"], **rest_of(block, ("tool_use_id", "content", "id"))}
+    return with_extras(result, extras)
+
+
+def _is_failure(content: Json) -> bool:
+    return isinstance(content, dict) and str(content.get("type") or "").endswith("_error")
+
+
+def _image(block: Block) -> list[Block] | None:
+    return _from_source(block, "image")
+
+
+def _file(block: Block) -> list[Block] | None:
+    return _from_source(block, "file")
+
+
+def _from_source(block: Block, kind: str) -> list[Block] | None:
+    source = block.get("source")
+    if not isinstance(source, dict):
+        return None
+    payload = SOURCES.get(str(source.get("type")))
+    if payload is None:
+        return None
+    field, key = payload
+    fields: Block = {
+        field: source.get(key),
+        "mime_type": source.get("media_type"),
+        "id": block.get("id"),
+    }
+    if source["type"] == "text":
+        kind = "text-plain"
+        fields["mime_type"] = fields["mime_type"] or "text/plain"
+    if kind == "text-plain":
+        fields |= {name: block.get(name) for name in ("title", "context")}
+    return [media(kind, fields, rest_of(block, ("source", *fields)))]
+
+
+def _kept(block: Block, names: tuple[str, ...]) -> Block:
+    return {name: block[name] for name in names if block.get(name) is not None}
+
+
+SOURCES = {
+    "base64": ("base64", "data"),
+    "url": ("url", "url"),
+    "file": ("file_id", "file_id"),
+    "text": ("text", "data"),
+}
+
+READERS = {
+    "text": _text,
+    "thinking": _thinking,
+    "tool_use": _tool_use,
+    "input_json_delta": _json_delta,
+    "server_tool_use": _server_tool,
+    "mcp_tool_use": _server_tool,
+    "image": _image,
+    "document": _file,
+}
+
+translate_content = translate_content_chunk = of_message(translate)

@@ -1,0 +1,11 @@
+"""Blocks of models called through Bedrock without Converse: Anthropic's, in Anthropic's words."""
+
+from __future__ import annotations
+
+from foldline.messages.block_translators.anthropic import (
+    translate,
+    translate_content,
+    translate_content_chunk,
+)
+
+__all__ = ["translate", "translate_content", "translate_content_chunk"]

@@ -1,0 +1,102 @@
+"""Blocks as Bedrock's Converse writes them: keyed by what they are (`{"text": ...}`), or with LangChain's `type`."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
+from foldline.messages.block_translators.pipeline import of_message
+from foldline.protocol.blocks import Json
+from foldline.protocol.merge import copy_json
+
+__all__ = [
+    "translate",
+    "translate_content",
+    "translate_content_chunk",
+]
+
+REASONING_KEYS = ("reasoning_content", "reasoningContent")
+CALL_KEYS = ("toolUse", "tool_use")
+MEDIA_KINDS = {"image": "image", "document": "file", "video": "video", "audio": "audio"}
+MIME_TYPES = {
+    "pdf": "application/pdf",
+    "csv": "text/csv",
+    "html": "text/html",
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "doc": "application/msword",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "xls": "application/vnd.ms-excel",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "three_gp": "video/3gpp",
+}
+
+
+def translate(block: Block) -> list[Block] | None:
+    """Read one native block."""
+    kind = block.get("type")
+    if kind is None and isinstance(block.get("text"), str) and set(block) <= {"text", "index"}:
+        return [{"type": "text", "text": block["text"]}]
+    for key in REASONING_KEYS:
+        if isinstance(block.get(key), dict) and kind in (None, *REASONING_KEYS):
+            return [_reasoning(block, key)]
+    for key in CALL_KEYS:
+        if isinstance(block.get(key), dict) and kind is None:
+            return [_call(block[key], block, key)]
+    if kind == "tool_use" and isinstance(block.get("input"), dict):
+        return [_call(block, block, "")]
+    return _media(block) if kind is None or kind in MEDIA_KINDS else None
+
+
+def _reasoning(block: Block, key: str) -> Block:
+    said = block[key]
+    inner = said.get("reasoningText") if isinstance(said.get("reasoningText"), dict) else said
+    new: Block = {"type": "reasoning"}
+    if isinstance(inner.get("text"), str):
+        new["reasoning"] = inner["text"]
+    extras = {name: value for name, value in inner.items() if name != "text"}
+    if inner is not said:
+        extras |= {name: value for name, value in said.items() if name != "reasoningText"}
+    return with_extras(new, {**extras, **rest_of(block, (key,))})
+
+
+def _call(call: Block, block: Block, key: str) -> Block:
+    args = call.get("input")
+    new = {
+        "type": "tool_call",
+        "id": call.get("toolUseId") or call.get("id"),
+        "name": call.get("name") or "",
+        "args": copy_json(args) if isinstance(args, dict) else {},
+    }
+    extras = rest_of(call, ("toolUseId", "id", "name", "input"))
+    if call is not block:
+        extras |= rest_of(block, (key,))
+    return with_extras(new, extras)
+
+
+def _media(block: Block) -> list[Block] | None:
+    for key, kind in MEDIA_KINDS.items():
+        inner = block.get(key)
+        if isinstance(inner, dict) and isinstance(inner.get("source"), dict):
+            source, form = inner["source"], str(inner.get("format") or "")
+            known = {"bytes", "s3Location"}
+            fields = {
+                "base64": _encoded(source.get("bytes")),
+                "url": (source.get("s3Location") or {}).get("uri"),
+                "mime_type": MIME_TYPES.get(form) or (f"{kind}/{form}" if form else None),
+            }
+            if fields["base64"] is None and fields["url"] is None:
+                return None
+            extras = rest_of(inner, ("source", "format")) | rest_of(source, known)
+            location = {k: v for k, v in (source.get("s3Location") or {}).items() if k != "uri"}
+            return [media(kind, fields, extras | location | rest_of(block, (key,)))]
+    return None
+
+
+def _encoded(data: Json) -> str | None:
+    if isinstance(data, bytes | bytearray):
+        return b64encode(data).decode()
+    return data if isinstance(data, str) else None
+
+
+translate_content = translate_content_chunk = of_message(translate)

@@ -1,0 +1,224 @@
+"""Blocks as Gemini writes them: parts (`inline_data`, `function_call`, code and its result), and LangChain's names."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import cast
+
+from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
+from foldline.messages.block_translators.pipeline import of_message
+from foldline.protocol.blocks import Citation, Json
+from foldline.protocol.merge import copy_json
+from foldline.protocol.promote import promote
+
+__all__ = [
+    "translate",
+    "translate_content",
+    "translate_content_chunk",
+    "translate_grounding_metadata_to_citations",
+    "with_sources",
+]
+
+CAMEL = {
+    "inlineData": "inline_data",
+    "fileData": "file_data",
+    "functionCall": "function_call",
+    "executableCode": "executable_code",
+    "codeExecutionResult": "code_execution_result",
+    "thoughtSignature": "thought_signature",
+}
+GOOD_OUTCOMES = (1, "1", "OUTCOME_OK", "ok", None)
+SOURCES = ("web", "retrievedContext", "retrieved_context", "maps")
+"""What a chunk of grounding may be."""
+KINDS = ("image", "audio", "video")
+
+
+def translate(block: Block) -> list[Block] | None:
+    """Read one native part."""
+    part = {CAMEL.get(key, key): value for key, value in block.items()}
+    kind = part.get("type")
+    reader = READERS.get(str(kind)) if kind else None
+    if reader is not None:
+        return reader(part)
+    if kind is not None:
+        return None
+    for key, read in PARTS.items():
+        if key in part:
+            return read(part)
+    return None
+
+
+def with_sources(blocks: list[Block], metadata: Mapping[str, Json]) -> list[Block]:
+    """Put the sources of a grounded answer, which Gemini lists apart, on its text."""
+    grounding = metadata.get("grounding_metadata")
+    if not isinstance(grounding, dict) or any(block.get("annotations") for block in blocks):
+        return blocks
+    notes = translate_grounding_metadata_to_citations(grounding)
+    at = next((at for at, block in enumerate(blocks) if block.get("type") == "text"), None)
+    if at is None or not notes:
+        return blocks
+    return [*blocks[:at], {**blocks[at], "annotations": notes}, *blocks[at + 1 :]]
+
+
+def translate_grounding_metadata_to_citations(grounding_metadata: Block) -> list[Citation]:
+    """Read Gemini's grounding metadata as citations."""
+    names = {"groundingChunks": "grounding_chunks", "groundingSupports": "grounding_supports"}
+    said = {names.get(key, key): value for key, value in grounding_metadata.items()}
+    chunks = said.get("grounding_chunks") or []
+    notes = [
+        _citation(chunks, number, support)
+        for support in said.get("grounding_supports") or []
+        for number in _numbers(support)
+        if isinstance(number, int) and 0 <= number < len(chunks)
+    ]
+    return cast("list[Citation]", notes)
+
+
+def _numbers(support: Block) -> list[Json]:
+    return support.get("grounding_chunk_indices") or support.get("groundingChunkIndices") or []
+
+
+def _citation(chunks: list[Block], number: int, support: Block) -> Block:
+    chunk = chunks[number] if isinstance(chunks[number], dict) else {}
+    source: Block = next((chunk[kind] for kind in SOURCES if isinstance(chunk.get(kind), dict)), {})
+    segment = support.get("segment") or {}
+    fields = {
+        "url": source.get("uri"),
+        "title": source.get("title"),
+        "start_index": segment.get("start_index", segment.get("startIndex")),
+        "end_index": segment.get("end_index", segment.get("endIndex")),
+        "cited_text": segment.get("text"),
+    }
+    note: Block = {"type": "citation", **{k: v for k, v in fields.items() if v is not None}}
+    scores = support.get("confidence_scores") or support.get("confidenceScores")
+    return with_extras(note, {"grounding_chunk_index": number, "confidence_scores": scores})
+
+
+def _thought(part: Block) -> list[Block]:
+    new: Block = {"type": "reasoning"}
+    said = part.get("thinking", part.get("text"))
+    if isinstance(said, str):
+        new["reasoning"] = said
+    return [with_extras(new, rest_of(part, ("thinking", "text", "thought")))]
+
+
+def _text(part: Block) -> list[Block] | None:
+    if not isinstance(part.get("text"), str):
+        return None
+    if part.get("thought"):
+        return _thought(part)
+    if "thought_signature" not in part:
+        return None
+    return [with_extras({"type": "text", "text": part["text"]}, rest_of(part, ("text", "thought")))]
+
+
+def _function_call(part: Block) -> list[Block] | None:
+    call = part.get("function_call")
+    if not isinstance(call, dict):
+        return None
+    new: Block = {"type": "tool_call", "id": call.get("id"), "name": call.get("name") or ""}
+    args = call.get("args")
+    if isinstance(args, dict) or args in (None, ""):
+        new["args"] = copy_json(args) if args else {}
+    else:  # no arguments of any tool: it must not run without them (F-U03)
+        new = promote({**new, "args": json.dumps(args) if isinstance(args, str) else args})
+    extras = rest_of(call, ("id", "name", "args")) | rest_of(part, ("function_call",))
+    return [with_extras(new, extras)]
+
+
+def _code(part: Block) -> list[Block] | None:
+    if "executable_code" not in part:
+        return None
+    code = part["executable_code"]
+    inner = code if isinstance(code, dict) else {"code": code}
+    language = inner.get("language", part.get("language"))
+    args = {"code": inner.get("code"), **({"language": language} if language is not None else {})}
+    call: Block = {
+        "type": "server_tool_call",
+        "id": part.get("id") or inner.get("id") or "",
+        "name": "code_interpreter",
+        "args": args,
+    }
+    return [with_extras(call, rest_of(part, ("executable_code", "language", "id")))]
+
+
+def _code_result(part: Block) -> list[Block] | None:
+    if "code_execution_result" not in part:
+        return None
+    said = part["code_execution_result"]
+    inner = said if isinstance(said, dict) else {"output": said}
+    outcome = inner.get("outcome", part.get("outcome"))
+    result = {
+        "type": "server_tool_result",
+        "tool_call_id": part.get("tool_call_id") or inner.get("id") or "",
+        "status": "success" if outcome in GOOD_OUTCOMES else "error",
+        "output": inner.get("output"),
+    }
+    rest = rest_of(part, ("code_execution_result", "outcome", "tool_call_id"))
+    extras = {"block_type": "code_execution_result", "outcome": outcome, **rest}
+    return [with_extras(result, extras)]
+
+
+def _inline(part: Block) -> list[Block] | None:
+    data = part.get("inline_data")
+    if not isinstance(data, dict):
+        return None
+    mime = data.get("mime_type") or data.get("mimeType")
+    fields = {"base64": _encoded(data.get("data")), "mime_type": mime}
+    known = ("data", "mime_type", "mimeType")
+    return [media(_kind_of(mime), fields, rest_of(data, known) | rest_of(part, ("inline_data",)))]
+
+
+def _file(part: Block) -> list[Block] | None:
+    data = part.get("file_data")
+    if not isinstance(data, dict):
+        return None
+    mime = data.get("mime_type") or data.get("mimeType")
+    fields = {"url": data.get("file_uri") or data.get("fileUri"), "mime_type": mime}
+    known = ("file_uri", "fileUri", "mime_type", "mimeType")
+    return [media(_kind_of(mime), fields, rest_of(data, known) | rest_of(part, ("file_data",)))]
+
+
+def _media(part: Block) -> list[Block]:
+    """Read `{"type": "media", "mime_type": ..., "data" or "file_uri": ...}`, LangChain's spelling for Gemini."""
+    mime = part.get("mime_type") or part.get("mimeType")
+    fields = {
+        "base64": _encoded(part.get("data")),
+        "url": part.get("file_uri") or part.get("fileUri") or part.get("url"),
+        "mime_type": mime,
+    }
+    known = ("mime_type", "mimeType", "data", "file_uri", "fileUri", "url")
+    return [media(_kind_of(mime), fields, rest_of(part, known))]
+
+
+def _kind_of(mime: Json) -> str:
+    family = str(mime or "").partition("/")[0]
+    return family if family in KINDS else "file"
+
+
+def _encoded(data: Json) -> str | None:
+    if isinstance(data, bytes | bytearray):
+        return b64encode(data).decode()
+    return data if isinstance(data, str) else None
+
+
+READERS = {
+    "thinking": _thought,
+    "executable_code": _code,
+    "code_execution_result": _code_result,
+    "media": _media,
+    "text": _text,
+}
+PARTS = {
+    "function_call": _function_call,
+    "executable_code": _code,
+    "code_execution_result": _code_result,
+    "inline_data": _inline,
+    "file_data": _file,
+    "thought": _thought,
+    "text": _text,
+}
+
+translate_content = translate_content_chunk = of_message(translate)

@@ -1,0 +1,302 @@
+"""Blocks as OpenAI writes them, in chat completions and in responses; and data blocks written its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from foldline.exceptions import UsageError
+from foldline.messages.block_translators import common
+from foldline.messages.block_translators.common import Block, data_url, media, rest_of, with_extras
+from foldline.messages.block_translators.pipeline import of_message
+from foldline.protocol.blocks import Json
+from foldline.protocol.merge import copy_json
+from foldline.protocol.promote import promote
+
+__all__ = [
+    "convert_to_openai_data_block",
+    "convert_to_openai_image_block",
+    "translate",
+    "translate_content",
+    "translate_content_chunk",
+]
+
+CITATIONS = frozenset({"url_citation", "file_citation", "container_file_citation", "file_path"})
+SERVER_CALLS = {
+    "web_search_call": ("web_search", ("action",), ("results",)),
+    "file_search_call": ("file_search", ("queries",), ("results",)),
+    "code_interpreter_call": ("code_interpreter", ("code",), ("outputs",)),
+    "computer_call": ("computer_use", ("action",), ()),
+    "mcp_call": ("remote_mcp", ("arguments",), ("output",)),
+    "mcp_list_tools": ("mcp_list_tools", (), ("tools",)),
+    "local_shell_call": ("local_shell", ("action",), ()),
+}
+"""Item type -> (tool name, the keys that are its arguments, the keys that are its result)."""
+FAILED = ("failed", "incomplete", "error")
+
+
+def translate(block: Block) -> list[Block] | None:
+    """Read one native block."""
+    kind = str(block.get("type") or "")
+    if kind in SERVER_CALLS:
+        return _server_call(block, *SERVER_CALLS[kind])
+    reader = READERS.get(kind)
+    return reader(block) if reader is not None else None
+
+
+def _text(block: Block) -> list[Block] | None:
+    if not isinstance(block.get("text"), str):
+        return None
+    new = {
+        "type": "text",
+        **{key: value for key, value in block.items() if key not in ("type", "index")},
+    }
+    if block.get("annotations"):
+        new["annotations"] = [_annotation(item) for item in block["annotations"]]
+    return [new]
+
+
+def _annotation(item: Json) -> Block:
+    if not isinstance(item, dict) or item.get("type") in ("citation", "non_standard_annotation"):
+        return item if isinstance(item, dict) else _odd_annotation({"value": item})
+    if item.get("type") not in CITATIONS:
+        return _odd_annotation(item)
+    nested = item.get("url_citation")
+    inner: Block = nested if isinstance(nested, dict) else item
+    known = {"url", "title", "start_index", "end_index", "cited_text"}
+    new = {"type": "citation", **{key: inner[key] for key in inner if key in known}}
+    if "title" not in new and inner.get("filename"):
+        new["title"] = inner["filename"]
+        known.add("filename")
+    extras = {key: value for key, value in inner.items() if key not in known and key != "type"}
+    if item["type"] != "url_citation":
+        extras["citation_type"] = item["type"]
+    return with_extras(new, extras)
+
+
+def _odd_annotation(item: Block) -> Block:
+    return {"type": "non_standard_annotation", "value": item}
+
+
+def _reasoning(block: Block) -> list[Block] | None:
+    """Part a reasoning item into one block per summary; the item's other fields stay with the first."""
+    summary = block.get("summary")
+    content = block.get("content")
+    if not isinstance(summary, list) and not isinstance(content, list):
+        return None
+    said = [*(summary or []), *(content or [])]
+    texts = [item.get("text") or "" for item in said if isinstance(item, dict)]
+    new: Block = {"type": "reasoning", **({"id": block["id"]} if block.get("id") else {})}
+    extras = rest_of(block, ("id", "summary", "content"))
+    blocks = [{**new, "reasoning": text} for text in texts] or [new]
+    return [with_extras(blocks[0], extras), *blocks[1:]]
+
+
+def _function_call(block: Block) -> list[Block]:
+    chunk = {
+        "type": "tool_call_chunk",
+        "id": block.get("call_id") or block.get("id"),
+        "name": block.get("name"),
+        "args": block.get("arguments") or "",
+    }
+    extras = rest_of(block, ("call_id", "id", "name", "arguments"))
+    if block.get("call_id") and block.get("id"):
+        extras["item_id"] = block["id"]
+    final = promote(chunk)
+    return [
+        with_extras(chunk if "index" in block and final["type"] != "tool_call" else final, extras)
+    ]
+
+
+def _server_call(
+    block: Block, name: str, asked: tuple[str, ...], answered: tuple[str, ...]
+) -> list[Block]:
+    id = str(block.get("id") or "")
+    args = _args(block, asked)
+    known = {"id", "status", "error", *asked, *answered}
+    extras = rest_of(block, known)
+    if name == "remote_mcp":
+        extras["tool_name"] = extras.pop("name", None)
+    call = with_extras({"type": "server_tool_call", "id": id, "name": name, "args": args}, extras)
+    failed = block.get("status") in FAILED or block.get("error") is not None
+    result: Block = {
+        "type": "server_tool_result",
+        "tool_call_id": id,
+        "status": "error" if failed else "success",
+    }
+    output = next((block[key] for key in answered if block.get(key) is not None), None)
+    if output is not None or block.get("error") is not None:
+        result["output"] = copy_json(output if output is not None else block["error"])
+    done = block.get("status") in (None, "completed", *FAILED)
+    return [call, result] if done else [with_extras(call, {"status": block["status"]})]
+
+
+def _args(block: Block, asked: tuple[str, ...]) -> Block:
+    args: Block = {}
+    for key in asked:
+        value = block.get(key)
+        if key == "arguments":
+            parsed = promote({"type": "tool_call_chunk", "name": "x", "args": value})
+            args |= parsed["args"] if isinstance(parsed["args"], dict) else {"arguments": value}
+        elif isinstance(value, dict):
+            args |= copy_json(value)
+        elif value is not None:
+            args[key] = copy_json(value)
+    return args
+
+
+def _generated_image(block: Block) -> list[Block]:
+    form = block.get("output_format")
+    fields = {
+        "id": block.get("id"),
+        "base64": block.get("result"),
+        "mime_type": f"image/{form}" if form else None,
+    }
+    return [media("image", fields, rest_of(block, ("id", "result")))]
+
+
+def _image_url(block: Block) -> list[Block] | None:
+    link = block.get("image_url")
+    url = link.get("url") if isinstance(link, dict) else link
+    if not isinstance(url, str):
+        file_id = block.get("file_id")
+        if not isinstance(file_id, str):
+            return None
+        return [media("image", {"file_id": file_id}, rest_of(block, ("file_id", "image_url")))]
+    extras = rest_of(link, ("url",)) if isinstance(link, dict) else {}
+    return [media("image", dict(data_url(url)), extras | rest_of(block, ("image_url",)))]
+
+
+def _input_audio(block: Block) -> list[Block] | None:
+    audio = block.get("input_audio")
+    if not isinstance(audio, dict):
+        return None
+    form = audio.get("format")
+    fields = {"base64": audio.get("data"), "mime_type": f"audio/{form}" if form else None}
+    extras = rest_of(audio, ("data", "format")) | rest_of(block, ("input_audio",))
+    return [media("audio", fields, extras)]
+
+
+def _file(block: Block) -> list[Block] | None:
+    inner = block.get("file") if isinstance(block.get("file"), dict) else None
+    if inner is None and block.get("type") == "input_file":
+        inner = {key: value for key, value in block.items() if key not in ("type", "index")}
+    if inner is None:
+        return None
+    fields: Block = {"file_id": inner.get("file_id"), "url": inner.get("file_url")}
+    data = inner.get("file_data")
+    if isinstance(data, str):
+        fields |= data_url(data) if data.startswith("data:") else {"base64": data}
+    if not any(fields.values()):
+        return None
+    extras = rest_of(inner, ("file_id", "file_url", "file_data"))
+    if inner is not block.get("file"):
+        return [media("file", fields, extras)]
+    return [media("file", fields, extras | rest_of(block, ("file",)))]
+
+
+def _message(block: Block) -> list[Block] | None:
+    """Read an output item of the responses interface, whose content is blocks again."""
+    if not isinstance(block.get("content"), list):
+        return None
+    blocks: list[Block] = []
+    for item in block["content"]:
+        part = item if isinstance(item, dict) else {"type": "text", "text": str(item)}
+        blocks += translate(part) or [common.non_standard(part)]
+    if blocks and blocks[0]["type"] == "text" and block.get("id"):
+        blocks[0].setdefault("id", block["id"])
+    return blocks
+
+
+READERS: dict[str, Callable[[Block], list[Block] | None]] = {
+    "text": _text,
+    "output_text": _text,
+    "input_text": _text,
+    "message": _message,
+    "reasoning": _reasoning,
+    "function_call": _function_call,
+    "image_generation_call": _generated_image,
+    "image_url": _image_url,
+    "input_image": _image_url,
+    "input_audio": _input_audio,
+    "file": _file,
+    "input_file": _file,
+}
+
+
+def convert_to_openai_image_block(block: Block) -> Block:
+    """Write an image block as chat completions want it."""
+    image = _today(block)
+    if image.get("url"):
+        url = image["url"]
+    elif image.get("base64"):
+        if not image.get("mime_type"):
+            raise UsageError("an image in base64 needs mime_type, e.g. 'image/png'")
+        url = f"data:{image['mime_type']};base64,{image['base64']}"
+    else:
+        raise UsageError("chat completions take images by url or base64; this block has neither")
+    detail = _extras(image).get("detail") or image.get("detail")
+    return {
+        "type": "image_url",
+        "image_url": {"url": url, **({"detail": detail} if detail else {})},
+    }
+
+
+def convert_to_openai_data_block(
+    block: Block, api: Literal["chat/completions", "responses"] = "chat/completions"
+) -> Block:
+    """Write a media block in OpenAI's form, for either of its interfaces."""
+    data = _today(block)
+    if data["type"] == "image":
+        return _responses_image(data) if api == "responses" else convert_to_openai_image_block(data)
+    if data["type"] == "file":
+        return _openai_file(data, api)
+    if data["type"] == "audio":
+        if not data.get("base64") or not isinstance(data.get("mime_type"), str):
+            raise UsageError(
+                "OpenAI takes audio as base64 with mime_type; this block has neither or one"
+            )
+        form = data["mime_type"].partition("/")[2]
+        return {"type": "input_audio", "input_audio": {"data": data["base64"], "format": form}}
+    raise UsageError(f"OpenAI has no place for a block of the type {data['type']!r}")
+
+
+def _extras(block: Block) -> Block:
+    extras = block.get("extras")
+    return extras if isinstance(extras, dict) else {}
+
+
+def _responses_image(data: Block) -> Block:
+    if data.get("file_id"):
+        return {"type": "input_image", "file_id": data["file_id"]}
+    image = convert_to_openai_image_block(data)["image_url"]
+    return {"type": "input_image", "image_url": image["url"], **rest_of(image, ("url",))}
+
+
+def _openai_file(data: Block, api: str) -> Block:
+    extras = _extras(data)
+    name = data.get("filename") or data.get("title") or extras.get("filename") or extras.get("name")
+    file: Block = {}
+    if data.get("base64"):
+        mime = data.get("mime_type") or "application/octet-stream"
+        file["file_data"] = f"data:{mime};base64,{data['base64']}"
+        file["filename"] = name or "file"
+    elif data.get("file_id"):
+        file["file_id"] = data["file_id"]
+        file |= {"filename": name} if name and api != "responses" else {}
+    elif data.get("url") and api == "responses":
+        file["file_url"] = data["url"]
+    elif data.get("url"):
+        raise UsageError("chat completions do not take files by url: send base64, or use responses")
+    else:
+        raise UsageError("a file block needs one of: base64, file_id, url")
+    return {"type": "input_file", **file} if api == "responses" else {"type": "file", "file": file}
+
+
+def _today(block: Block) -> Block:
+    """Read a block in any of its standard spellings."""
+    blocks = common.translate(block)
+    return blocks[0] if blocks else block
+
+
+translate_content = translate_content_chunk = of_message(translate)

@@ -1,0 +1,132 @@
+"""How a message's content becomes standard blocks: one walk, with the provider's translator tried first.
+
+Translators register here; this file knows no vendor. What nobody knows becomes `non_standard`, whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from foldline.messages.block_translators import common
+from foldline.messages.block_translators.beside import said_beside
+from foldline.messages.block_translators.common import Block, Translator
+from foldline.protocol.blocks import ContentBlock, Json
+from foldline.protocol.merge import copy_json
+
+__all__ = [
+    "ANY_PROVIDER",
+    "FINISHERS",
+    "TRANSLATORS",
+    "MessageLike",
+    "of_message",
+    "standard_blocks",
+]
+
+TRANSLATORS: dict[str, Translator] = {}
+"""Provider name (`response_metadata["model_provider"]`) -> how its blocks are read."""
+ANY_PROVIDER: list[Translator] = [common.translate]
+"""Tried in this order when the provider is not known: input messages, and answers nobody signed."""
+Finisher = Callable[[list[Block], Mapping[str, Json]], list[Block]]
+FINISHERS: dict[Translator, Finisher] = {}
+"""What a vendor adds to the blocks from response metadata: Gemini's sources."""
+
+
+class MessageLike(Protocol):
+    """What a translator reads of a message, whose class lives above this folder."""
+
+    @property
+    def content(self) -> Any: ...  # noqa: ANN401
+    @property
+    def response_metadata(self) -> dict[Any, Any]: ...
+    @property
+    def additional_kwargs(self) -> dict[Any, Any]: ...
+
+
+def of_message(translate: Translator) -> Callable[[MessageLike], list[ContentBlock]]:
+    """Make the translator of whole messages out of that of single blocks."""
+
+    def translate_content(message: MessageLike) -> list[ContentBlock]:
+        """Give the content of a message as standard blocks."""
+        calls = (getattr(message, name, None) for name in ("tool_calls", "invalid_tool_calls"))
+        return standard_blocks(
+            message.content,
+            None,
+            metadata=message.response_metadata,
+            additional_kwargs=message.additional_kwargs,
+            calls=[call for some in calls for call in some or []],
+            translate=translate,
+        )
+
+    return translate_content
+
+
+def standard_blocks(
+    content: str | Sequence[str | dict[Any, Any]],
+    provider: str | None,
+    *,
+    metadata: Mapping[str, Json] | None = None,
+    additional_kwargs: Mapping[str, Json] | None = None,
+    calls: Sequence[Mapping[str, Json]] = (),
+    translate: Translator | None = None,
+) -> list[ContentBlock]:
+    """Give content as standard blocks, with reasoning and tool calls that were said beside it."""
+    items = [content] if isinstance(content, str) else content
+    blocks: list[Block] = []
+    metadata = metadata or {}
+    is_standard = metadata.get("output_version") == "v1"
+    known = translate or TRANSLATORS.get(provider or "")
+    translators = (known, *ANY_PROVIDER) if known else ANY_PROVIDER
+    for item in items:
+        if isinstance(item, str):
+            blocks += [{"type": "text", "text": item}] if item else []
+        else:
+            blocks += _translated(item, translators, is_standard=is_standard)
+    if known in FINISHERS:
+        blocks = FINISHERS[known](blocks, metadata)
+    if additional_kwargs:
+        blocks = [*said_beside(additional_kwargs, blocks), *blocks]
+    blocks = _with_calls(blocks, calls)
+    return cast("list[ContentBlock]", blocks)
+
+
+def _translated(
+    item: Block, translators: Sequence[Translator], *, is_standard: bool
+) -> list[Block]:
+    if is_standard and item.get("type") in common.STANDARD_TYPES:
+        return [copy_json(item)]
+    for translate in translators:
+        blocks = translate(item)
+        if blocks is not None:
+            return [common.with_index(copy_json(block), item) for block in blocks]
+    return [common.non_standard(item)]
+
+
+def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Json]]) -> list[Block]:
+    """Put the message's calls where its content has them, and the rest at the end."""
+    by_id = {call["id"]: call for call in calls if call.get("id")}
+    placed: set[str] = set()
+    whole: list[Block] = []
+    for block in blocks:
+        id = block.get("id") if block.get("type") in common.CLIENT_CALLS else None
+        call = by_id.get(id) if isinstance(id, str) else None
+        if call is not None:
+            # The parsed call knows its arguments best; the block knows what else the provider said.
+            extras = common.with_extras(block, call.get("extras") or {}).get("extras")
+            kept = {key: block[key] for key in ("index",) if key in block}
+            block = {**_as_block(call), **kept, **({"extras": extras} if extras else {})}
+            placed.add(block["id"])
+        whole.append(block)
+    has_anonymous = any(b.get("type") in common.CLIENT_CALLS and not b.get("id") for b in blocks)
+    whole += [
+        _as_block(call)
+        for call in calls
+        if call.get("id") not in placed and not (has_anonymous and not call.get("id"))
+    ]
+    return whole
+
+
+def _as_block(call: Mapping[str, Json]) -> Block:
+    """Give a call of a message's fields as a block, whose type comes first."""
+    order = [key for key in ("type", "id", "name", "args") if key in call]
+    return {key: copy_json(call[key]) for key in dict.fromkeys((*order, *call))}

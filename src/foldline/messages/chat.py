@@ -1,0 +1,61 @@
+"""A message of a role that has no class of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Self
+
+from foldline.exceptions import UsageError
+from foldline.messages.base import BaseMessage, BaseMessageChunk, Content
+
+if TYPE_CHECKING:
+    from foldline.protocol.blocks import ContentBlock, Json
+
+__all__ = ["ChatMessage", "ChatMessageChunk"]
+
+
+class ChatMessage(BaseMessage):
+    """A message of any role.
+
+    ```python
+    from foldline.messages import ChatMessage
+
+    print(ChatMessage("order!", role="chair").role)
+    #> chair
+    ```
+    """
+
+    role: str
+    """Who speaks."""
+    type: Literal["chat"] = "chat"
+
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
+
+
+class ChatMessageChunk(ChatMessage, BaseMessageChunk):
+    """A piece of a chat message; pieces of different roles do not add up."""
+
+    type: Literal["ChatMessageChunk"] = "ChatMessageChunk"  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
+
+    def _joined(self, other: BaseMessageChunk) -> Self:
+        if isinstance(other, ChatMessageChunk) and other.role != self.role:
+            raise UsageError(
+                f"cannot join chat chunks of the roles {self.role!r} and {other.role!r}: keep them apart"
+            )
+        return super()._joined(other)

@@ -1,0 +1,112 @@
+"""Messages from the dicts that `message_to_dict` writes, and wholes from pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from foldline.exceptions import UsageError
+from foldline.messages._calls import final_call, parse_calls
+from foldline.messages._hooks import runnable_verb
+from foldline.messages.ai_chunk import AIMessageChunk
+from foldline.messages.ai_message import AIMessage
+from foldline.messages.base import BaseMessage, BaseMessageChunk
+from foldline.messages.content import KNOWN_BLOCK_TYPES
+from foldline.messages.kinds import CHUNK_TO_MESSAGE, MESSAGE_CLASSES, MESSAGE_TO_CHUNK
+from foldline.messages.modifier import RemoveMessage
+from foldline.protocol.blocks import Json
+from foldline.protocol.promote import is_growing_call
+from foldline.utils.json import mend_value
+
+__all__ = [
+    "message_chunk_to_message",
+    "message_from_dict",
+    "message_to_chunk",
+    "messages_from_dict",
+]
+
+PIECE_ONLY = ("type", "tool_call_chunks", "chunk_position")
+
+
+def message_from_dict(message: Json) -> BaseMessage:
+    """Read one message from `{"type": ..., "data": ...}`."""
+    if not isinstance(message, Mapping) or "type" not in message:
+        raise UsageError(f"a message dict needs 'type' and 'data': {message!r:.200}")
+    cls = MESSAGE_CLASSES.get(message["type"]) if isinstance(message["type"], str) else None
+    if cls is None:
+        known = ", ".join(sorted(MESSAGE_CLASSES))
+        raise UsageError(f"no message of the type {message['type']!r}; there are: {known}")
+    data = message.get("data")
+    if not isinstance(data, Mapping):
+        raise UsageError(f"the 'data' of a message dict is a dict, not {type(data).__name__}")
+    if cls is RemoveMessage and "id" not in data:
+        raise UsageError("a remove message needs 'id': the id of the message to remove")
+    return cls(**{str(name): value for name, value in data.items()})
+
+
+@runnable_verb
+def messages_from_dict(messages: Sequence[Mapping[str, Json]]) -> list[BaseMessage]:
+    """Read messages from dicts; `messages_to_dict` writes them."""
+    return [message_from_dict(message) for message in messages]
+
+
+def message_chunk_to_message(chunk: BaseMessage) -> BaseMessage:
+    """Turn a piece, or the sum of pieces, into a message; a message comes back as it is.
+
+    The sum is taken to be whole: tool calls whose arguments were cut off are invalid calls.
+    """
+    if not isinstance(chunk, BaseMessageChunk):
+        return chunk
+    cls = next(CHUNK_TO_MESSAGE[kind] for kind in type(chunk).__mro__ if kind in CHUNK_TO_MESSAGE)
+    fields = {name: value for name, value in dict(chunk).items() if name not in PIECE_ONLY}
+    if isinstance(chunk, AIMessageChunk):
+        fields |= _whole_fields(chunk)
+        if cls is AIMessage and not chunk.model_extra:
+            return _trusted_message(fields)
+    return cls(**fields)
+
+
+def message_to_chunk(message: BaseMessage) -> BaseMessageChunk:
+    """Turn a message into a piece; a piece comes back as it is."""
+    if isinstance(message, BaseMessageChunk):
+        return message
+    for kind in type(message).__mro__:
+        if kind in MESSAGE_TO_CHUNK:
+            fields = {name: value for name, value in dict(message).items() if name != "type"}
+            return MESSAGE_TO_CHUNK[kind](**fields)
+    raise UsageError(f"a {type(message).__name__} has no pieces")
+
+
+def _whole_fields(chunk: AIMessageChunk) -> dict[str, Json]:
+    fields: dict[str, Json] = {"content": _whole_content(chunk.content)}
+    if chunk.tool_call_chunks:
+        calls, invalid = parse_calls(chunk.tool_call_chunks)
+        fields |= {"tool_calls": calls, "invalid_tool_calls": invalid}
+    return fields
+
+
+def _trusted_message(fields: dict[str, Json]) -> AIMessage:
+    said = AIMessage._defaults() | fields
+    return AIMessage.model_construct(**said)
+
+
+def _whole_content(content: Json) -> Json:
+    if isinstance(content, str):
+        return mend_value(content)
+    places = [item.get("index") for item in content if isinstance(item, dict)]
+    is_numbered = bool(places) and all(type(place) is int for place in places)
+    if is_numbered and len(places) == len(content):
+        content = sorted(content, key=lambda item: cast("int", item["index"]))
+    return [_whole_item(item, is_numbered=is_numbered) for item in content]
+
+
+def _whole_item(item: Json, *, is_numbered: bool) -> Json:
+    """Take off what only a stream needs: the `index`, growing calls, bare text among numbered blocks."""
+    if isinstance(item, str):
+        return {"type": "text", "text": mend_value(item)} if is_numbered else mend_value(item)
+    block = cast("dict[str, Json]", mend_value(item))
+    if is_growing_call(block):
+        block = final_call(block)
+    if is_numbered or block.get("type") in KNOWN_BLOCK_TYPES:
+        block.pop("index", None)
+    return block

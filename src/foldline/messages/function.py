@@ -1,0 +1,61 @@
+"""The result of a function call, in the manner before tools; new programs use `ToolMessage`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Self
+
+from foldline.exceptions import UsageError
+from foldline.messages.base import BaseMessage, BaseMessageChunk, Content
+
+if TYPE_CHECKING:
+    from foldline.protocol.blocks import ContentBlock, Json
+
+__all__ = ["FunctionMessage", "FunctionMessageChunk"]
+
+
+class FunctionMessage(BaseMessage):
+    """What a function returned to the model.
+
+    ```python
+    from foldline.messages import FunctionMessage
+
+    print(FunctionMessage("22 degrees", name="get_weather").name)
+    #> get_weather
+    ```
+    """
+
+    name: str
+    """The function that was called."""
+    type: Literal["function"] = "function"
+
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
+
+
+class FunctionMessageChunk(FunctionMessage, BaseMessageChunk):
+    """A piece of a function message; pieces of different functions do not add up."""
+
+    type: Literal["FunctionMessageChunk"] = "FunctionMessageChunk"  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
+
+    def _joined(self, other: BaseMessageChunk) -> Self:
+        if isinstance(other, FunctionMessageChunk) and other.name != self.name:
+            raise UsageError(
+                f"cannot join function chunks of {self.name!r} and {other.name!r}: keep them apart"
+            )
+        return super()._joined(other)

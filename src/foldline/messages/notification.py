@@ -1,0 +1,53 @@
+"""Marking human messages that no human typed: a summary, a background task's news.
+
+The mark is for programs, not for trust: whoever writes input can write it too.
+"""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from typing_extensions import TypedDict
+
+from foldline.exceptions import UsageError
+from foldline.messages.base import BaseMessage
+from foldline.messages.human import HumanMessage
+from foldline.protocol.blocks import Json
+from foldline.protocol.merge import copy_json
+
+__all__ = ["NotificationMetadata", "add_notification_metadata", "get_notification_metadata"]
+
+SOURCE, DATA = "lc_source", "lc_data"
+
+
+class NotificationMetadata(TypedDict):
+    """Which feature added a message, and what it noted."""
+
+    source: str
+    data: NotRequired[dict[str, Json]]
+
+
+def add_notification_metadata(
+    message: HumanMessage, *, source: str, data: dict[str, Json] | None = None
+) -> HumanMessage:
+    """Give a copy of `message` that says which feature added it."""
+    if not source:
+        raise UsageError(f"source names the feature that added the message, {source!r} does not")
+    kwargs = {
+        key: value for key, value in message.additional_kwargs.items() if key not in (SOURCE, DATA)
+    }
+    kwargs[SOURCE] = source
+    if data is not None:
+        kwargs[DATA] = copy_json(data)
+    return message.model_copy(update={"additional_kwargs": kwargs})
+
+
+def get_notification_metadata(message: BaseMessage) -> NotificationMetadata | None:
+    """Give the mark of a message, or None if it bears none."""
+    source = message.additional_kwargs.get(SOURCE)
+    if not isinstance(source, str):
+        return None
+    data = message.additional_kwargs.get(DATA)
+    if isinstance(data, dict):
+        return {"source": source, "data": copy_json(data)}
+    return {"source": source}

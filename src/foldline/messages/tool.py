@@ -1,0 +1,172 @@
+"""Calls of tools and what they returned: `ToolMessage`, and makers for the call dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, model_validator, with_config
+
+from foldline.exceptions import UsageError
+from foldline.messages._calls import parse_calls
+from foldline.messages.base import BaseMessage, BaseMessageChunk, Content
+from foldline.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall, ToolCallChunk
+
+__all__ = [
+    "InvalidToolCall",
+    "ToolCall",
+    "ToolCallChunk",
+    "ToolMessage",
+    "ToolMessageChunk",
+    "ToolOutputMixin",
+    "default_tool_chunk_parser",
+    "default_tool_parser",
+    "invalid_tool_call",
+    "tool_call",
+    "tool_call_chunk",
+]
+
+# Pydantic would silently drop keys that a TypedDict does not name; a provider's extra keys must stay.
+for _shape in (ToolCall, ToolCallChunk, InvalidToolCall):
+    with_config(ConfigDict(extra="allow"))(_shape)
+
+
+class ToolOutputMixin:
+    """What a tool may return as it is; anything else is wrapped in a `ToolMessage`."""
+
+    __slots__ = ()
+
+
+class ToolMessage(BaseMessage, ToolOutputMixin):
+    """What a tool returned, on its way to the model.
+
+    ```python
+    from foldline.messages import ToolMessage
+
+    print(ToolMessage("Sunny, 72°F", tool_call_id="call_123").status)
+    #> success
+    ```
+    """
+
+    tool_call_id: str
+    """The id of the call this answers."""
+    type: Literal["tool"] = "tool"
+    artifact: Any = None
+    """What the program keeps of the tool's work and the model never sees."""
+    status: Literal["success", "error"] = "success"
+    """Whether the tool did its work."""
+    additional_kwargs: dict[Any, Any] = Field(default_factory=dict, repr=False)
+    response_metadata: dict[Any, Any] = Field(default_factory=dict, repr=False)
+
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
+
+    @model_validator(mode="before")
+    @classmethod
+    def _coerce(cls, values: Json) -> Json:
+        if not isinstance(values, dict):
+            return values
+        values = {**values, "content": _tool_content(values.get("content"))}
+        if isinstance(values.get("tool_call_id"), UUID | int | float):
+            values["tool_call_id"] = str(values["tool_call_id"])
+        return values
+
+
+class ToolMessageChunk(ToolMessage, BaseMessageChunk):
+    """A piece of a tool message; pieces of different calls do not add up."""
+
+    type: Literal["ToolMessageChunk"] = "ToolMessageChunk"  # type: ignore[assignment]
+
+    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+
+        def __init__(
+            self,
+            content: Content | None = None,
+            content_blocks: Sequence[ContentBlock] | None = None,
+            **kwargs: Json,
+        ) -> None: ...
+
+    def _joined(self, other: BaseMessageChunk) -> Self:
+        whole = super()._joined(other)
+        if not isinstance(other, ToolMessageChunk):
+            return whole
+        if other.tool_call_id != self.tool_call_id:
+            raise UsageError(
+                f"cannot join results of the calls {self.tool_call_id!r} and {other.tool_call_id!r}:"
+                " keep them apart"
+            )
+        failed = "error" in (self.status, other.status)
+        artifact = other.artifact if self.artifact is None else self.artifact
+        if isinstance(self.artifact, dict) and isinstance(other.artifact, dict):
+            artifact = {**self.artifact, **other.artifact}
+        return whole.model_copy(
+            update={"artifact": artifact, "status": "error" if failed else "success"}
+        )
+
+
+def tool_call(*, name: str, args: dict[str, Json], id: str | None) -> ToolCall:
+    """Make a tool call."""
+    return ToolCall(name=name, args=args, id=id, type="tool_call")
+
+
+def tool_call_chunk(
+    *,
+    name: str | None = None,
+    args: str | None = None,
+    id: str | None = None,
+    index: int | str | None = None,
+) -> ToolCallChunk:
+    """Make a piece of a tool call."""
+    return ToolCallChunk(name=name, args=args, id=id, index=index, type="tool_call_chunk")
+
+
+def invalid_tool_call(
+    *,
+    name: str | None = None,
+    args: str | None = None,
+    id: str | None = None,
+    error: str | None = None,
+) -> InvalidToolCall:
+    """Make a call that did not parse."""
+    return InvalidToolCall(name=name, args=args, id=id, error=error, type="invalid_tool_call")
+
+
+def default_tool_parser(
+    raw_tool_calls: Sequence[Mapping[str, Json]],
+) -> tuple[list[ToolCall], list[InvalidToolCall]]:
+    """Read calls in OpenAI's form; what is not a JSON object becomes an invalid call."""
+    slices = [
+        tool_call_chunk(name=function.get("name"), args=function.get("arguments"), id=raw.get("id"))
+        for raw in raw_tool_calls
+        if isinstance(function := raw.get("function"), Mapping)
+    ]
+    return parse_calls(slices)
+
+
+def default_tool_chunk_parser(raw_tool_calls: Sequence[Mapping[str, Json]]) -> list[ToolCallChunk]:
+    """Read pieces of calls in OpenAI's form."""
+    return [
+        tool_call_chunk(
+            name=(raw.get("function") or {}).get("name"),
+            args=(raw.get("function") or {}).get("arguments"),
+            id=raw.get("id"),
+            index=raw.get("index"),
+        )
+        for raw in raw_tool_calls
+    ]
+
+
+def _tool_content(content: Json) -> Json:
+    """Say a tool's result as content: a string, or a list of strings and blocks."""
+    if isinstance(content, str) or content is None:
+        return content
+    if not isinstance(content, list | tuple):
+        return str(content)
+    return [item if isinstance(item, str | dict) else str(item) for item in content]

@@ -1,0 +1,61 @@
+"""`OutputFixingParser`: asks a model to write an answer that cannot be read anew, in the form that is wanted."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar
+
+from foldline._drive import drive
+from foldline._run import Run
+from foldline.output_parsers._ask_again import AskAgain
+from foldline.outputs import Generation
+from foldline.prompts import BasePromptTemplate, PromptTemplate
+
+__all__ = ["NAIVE_FIX_PROMPT", "OutputFixingParser"]
+
+T = TypeVar("T")
+
+NAIVE_FIX_PROMPT = PromptTemplate.from_template(
+    "These were the instructions:\n{instructions}\n\nThis was the answer:\n{completion}\n\n"
+    "The answer could not be read: {error}\n\n"
+    "Write the same answer again so that it follows the instructions, and nothing else:"
+)
+
+
+class OutputFixingParser(AskAgain[T]):
+    """Has a model mend what another parser cannot read.
+
+    ```python
+    from foldline.output_parsers import JsonOutputParser
+    from foldline.output_parsers.fix import OutputFixingParser
+    from foldline.runnables import RunnableLambda
+
+    model = RunnableLambda(lambda prompt: '{"answer": 4}')
+    parser = OutputFixingParser.from_llm(llm=model, parser=JsonOutputParser())
+    print(parser.invoke("the answer is four"))
+    #> {'answer': 4}
+    ```
+    """
+
+    default_prompt: ClassVar[BasePromptTemplate[Any]] = NAIVE_FIX_PROMPT
+
+    @property
+    def _type(self) -> str:
+        return "output_fixing"
+
+    async def _parsed(self, result: list[Generation], run: Run) -> T:
+        return await self._fixed(result[0].text, run)
+
+    async def _fixed(self, text: str, run: Run) -> T:
+        try:
+            instructions = self.parser.get_format_instructions()
+        except NotImplementedError:
+            instructions = "Answer in the form that was asked for."
+        return await self._read(text, run, instructions=instructions)
+
+    def parse(self, text: str) -> T:
+        """Read an answer; if it cannot be read, have it mended."""
+        return drive(self._fixed(text, Run.blocking()))
+
+    async def aparse(self, text: str) -> T:
+        """Read an answer; if it cannot be read, have it mended."""
+        return await self._fixed(text, Run.asynchronous())

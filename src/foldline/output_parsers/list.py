@@ -1,0 +1,239 @@
+"""Parsers of lists: comma-separated, numbered, markdown. While a list streams, each item is given when it is whole."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TypeVar
+
+from foldline.messages import BaseMessage
+from foldline.output_parsers._csv import CsvReader
+from foldline.output_parsers.string import text_of
+from foldline.output_parsers.transform import BaseTransformOutputParser, Reader
+
+__all__ = [
+    "CommaSeparatedListOutputParser",
+    "ListOutputParser",
+    "MarkdownListOutputParser",
+    "NumberedListOutputParser",
+    "droplastn",
+]
+
+T = TypeVar("T")
+Texts = list[str]
+
+NUMBERED = r"\d+\.\s([^\n]+)"
+MARKDOWN = r"^\s*[-*]\s([^\n]+)$"
+LINEAR = {
+    NUMBERED: re.compile(r"(?<!\d)\d++\.\s([^\n]++)"),
+    MARKDOWN: re.compile(r"^[^\S\n]*+[-*]\s([^\n]++)$", re.MULTILINE),
+}
+"""The patterns as they are known -> the same, written so that no text makes them slow."""
+
+
+def droplastn(iter: Iterator[T], n: int) -> Iterator[T]:
+    """Give all items but the last n."""
+    waiting: deque[T] = deque()
+    for item in iter:
+        waiting.append(item)
+        if len(waiting) > n:
+            yield waiting.popleft()
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return LINEAR.get(pattern) or re.compile(pattern, re.MULTILINE)
+
+
+class ListOutputParser(BaseTransformOutputParser[Texts]):
+    """A parser of a list of texts. A subclass writes `parse`, and `parse_iter` where items are found by a pattern."""
+
+    @property
+    def _type(self) -> str:
+        return "list"
+
+    @abstractmethod
+    def parse(self, text: str) -> Texts:
+        """Read a list."""
+
+    def parse_iter(self, text: str) -> Iterator[re.Match[str]]:
+        """Find the items, each as the first group of a match."""
+        raise NotImplementedError(f"{type(self).__name__} finds no items by a pattern")
+
+    def _reader(self) -> Reader:
+        return _AnyList(self)
+
+
+class _AnyList:
+    """Reads the list of any parser: what is found is given, but for the last item, which may go on."""
+
+    def __init__(self, parser: ListOutputParser) -> None:
+        self._parser = parser
+        self._text = ""
+
+    def feed(self, piece: str | BaseMessage) -> Iterable[Texts]:
+        self._text += text_of(piece)
+        try:
+            found = list(droplastn(self._parser.parse_iter(self._text), 1))
+        except NotImplementedError:
+            items = self._parser.parse(self._text)
+            if len(items) > 1:
+                self._text = items[-1]
+                return [[item] for item in items[:-1]]
+            return ()
+        if found:
+            self._text = self._text[found[-1].end() :]
+        return [[match.group(1)] for match in found]
+
+    def finish(self) -> Iterable[Texts]:
+        return [[item] for item in self._parser.parse(self._text)]
+
+
+class CommaSeparatedListOutputParser(ListOutputParser):
+    """Values between commas; one that holds a comma stands in double quotes.
+
+    ```python
+    from foldline.output_parsers import CommaSeparatedListOutputParser
+
+    print(CommaSeparatedListOutputParser().invoke('red, "dark, blue", green'))
+    #> ['red', 'dark, blue', 'green']
+    ```
+    """
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Say that this parser can be written and read back."""
+        return True
+
+    @property
+    def _type(self) -> str:
+        return "comma-separated-list"
+
+    def get_format_instructions(self) -> str:
+        """Say to the model to write values between commas."""
+        return "Answer with a list of values separated by commas and nothing else, such as: red, green, blue"
+
+    def parse(self, text: str) -> Texts:
+        """Read a list."""
+        reader = CsvReader()
+        return [*reader.feed(text), *reader.finish()]
+
+    def _reader(self) -> Reader:
+        is_plain = type(self).parse is CommaSeparatedListOutputParser.parse
+        return _CommaList() if is_plain else super()._reader()
+
+
+class _CommaList:
+    def __init__(self) -> None:
+        self._csv = CsvReader()
+
+    def feed(self, piece: str | BaseMessage) -> Iterable[Texts]:
+        return [[value] for value in self._csv.feed(text_of(piece))]
+
+    def finish(self) -> Iterable[Texts]:
+        return [[value] for value in self._csv.finish()]
+
+
+class _PatternList(ListOutputParser):
+    """Items that a pattern finds, each on its line."""
+
+    pattern: str
+    """Finds an item: its first group."""
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Say that this parser can be written and read back."""
+        return True
+
+    def parse(self, text: str) -> Texts:
+        """Read a list."""
+        return [match.group(1) for match in self.parse_iter(text)]
+
+    def parse_iter(self, text: str) -> Iterator[re.Match[str]]:
+        """Find the items."""
+        return _compiled(self.pattern).finditer(text)
+
+    def _reader(self) -> Reader:
+        cls = type(self)
+        is_plain = cls.parse is _PatternList.parse and cls.parse_iter is _PatternList.parse_iter
+        if is_plain and self.pattern in LINEAR:
+            return _Lines(LINEAR[self.pattern])
+        return super()._reader()
+
+
+class _Lines:
+    """Reads items line by line, each when it is whole.
+
+    It is read together with the line before, which may have held the mark of an item that stands on the next line.
+    """
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+        self._pieces: list[str] = []
+
+    def feed(self, piece: str | BaseMessage) -> Iterable[Texts]:
+        text = text_of(piece)
+        self._pieces.append(text)
+        if "\n" not in text:
+            return ()
+        whole = "".join(self._pieces)
+        end = whole.rfind("\n")
+        found = list(self._pattern.finditer(whole, 0, end))
+        kept = found[-1].end() if found else 0
+        kept = max(kept, whole.rfind("\n", 0, end) + 1)
+        self._pieces = [whole[kept:]]
+        return [[match.group(1)] for match in found]
+
+    def finish(self) -> Iterable[Texts]:
+        return [[match.group(1)] for match in self._pattern.finditer("".join(self._pieces))]
+
+
+class NumberedListOutputParser(_PatternList):
+    """Items after `1.`, `2.` and so on.
+
+    ```python
+    from foldline.output_parsers import NumberedListOutputParser
+
+    print(NumberedListOutputParser().invoke("Colours: 1. red"))
+    #> ['red']
+    ```
+    """
+
+    pattern: str = NUMBERED
+    """Finds an item: its first group."""
+
+    @property
+    def _type(self) -> str:
+        return "numbered-list"
+
+    def get_format_instructions(self) -> str:
+        """Say to the model to write a numbered list."""
+        return "Answer with a numbered list, one item on each line, such as:\n\n1. red\n2. green\n3. blue"
+
+
+class MarkdownListOutputParser(_PatternList):
+    """Items after `-` or `*`.
+
+    ```python
+    from foldline.output_parsers import MarkdownListOutputParser
+
+    print(MarkdownListOutputParser().invoke("- red"))
+    #> ['red']
+    ```
+    """
+
+    pattern: str = MARKDOWN
+    """Finds an item: its first group."""
+
+    @property
+    def _type(self) -> str:
+        return "markdown-list"
+
+    def get_format_instructions(self) -> str:
+        """Say to the model to write a markdown list."""
+        return (
+            "Answer with a markdown list, one item on each line, such as:\n\n- red\n- green\n- blue"
+        )

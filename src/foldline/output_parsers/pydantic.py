@@ -1,0 +1,130 @@
+"""`PydanticOutputParser`: JSON out of a model's answer, as an object of a Pydantic model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Generic
+
+from pydantic import BaseModel, SkipValidation, ValidationError
+
+from foldline.exceptions import OutputParserException
+from foldline.output_parsers.format_instructions import PYDANTIC_FORMAT_INSTRUCTIONS
+from foldline.output_parsers.json import (
+    JsonOutputParser,
+    JsonReader,
+    TBaseModel,
+    schema_for_prompt,
+    shown,
+)
+from foldline.output_parsers.transform import CumulativeReader, Reader
+from foldline.outputs import Generation
+from foldline.protocol.blocks import Json
+
+__all__ = ["PydanticBaseModel", "PydanticOutputParser", "TBaseModel"]
+
+PydanticBaseModel = BaseModel
+"""LangChain's name for the models of both versions of Pydantic; here there is one."""
+
+
+class PydanticOutputParser(JsonOutputParser, Generic[TBaseModel]):
+    """JSON as an object of a model; while it streams, the object so far as soon as it is valid.
+
+    ```python
+    from pydantic import BaseModel
+
+    from foldline.output_parsers import PydanticOutputParser
+
+
+    class Joke(BaseModel):
+        setup: str
+        punchline: str
+
+
+    parser = PydanticOutputParser(pydantic_object=Joke)
+    print(parser.invoke('{"setup": "Why?", "punchline": "Because."}'))
+    #> setup='Why?' punchline='Because.'
+    ```
+    """
+
+    pydantic_object: Annotated[type[TBaseModel], SkipValidation()]
+    """The model."""
+
+    if TYPE_CHECKING:  # so that checkers see the model's class through
+
+        def __init__(self, *, pydantic_object: type[TBaseModel], **kwargs: Any) -> None: ...
+
+    @property
+    def _type(self) -> str:
+        return "pydantic"
+
+    @property
+    def OutputType(self) -> Any:
+        """The model."""
+        return self.pydantic_object
+
+    def _parse_obj(self, obj: Json) -> TBaseModel:
+        try:
+            return self.pydantic_object.model_validate(obj)
+        except ValidationError as error:
+            text = json.dumps(obj, ensure_ascii=False)
+            raise OutputParserException(
+                f"the model's answer is no {self.pydantic_object.__name__}: {error}\nIt was: {shown(text)}",
+                llm_output=text,
+            ) from error
+
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> TBaseModel | None:
+        """Read the text of the likeliest candidate; with `partial`, None if it is not valid yet."""
+        value = super().parse_result(result, partial=partial)
+        if partial and value is None:
+            return None
+        try:
+            return self._parse_obj(value)
+        except OutputParserException:
+            if partial:
+                return None
+            raise
+
+    def parse(self, text: str) -> TBaseModel:
+        """Read a text."""
+        return self._parse_obj(super().parse_result([Generation(text=text)]))
+
+    def get_format_instructions(self) -> str:
+        """Say to the model to write JSON of this schema."""
+        return PYDANTIC_FORMAT_INSTRUCTIONS.format(schema=schema_for_prompt(self.pydantic_object))
+
+    def _diff(self, prev: Json, next: Json) -> Json:
+        old = prev.model_dump(mode="json") if isinstance(prev, BaseModel) else prev
+        return super()._diff(old, next.model_dump(mode="json"))
+
+    def _reader(self) -> Reader:
+        cls = type(self)
+        is_plain = (
+            cls.parse_result is PydanticOutputParser.parse_result
+            and cls.parse is PydanticOutputParser.parse
+        )
+        return _ObjectReader(self) if is_plain else CumulativeReader(self)
+
+
+class _ObjectReader(JsonReader):
+    """Reads JSON as it arrives, and passes on what is valid; the end result must be."""
+
+    def __init__(self, parser: PydanticOutputParser[Any]) -> None:
+        super().__init__(parser)
+        self._parser = parser
+        self._last: Json = None
+
+    def _tell(self, value: Json) -> Iterable[Any]:
+        if value is None or value == self._last:
+            return ()
+        self._last = value
+        try:
+            return self._results.tell(self._parser._parse_obj(value))
+        except OutputParserException:
+            return ()
+
+    def _end(self, value: Json) -> Iterable[Any]:
+        return self._results.tell(self._parser._parse_obj(value))
+
+
+PydanticOutputParser.model_rebuild()

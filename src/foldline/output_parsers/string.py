@@ -1,0 +1,70 @@
+"""`StrOutputParser`: the text of a model's answer, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from foldline._run import Run
+from foldline.messages import BaseMessage
+from foldline.output_parsers.base import generation_of
+from foldline.output_parsers.transform import BaseTransformOutputParser, Reader
+from foldline.protocol.blocks import Json
+
+__all__ = ["StrOutputParser"]
+
+
+class StrOutputParser(BaseTransformOutputParser[str]):
+    """The text of an answer, nothing else of it.
+
+    ```python
+    from foldline.messages import AIMessage
+    from foldline.output_parsers import StrOutputParser
+
+    print(StrOutputParser().invoke(AIMessage("hello")))
+    #> hello
+    ```
+    """
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Say that this parser can be written and read back."""
+        return True
+
+    @property
+    def _type(self) -> str:
+        return "default"
+
+    def parse(self, text: str) -> str:
+        """Give the text as it is."""
+        return text
+
+    async def _once(self, input: Json, run: Run) -> str:
+        return text_of(input) if self._is_ours else await super()._once(input, run)
+
+    def _reader(self) -> Reader:
+        return _Texts() if self._is_ours else super()._reader()
+
+    def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[str]:
+        if not self._is_ours:
+            yield from super()._transform(input)
+            return
+        for piece in input:
+            yield text_of(piece)
+
+
+class _Texts:
+    def feed(self, piece: str | BaseMessage) -> Iterable[str]:
+        return (text_of(piece),)
+
+    def finish(self) -> Iterable[str]:
+        return ()
+
+
+def text_of(piece: Json) -> str:
+    """Give the text of a message, or the text itself."""
+    if type(piece) is str:
+        return piece
+    if isinstance(piece, BaseMessage):
+        content = piece.content
+        return content if type(content) is str else str(piece.text)
+    return generation_of(piece).text

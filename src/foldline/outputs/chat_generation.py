@@ -1,0 +1,119 @@
+"""`ChatGeneration`: one answer of a chat model, which is a message; its text is the message's."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, SerializeAsAny, model_validator
+
+from foldline.messages import AIMessageChunk, BaseMessage, BaseMessageChunk, messages_from_dict
+from foldline.messages._lazy import LazyFields, set_real_fields
+from foldline.outputs.generation import Generation, Info, join_info
+from foldline.protocol.blocks import Json
+from foldline.utils.trusted import build_trusted
+
+__all__ = ["ChatGeneration", "ChatGenerationChunk", "merge_chat_generation_chunks"]
+
+
+def _revive(value: object) -> object:
+    """Build the message of a `model_dump` again, as the class its `type` names."""
+    if isinstance(value, dict) and isinstance(value.get("type"), str):
+        return messages_from_dict([{"type": value["type"], "data": value}])[0]
+    return value
+
+
+class ChatGeneration(Generation):
+    """One answer, as a message.
+
+    ```python
+    from foldline.messages import AIMessage
+    from foldline.outputs import ChatGeneration
+
+    print(ChatGeneration(message=AIMessage("hello")).text)
+    #> hello
+    ```
+    """
+
+    text: str = ""
+    """The text of the message; what is given here is replaced by it."""
+    message: Annotated[SerializeAsAny[BaseMessage], BeforeValidator(_revive)]
+    """The answer."""
+    type: Literal["ChatGeneration"] = "ChatGeneration"  # type: ignore[assignment]
+    _kind: ClassVar[str] = "ChatGeneration"
+
+    @model_validator(mode="after")
+    def _set_text(self) -> Self:
+        self.__dict__["text"] = _text(self.message)
+        return self
+
+    @classmethod
+    def _trusted(cls, message: BaseMessage, generation_info: Info = None) -> Self:
+        return build_trusted(cls, _fields(cls._kind, _text(message), message, generation_info))
+
+
+class ChatGenerationChunk(LazyFields, ChatGeneration):
+    """A piece of an answer; pieces add up with `+`."""
+
+    message: Annotated[SerializeAsAny[BaseMessageChunk], BeforeValidator(_revive)]
+    """The piece."""
+    type: Literal["ChatGenerationChunk"] = "ChatGenerationChunk"  # type: ignore[assignment]
+    _kind: ClassVar[str] = "ChatGenerationChunk"
+
+    def __init__(self, **given: Any) -> None:
+        """Make a piece; one of a message alone, which a model that streams makes of every delta, is not checked."""
+        message = given.get("message")
+        if (
+            len(given) == 1
+            and type(message) is AIMessageChunk
+            and type(self) is ChatGenerationChunk
+        ):
+            set_real_fields(self, given)
+        else:
+            super().__init__(**given)
+
+    def _lazy_value(self, name: str) -> Json:
+        return _text(self.message) if name == "text" else super()._lazy_value(name)
+
+    def _lazy_values(self) -> dict[str, Any]:
+        return {**super()._lazy_values(), "text": _text(self.message)}
+
+    def _lazy_extra(self) -> None:
+        return None
+
+    def __add__(
+        self, other: ChatGenerationChunk | list[ChatGenerationChunk]
+    ) -> ChatGenerationChunk:
+        """Join two pieces, or a piece and a list of pieces."""
+        others = other if isinstance(other, list) else [other]
+        if not all(isinstance(part, ChatGenerationChunk) for part in others):
+            return NotImplemented
+        return _joined(self, others)
+
+
+def merge_chat_generation_chunks(chunks: list[ChatGenerationChunk]) -> ChatGenerationChunk | None:
+    """Join all pieces in one pass; None if there are none."""
+    return _joined(chunks[0], chunks[1:]) if chunks else None
+
+
+def _joined(first: ChatGenerationChunk, others: list[ChatGenerationChunk]) -> ChatGenerationChunk:
+    if not others:
+        return first
+    message, info = first.message, first.generation_info
+    for part in others:
+        message = message + part.message
+        info = join_info(info, part.generation_info)
+    if len(others) == 1 and isinstance(others[0].message.content, str):
+        # Plain text is always added at the end: no need to read the whole message again.
+        text = first.text + others[0].text
+    else:
+        text = _text(message)
+    return build_trusted(ChatGenerationChunk, _fields("ChatGenerationChunk", text, message, info))
+
+
+def _fields(kind: str, text: str, message: BaseMessage, info: Info) -> dict[str, Any]:
+    return {"text": text, "generation_info": info, "type": kind, "message": message}
+
+
+def _text(message: BaseMessage) -> str:
+    content = message.content
+    return content if isinstance(content, str) else str(message.text)

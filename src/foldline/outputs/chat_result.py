@@ -1,0 +1,32 @@
+"""`ChatResult`: what a chat model's `_generate` gives back for one prompt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, SerializeAsAny
+
+from foldline.outputs.chat_generation import ChatGeneration
+
+__all__ = ["ChatResult"]
+
+
+class ChatResult(BaseModel):
+    """The candidate answers to one prompt.
+
+    ```python
+    from foldline.messages import AIMessage
+    from foldline.outputs import ChatGeneration, ChatResult
+
+    result = ChatResult(generations=[ChatGeneration(message=AIMessage("hello"))])
+    print(result.generations[0].text)
+    #> hello
+    ```
+    """
+
+    model_config = ConfigDict(defer_build=True)
+
+    generations: list[SerializeAsAny[ChatGeneration]]
+    """One for each candidate."""
+    llm_output: dict[str, Any] | None = None
+    """What the provider said besides, in its own words."""

@@ -1,0 +1,112 @@
+"""What a prompt becomes when it is filled in: a value that every kind of model can take, as text or messages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import SerializeAsAny
+from typing_extensions import TypedDict
+
+from foldline.load.serializable import Serializable
+from foldline.messages import AnyMessage, BaseMessage, HumanMessage, get_buffer_string
+
+__all__ = [
+    "ChatPromptValue",
+    "ChatPromptValueConcrete",
+    "ImagePromptValue",
+    "ImageURL",
+    "PromptValue",
+    "StringPromptValue",
+]
+
+
+class PromptValue(Serializable, ABC):
+    """A filled-in prompt, for any kind of model."""
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Say that prompt values can be written and read back."""
+        return True
+
+    @abstractmethod
+    def to_string(self) -> str:
+        """Give the prompt as text, for models that take text."""
+
+    @abstractmethod
+    def to_messages(self) -> list[BaseMessage]:
+        """Give the prompt as messages, for models that take messages."""
+
+
+class StringPromptValue(PromptValue):
+    """A prompt that is one text.
+
+    ```python
+    from foldline.prompt_values import StringPromptValue
+
+    print(StringPromptValue(text="hello").to_messages()[0].type)
+    #> human
+    ```
+    """
+
+    text: str
+    """The prompt."""
+    type: Literal["StringPromptValue"] = "StringPromptValue"
+
+    def to_string(self) -> str:
+        """Give the text."""
+        return self.text
+
+    def to_messages(self) -> list[BaseMessage]:
+        """Give the text as one human message."""
+        return [HumanMessage(content=self.text)]
+
+
+class ChatPromptValue(PromptValue):
+    """A prompt that is a list of messages."""
+
+    messages: Sequence[SerializeAsAny[BaseMessage]]
+    """The prompt."""
+
+    def to_string(self) -> str:
+        """Give the messages as a transcript, one `Role: text` after another."""
+        return get_buffer_string(self.messages)
+
+    def to_messages(self) -> list[BaseMessage]:
+        """Give the messages."""
+        return list(self.messages)
+
+
+class ImageURL(TypedDict, total=False):
+    """Where an image is, and how closely to look."""
+
+    detail: Literal["auto", "low", "high"]
+    """How closely the model looks."""
+    url: str
+    """A web address, or the image itself as a `data:` address."""
+
+
+class ImagePromptValue(PromptValue):
+    """A prompt that is one image."""
+
+    image_url: ImageURL
+    """The image."""
+    type: Literal["ImagePromptValue"] = "ImagePromptValue"
+
+    def to_string(self) -> str:
+        """Give the address of the image."""
+        return self.image_url.get("url", "")
+
+    def to_messages(self) -> list[BaseMessage]:
+        """Give the image as one human message."""
+        image: dict[str, Any] = {"type": "image_url", "image_url": dict(self.image_url)}
+        return [HumanMessage(content=[image])]
+
+
+class ChatPromptValueConcrete(ChatPromptValue):
+    """A prompt that is a list of messages, with a schema that names every kind of message."""
+
+    messages: Sequence[AnyMessage]
+    """The prompt."""
+    type: Literal["ChatPromptValueConcrete"] = "ChatPromptValueConcrete"

@@ -1,0 +1,111 @@
+"""Jinja2 templates (an extra), in a sandbox with nothing to reach.
+
+Jinja2's own sandbox lets a template call methods and read attributes it deems harmless. Here a template reads plain
+data only: keys of dicts, places of lists, and what loops say of themselves. Everything else is a `SecurityError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from foldline.exceptions import MissingExtraError, SecurityError
+from foldline.utils.formatting import TemplateError
+
+__all__ = ["compile_jinja"]
+
+LONGEST_PRODUCT = 1_000_000
+"""The largest number, and the longest text, that `*` may make."""
+
+Fill = Callable[[Mapping[str, object]], str]
+
+
+def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
+    """Give the variables of a template and what fills it in."""
+    environment = _environment()
+    jinja2, meta = _jinja2(""), _jinja2(".meta")
+    try:
+        names = meta.find_undeclared_variables(environment.parse(template))
+        ready = environment.from_string(template)
+    except jinja2.TemplateSyntaxError as error:
+        raise TemplateError(f"jinja2 template {template[:80]!r}: {error}") from error
+
+    def fill(values: Mapping[str, object]) -> str:
+        failures = (
+            jinja2.TemplateError,
+            ArithmeticError,
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        )
+        try:
+            return str(ready.render(values))
+        except failures as error:
+            raise TemplateError(f"jinja2 template {template[:80]!r}: {error}") from error
+
+    return tuple(sorted(names)), fill
+
+
+def _jinja2(part: str) -> Any:
+    try:
+        return import_module(f"jinja2{part}")
+    except ImportError as error:
+        raise MissingExtraError(
+            'jinja2 templates need jinja2: pip install "foldline[jinja]"'
+        ) from error
+
+
+@cache
+def _environment() -> Any:
+    sandbox, runtime = _jinja2(".sandbox"), _jinja2(".runtime")
+    loop, macro = runtime.LoopContext, runtime.Macro
+
+    class PlainData(sandbox.SandboxedEnvironment):  # type: ignore[misc,name-defined]
+        intercepted_binops = frozenset({"*", "**"})
+
+        def getattr(self, obj: object, attribute: str) -> object:
+            return self.getitem(obj, attribute)
+
+        def getitem(self, obj: object, argument: object) -> object:
+            if isinstance(obj, loop) and isinstance(argument, str) and argument[:1] != "_":
+                return getattr(obj, argument, self.undefined(name=argument))
+            if type(obj) not in (dict, list, tuple, str):
+                raise SecurityError(
+                    f"a jinja2 template may read plain dicts and lists, not {argument!r} of "
+                    f"{type(obj).__name__}: pass the value itself"
+                )
+            try:
+                return obj[argument]  # type: ignore[index]
+            except (KeyError, IndexError, TypeError):
+                return self.undefined(obj=obj, name=argument)
+
+        def get_template(self, name: object, *_: object, **__: object) -> object:
+            raise SecurityError(f"a jinja2 template may not read others: {name!r:.80}")
+
+        select_template = get_or_select_template = get_template
+
+        def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
+            return False
+
+        def is_safe_callable(self, obj: object) -> bool:
+            return obj is self.globals["range"] or isinstance(obj, macro)
+
+        def call_binop(self, context: object, operator: str, left: Any, right: Any) -> Any:
+            _check_product(operator, left, right)
+            return super().call_binop(context, operator, left, right)
+
+    made = PlainData()
+    made.globals = {"range": made.globals["range"]}
+    return made
+
+
+def _check_product(operator: str, left: object, right: object) -> None:
+    if operator == "**":
+        raise SecurityError("a jinja2 template may not use **")
+    sizes = [len(side) if isinstance(side, str | list | tuple) else side for side in (left, right)]
+    numbers = [abs(size) for size in sizes if isinstance(size, int | float)]
+    if len(numbers) == 2 and numbers[0] * numbers[1] > LONGEST_PRODUCT:
+        raise SecurityError("a jinja2 template may not make anything that large with *")

@@ -1,0 +1,250 @@
+"""`BasePromptTemplate`: what every prompt is: variables in, a prompt value out; and documents as text.
+
+A prompt never waits, except where its examples are chosen by something that does; so its behaviour is `format_prompt`
+and its twin, and running it is checking the input and calling one of them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from pydantic import BaseModel, Field, model_validator
+
+from foldline._config import RunnableConfig
+from foldline._run import Run
+from foldline.documents.base import Document
+from foldline.exceptions import UsageError
+from foldline.load import dumpd
+from foldline.prompt_values import ChatPromptValueConcrete, PromptValue, StringPromptValue
+from foldline.prompts._files import write_text
+from foldline.protocol.blocks import Json
+from foldline.runnables._trace import NOTHING, add_up
+from foldline.runnables._types import object_model
+from foldline.runnables.serializable import RunnableSerializable
+from foldline.utils.formatting import MissingVariableError
+
+__all__ = [
+    "BasePromptTemplate",
+    "PromptInputError",
+    "aformat_document",
+    "format_document",
+]
+
+FormatOutputType = TypeVar("FormatOutputType")
+Values = dict[str, Any]
+
+
+class PromptInputError(UsageError, TypeError):
+    """A prompt was given something that is no mapping of variables."""
+
+
+class BasePromptTemplate(
+    RunnableSerializable[dict[str, Any], PromptValue], ABC, Generic[FormatOutputType]
+):
+    """A prompt with variables: a runnable from a dict of them to a prompt value."""
+
+    input_variables: list[str]
+    """The variables that must be given."""
+    optional_variables: list[str] = Field(default=[])
+    """Variables that may be left out: optional placeholders."""
+    input_types: Values = Field(default_factory=dict, exclude=True)
+    """The types of the variables, for schemas; text where nothing is said."""
+    output_parser: Json = None
+    """How to read what a model answers to this prompt; kept for the program, not used here."""
+    partial_variables: Mapping[str, Any] = Field(default_factory=dict)
+    """Variables already given: values, or functions called whenever the prompt is filled in."""
+    metadata: Values | None = None
+    """Metadata of this prompt's runs."""
+    tags: list[str] | None = None
+    """Tags of this prompt's runs."""
+
+    _run_type: ClassVar[str | None] = "prompt"
+
+    @model_validator(mode="after")
+    def validate_variable_names(self) -> Self:
+        """Refuse names that mean something else, and variables that are given and asked for at once."""
+        if "stop" in self.input_variables or "stop" in self.partial_variables:
+            raise UsageError("a variable may not be named 'stop', which models take: rename it")
+        both = set(self.input_variables) & set(self.partial_variables)
+        if both:
+            raise UsageError(f"variables both asked for and already given: {sorted(both)}")
+        return self
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Say that prompts can be written and read back."""
+        return True
+
+    # -- running
+
+    async def _once(self, input: Json, run: Run) -> PromptValue:
+        values = self._validate_input(input)
+        if run.io.blocking:
+            return self.format_prompt(**values)
+        return await self.aformat_prompt(**values)
+
+    def _own_run(self, run: Run) -> Run:
+        return run.with_local(tags=self.tags, metadata=self.metadata)
+
+    async def _traced_stream(self, input: Json, run: Run) -> AsyncGenerator[Json, None]:
+        yield await self._step(input, run)
+
+    async def _traced_transform(
+        self, inputs: AsyncGenerator[Json, None], run: Run
+    ) -> AsyncGenerator[Json, None]:
+        whole = await add_up(inputs)
+        if whole is not NOTHING:
+            yield await self._step(whole, run)
+
+    def _serialized(self) -> Values | None:
+        described: Values = dumpd(self)
+        return {**described, "name": self.get_name()}
+
+    def _validate_input(self, inner_input: Json) -> Mapping[str, Any]:
+        """Give the variables of an input; one that is no mapping is the value of the only variable."""
+        if type(inner_input) is not dict and not isinstance(inner_input, Mapping):
+            if len(self.input_variables) != 1:
+                raise PromptInputError(
+                    f"{self.get_name()} takes a mapping of variables, not {type(inner_input).__name__}: "
+                    f"it has {len(self.input_variables)} of them, {self.input_variables}"
+                )
+            return {self.input_variables[0]: inner_input}
+        for name in self.input_variables:
+            if name not in inner_input:
+                raise self._missing(inner_input)
+        return inner_input
+
+    def _missing(self, given: Mapping[str, Any]) -> MissingVariableError:
+        missing = [name for name in self.input_variables if name not in given]
+        first = missing[0] if missing else "name"
+        return MissingVariableError(
+            f"{self.get_name()}: missing variables {missing}; it takes {self.input_variables} and was given "
+            f"{[str(name) for name in given]}. If {{{first}}} is meant as text and not as a variable, "
+            f"double the braces: {{{{{first}}}}}"
+        )
+
+    # -- filling in
+
+    @abstractmethod
+    def format_prompt(self, **kwargs: Any) -> PromptValue:
+        """Fill in the variables; the value is for any kind of model."""
+
+    async def aformat_prompt(self, **kwargs: Any) -> PromptValue:
+        """Fill in the variables; the value is for any kind of model."""
+        return self.format_prompt(**kwargs)
+
+    @abstractmethod
+    def format(self, **kwargs: Any) -> FormatOutputType:
+        """Fill in the variables."""
+
+    async def aformat(self, **kwargs: Any) -> FormatOutputType:
+        """Fill in the variables."""
+        return self.format(**kwargs)
+
+    def partial(self, **kwargs: Json | Callable[[], Json]) -> BasePromptTemplate[FormatOutputType]:
+        """Give some variables now: values, or functions called whenever the prompt is filled in."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        fields["input_variables"] = [n for n in self.input_variables if n not in kwargs]
+        fields["partial_variables"] = {**self.partial_variables, **kwargs}
+        return type(self)(**fields)
+
+    def _merge_partial_and_user_variables(self, **kwargs: Any) -> Values:
+        return self._merged(kwargs)
+
+    def _merged(self, values: Mapping[str, Any]) -> Values:
+        given = {**self.partial_variables, **values}
+        for name, value in self.partial_variables.items():
+            if callable(value) and given[name] is value:
+                given[name] = _called(name, value)
+        return given
+
+    # -- what it is
+
+    @property
+    def OutputType(self) -> Any:
+        """What a prompt may give: text or messages."""
+        return StringPromptValue | ChatPromptValueConcrete
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give the variables as a Pydantic model."""
+        needed = {name: (self.input_types.get(name, str), ...) for name in self.input_variables}
+        optional = {
+            name: (self.input_types.get(name, str), None) for name in self.optional_variables
+        }
+        return object_model("PromptInput", {**needed, **optional})
+
+    @property
+    def _prompt_type(self) -> str:
+        raise NotImplementedError(f"{type(self).__name__} has no `_prompt_type`")
+
+    def asdict(self, **kwargs: Any) -> builtins.dict[str, Any]:
+        """Give the fields as a dict, with the kind of prompt as `_type`."""
+        fields = self.model_dump(**kwargs)
+        with suppress(NotImplementedError):
+            fields["_type"] = self._prompt_type
+        return fields
+
+    def dict(self, **kwargs: Any) -> builtins.dict[str, Any]:
+        """Give the fields as a dict; the older name of `asdict`."""
+        return self.asdict(**kwargs)
+
+    def save(self, file_path: Path | str) -> None:
+        """Write this prompt as a JSON file, which `load_prompt` reads."""
+        if self.partial_variables:
+            raise UsageError(
+                "a prompt with partial variables cannot be saved: save it before `partial`"
+            )
+        fields = self.asdict()
+        if "_type" not in fields:
+            raise NotImplementedError(f"{type(self).__name__} cannot be saved")
+        write_text(file_path, json.dumps(fields, indent=4, ensure_ascii=False))
+
+
+def _called(name: str, function: Callable[[], Json]) -> Json:
+    value = function()
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        raise UsageError(
+            f"the function given for the variable {name!r} is async: a prompt calls it without waiting, "
+            "so give a plain function or the value"
+        )
+    return value
+
+
+def _document_values(doc: Document, prompt: BasePromptTemplate[str]) -> Values:
+    known = {**doc.metadata, "page_content": doc.page_content}
+    missing = [name for name in prompt.input_variables if name not in known]
+    if missing:
+        raise MissingVariableError(
+            f"the prompt for documents takes {sorted(prompt.input_variables)}, and this document's metadata has no "
+            f"{sorted(missing)}; it has {sorted(map(str, doc.metadata))}"
+        )
+    return {name: known[name] for name in prompt.input_variables}
+
+
+def format_document(doc: Document, prompt: BasePromptTemplate[str]) -> str:
+    """Write a document as text: the variables are its metadata, and `page_content`.
+
+    ```python
+    from foldline.documents import Document
+    from foldline.prompts import PromptTemplate, format_document
+
+    page = Document(page_content="Looms weave.", metadata={"page": 3})
+    print(format_document(page, PromptTemplate.from_template("p. {page}: {page_content}")))
+    #> p. 3: Looms weave.
+    ```
+    """
+    return prompt.format(**_document_values(doc, prompt))
+
+
+async def aformat_document(doc: Document, prompt: BasePromptTemplate[str]) -> str:
+    """Write a document as text: the variables are its metadata, and `page_content`."""
+    return await prompt.aformat(**_document_values(doc, prompt))

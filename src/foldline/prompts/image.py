@@ -1,0 +1,98 @@
+"""`ImagePromptTemplate`: an image by its address. No file is read: who has a file passes a `data:` address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from pydantic import Field, model_validator
+
+from foldline.exceptions import UsageError
+from foldline.prompt_values import ImagePromptValue, ImageURL, PromptValue
+from foldline.prompts._compile import PromptTemplateFormat, compile_prompt
+from foldline.prompts.base import BasePromptTemplate
+from foldline.protocol.blocks import Json
+
+__all__ = ["ImagePromptTemplate"]
+
+RESERVED = frozenset({"url", "path", "detail"})
+NO_PATHS = (
+    "an image is given by its 'url', never by a 'path': foldline opens no file named by a prompt; "
+    "read it yourself and pass a data: address"
+)
+
+
+class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
+    """An image for a model that sees.
+
+    ```python
+    from foldline.prompts.image import ImagePromptTemplate
+
+    image = ImagePromptTemplate(template={"url": "https://example.com/{name}.png", "detail": "low"})
+    print(image.format(name="loom"))
+    #> {'url': 'https://example.com/loom.png', 'detail': 'low'}
+    ```
+    """
+
+    input_variables: list[str] = Field(default_factory=list)
+    """The variables of the template, read from it."""
+    template: dict[str, Any] = Field(default_factory=dict)
+    """`url` and `detail`; both are templates."""
+    template_format: PromptTemplateFormat = "f-string"
+    """How they mark their variables."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_variables(cls, values: Json) -> Json:
+        if not isinstance(values, dict):
+            return values
+        values = dict(values)
+        kind = values.get("template_format") or "f-string"
+        texts = [text for text in (values.get("template") or {}).values() if isinstance(text, str)]
+        found = {name for text in texts for name in compile_prompt(text, kind).variables}
+        given = values.get("partial_variables") or {}
+        names = set(values.get("input_variables") or ()) | (found - set(given))
+        if taken := names & RESERVED:
+            raise UsageError(
+                f"an image has 'url', 'path' and 'detail' of its own: rename the variables {sorted(taken)}"
+            )
+        values["input_variables"] = sorted(names)
+        return values
+
+    @property
+    def _prompt_type(self) -> str:
+        return "image-prompt"
+
+    def format_prompt(self, **kwargs: Any) -> PromptValue:
+        """Fill in the variables; the value is for any kind of model."""
+        return ImagePromptValue(image_url=self.format(**kwargs))
+
+    def format(self, **kwargs: Any) -> ImageURL:
+        """Fill in the variables; `url` and `detail` may also be given here."""
+        return self._image(kwargs)
+
+    def _image(self, values: Mapping[str, Any]) -> ImageURL:
+        if self.partial_variables:
+            values = self._merged(values)
+        if "path" in self.template or values.get("path"):
+            raise UsageError(NO_PATHS)
+        filled = {
+            key: compile_prompt(text, self.template_format).fill(values)
+            if isinstance(text, str)
+            else text
+            for key, text in self.template.items()
+        }
+        url = values.get("url") or filled.get("url")
+        detail = values.get("detail") or filled.get("detail")
+        if not url:
+            raise UsageError("an image needs a 'url'")
+        if not isinstance(url, str):
+            raise UsageError(f"the url of an image is text, not {type(url).__name__}")
+        image: ImageURL = {"url": url}
+        if detail:
+            image["detail"] = cast('Literal["auto", "low", "high"]', detail)
+        return image
+
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+        """Show the image's template."""
+        return f"[image {self.template}]"

@@ -1,0 +1,131 @@
+"""`StringPromptTemplate`: a prompt that is one text; and the functions that check and fill in templates by format."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from foldline.exceptions import UsageError
+from foldline.prompt_values import PromptValue
+from foldline.prompts._build import string_value
+from foldline.prompts._compile import PromptTemplateFormat, compile_prompt
+from foldline.prompts._mustache_schema import mustache_schema
+from foldline.prompts.base import BasePromptTemplate
+from foldline.utils.formatting import get_variables
+from foldline.utils.input import get_colored_text
+
+__all__ = [
+    "DEFAULT_FORMATTER_MAPPING",
+    "DEFAULT_VALIDATOR_MAPPING",
+    "PromptTemplateFormat",
+    "StringPromptTemplate",
+    "check_valid_template",
+    "get_template_variables",
+    "is_subsequence",
+    "jinja2_formatter",
+    "mustache_formatter",
+    "mustache_schema",
+    "mustache_template_vars",
+    "validate_f_string_template",
+    "validate_jinja2",
+]
+
+
+def f_string_formatter(template: str, /, **kwargs: Any) -> str:
+    """Fill in a template of `{name}`s."""
+    return compile_prompt(template, "f-string").fill(kwargs)
+
+
+def mustache_formatter(template: str, /, **kwargs: Any) -> str:
+    """Fill in a mustache template; values are put in as they are, since a prompt is not HTML."""
+    return compile_prompt(template, "mustache").fill(kwargs)
+
+
+def jinja2_formatter(template: str, /, **kwargs: Any) -> str:
+    """Fill in a jinja2 template, in a sandbox; needs `foldline[jinja]`."""
+    return compile_prompt(template, "jinja2").fill(kwargs)
+
+
+def validate_f_string_template(template: str) -> list[str]:
+    """Check a template of `{name}`s and list its variables, as they appear."""
+    return get_variables(template)
+
+
+def mustache_template_vars(template: str) -> set[str]:
+    """List the variables that a mustache template wants at its top."""
+    return set(compile_prompt(template, "mustache").variables)
+
+
+def validate_jinja2(template: str, input_variables: list[str]) -> None:
+    """See that a jinja2 template has exactly these variables."""
+    _check_names(template, "jinja2", input_variables)
+
+
+def _validate_f_string(template: str, input_variables: list[str]) -> None:
+    _check_names(template, "f-string", input_variables)
+
+
+DEFAULT_FORMATTER_MAPPING: dict[str, Callable[..., str]] = {
+    "f-string": f_string_formatter,
+    "mustache": mustache_formatter,
+    "jinja2": jinja2_formatter,
+}
+DEFAULT_VALIDATOR_MAPPING: dict[str, Callable[[str, list[str]], None]] = {
+    "f-string": _validate_f_string,
+    "jinja2": validate_jinja2,
+}
+
+
+def check_valid_template(template: str, template_format: str, input_variables: list[str]) -> None:
+    """See that a template can be filled in with these variables."""
+    if template_format not in DEFAULT_VALIDATOR_MAPPING:
+        raise UsageError(
+            f"templates of the format {template_format!r} cannot be checked: "
+            f"only {sorted(DEFAULT_VALIDATOR_MAPPING)} can"
+        )
+    _check_names(template, template_format, input_variables)
+
+
+def _check_names(template: str, kind: str, given: list[str]) -> None:
+    wanted = set(compile_prompt(template, kind).variables)
+    lacking, idle = sorted(wanted - set(given)), sorted(set(given) - wanted)
+    if lacking or (idle and kind == "jinja2"):
+        raise UsageError(
+            f"the template {template[:80]!r} and its variables {given} do not fit: "
+            f"missing {lacking}, not in the template {idle}"
+        )
+
+
+def get_template_variables(template: str, template_format: str) -> list[str]:
+    """List the variables of a template, sorted."""
+    return sorted(compile_prompt(template, template_format).variables)
+
+
+class StringPromptTemplate(BasePromptTemplate[str], ABC):
+    """A prompt that is one text. A subclass writes `format`."""
+
+    def format_prompt(self, **kwargs: Any) -> PromptValue:
+        """Fill in the variables; the value is for any kind of model."""
+        return string_value(self.format(**kwargs))
+
+    async def aformat_prompt(self, **kwargs: Any) -> PromptValue:
+        """Fill in the variables; the value is for any kind of model."""
+        return string_value(await self.aformat(**kwargs))
+
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+        """Show the prompt with its variables in braces; `html=True` colours them on a terminal."""
+        shown = {
+            name: get_colored_text(f"{{{name}}}", "yellow") if html else f"{{{name}}}"
+            for name in self.input_variables
+        }
+        return self.format(**shown)
+
+    def pretty_print(self) -> None:
+        """Print `pretty_repr`."""
+        print(self.pretty_repr())  # noqa: T201  printing is its job
+
+
+def is_subsequence(child: Sequence[Any], parent: Sequence[Any]) -> bool:
+    """Say whether a list begins with another; an empty one does not count."""
+    return bool(child) and len(child) <= len(parent) and list(parent[: len(child)]) == list(child)

@@ -1,0 +1,199 @@
+"""What a model says while it speaks: blocks, events, the fold of events into a message. No I/O.
+
+`blocks` and `events` are the nouns; `merge` is the one table of how they grow; `EventWriter` produces events and
+`MessageBuilder` folds them; `message_to_events` says a message again; `assert_valid_event_stream` checks the grammar.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.protocol.blocks import (
+        BLOCK_TYPES,
+        HEAVY_FIELDS,
+        MEDIA_TYPES,
+        Annotation,
+        AudioContentBlock,
+        BlockIndex,
+        Citation,
+        ContentBlock,
+        DataContentBlock,
+        FileContentBlock,
+        FinalizedContentBlock,
+        ImageContentBlock,
+        InputTokenDetails,
+        InvalidToolCall,
+        Json,
+        NonStandardAnnotation,
+        NonStandardContentBlock,
+        OutputTokenDetails,
+        PlainTextContentBlock,
+        ReasoningContentBlock,
+        ServerToolCall,
+        ServerToolCallChunk,
+        ServerToolResult,
+        TextContentBlock,
+        ToolCall,
+        ToolCallChunk,
+        ToolContentBlock,
+        UsageInfo,
+        VideoContentBlock,
+    )
+    from foldline.protocol.events import (
+        DELTA_FIELDS,
+        FINISH_REASONS,
+        ROLES,
+        BlockDelta,
+        ContentBlockDelta,
+        ContentBlockDeltaEvent,
+        ContentBlockFinish,
+        ContentBlockStart,
+        DataDelta,
+        Event,
+        FinishReason,
+        MessageFinish,
+        MessageReset,
+        MessageStart,
+        MetadataScalar,
+        ReasoningDelta,
+        Role,
+        StreamError,
+        TextDelta,
+        ToolCallDelta,
+    )
+    from foldline.protocol.fold import MessageBuilder, fold
+    from foldline.protocol.folded import FoldedMessage, FoldLimits
+    from foldline.protocol.grammar import (
+        GrammarChecker,
+        Violation,
+        assert_valid_event_stream,
+        check,
+    )
+    from foldline.protocol.identity import Key
+    from foldline.protocol.merge import (
+        RULES,
+        Rule,
+        add_usage,
+        copy_json,
+        grow_name,
+        merge_block,
+        merge_dicts,
+        merge_lists,
+        merge_metadata,
+        replace_usage,
+    )
+    from foldline.protocol.promote import is_growing_call, is_server_call, parse_tool_args, promote
+    from foldline.protocol.reasons import normalize_finish_reason
+    from foldline.protocol.replay import MessageLike, describe, message_to_events, replay
+    from foldline.protocol.writer import EventWriter
+
+__all__ = [
+    "BLOCK_TYPES",
+    "DELTA_FIELDS",
+    "FINISH_REASONS",
+    "HEAVY_FIELDS",
+    "MEDIA_TYPES",
+    "ROLES",
+    "RULES",
+    "Annotation",
+    "AudioContentBlock",
+    "BlockDelta",
+    "BlockIndex",
+    "Citation",
+    "ContentBlock",
+    "ContentBlockDelta",
+    "ContentBlockDeltaEvent",
+    "ContentBlockFinish",
+    "ContentBlockStart",
+    "DataContentBlock",
+    "DataDelta",
+    "Event",
+    "EventWriter",
+    "FileContentBlock",
+    "FinalizedContentBlock",
+    "FinishReason",
+    "FoldLimits",
+    "FoldedMessage",
+    "GrammarChecker",
+    "ImageContentBlock",
+    "InputTokenDetails",
+    "InvalidToolCall",
+    "Json",
+    "Key",
+    "MessageBuilder",
+    "MessageFinish",
+    "MessageLike",
+    "MessageReset",
+    "MessageStart",
+    "MetadataScalar",
+    "NonStandardAnnotation",
+    "NonStandardContentBlock",
+    "OutputTokenDetails",
+    "PlainTextContentBlock",
+    "ReasoningContentBlock",
+    "ReasoningDelta",
+    "Role",
+    "Rule",
+    "ServerToolCall",
+    "ServerToolCallChunk",
+    "ServerToolResult",
+    "StreamError",
+    "TextContentBlock",
+    "TextDelta",
+    "ToolCall",
+    "ToolCallChunk",
+    "ToolCallDelta",
+    "ToolContentBlock",
+    "UsageInfo",
+    "VideoContentBlock",
+    "Violation",
+    "add_usage",
+    "assert_valid_event_stream",
+    "check",
+    "copy_json",
+    "describe",
+    "fold",
+    "grow_name",
+    "is_growing_call",
+    "is_server_call",
+    "merge_block",
+    "merge_dicts",
+    "merge_lists",
+    "merge_metadata",
+    "message_to_events",
+    "normalize_finish_reason",
+    "parse_tool_args",
+    "promote",
+    "replace_usage",
+    "replay",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".blocks": "Annotation AudioContentBlock BLOCK_TYPES BlockIndex Citation ContentBlock "
+        "DataContentBlock FileContentBlock FinalizedContentBlock HEAVY_FIELDS "
+        "ImageContentBlock InputTokenDetails InvalidToolCall Json MEDIA_TYPES "
+        "NonStandardAnnotation NonStandardContentBlock OutputTokenDetails "
+        "PlainTextContentBlock ReasoningContentBlock ServerToolCall ServerToolCallChunk "
+        "ServerToolResult TextContentBlock ToolCall ToolCallChunk ToolContentBlock "
+        "UsageInfo VideoContentBlock",
+        ".events": "BlockDelta ContentBlockDelta ContentBlockDeltaEvent ContentBlockFinish "
+        "ContentBlockStart DELTA_FIELDS DataDelta Event FINISH_REASONS FinishReason "
+        "MessageFinish MessageReset MessageStart MetadataScalar ROLES ReasoningDelta Role "
+        "StreamError TextDelta ToolCallDelta",
+        ".fold": "MessageBuilder fold",
+        ".folded": "FoldLimits FoldedMessage",
+        ".grammar": "GrammarChecker Violation assert_valid_event_stream check",
+        ".identity": "Key",
+        ".merge": "RULES Rule add_usage copy_json grow_name merge_block merge_dicts merge_lists "
+        "merge_metadata replace_usage",
+        ".promote": "is_growing_call is_server_call parse_tool_args promote",
+        ".reasons": "normalize_finish_reason",
+        ".replay": "MessageLike describe message_to_events replay",
+        ".writer": "EventWriter",
+    },
+)

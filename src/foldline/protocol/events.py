@@ -1,0 +1,145 @@
+"""The events a model speaks in, as typed dicts (discriminator `event`), and their deltas (discriminator `type`).
+
+Order: one `message-start`; each block starts, grows by deltas and finishes once; one `message-finish`. An `error`
+ends the stream in place of `message-finish`. A `message-reset` takes back all before it. Indexes count 0, 1, 2, … in
+order of first start.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NotRequired, TypeAlias, get_args
+
+from typing_extensions import TypedDict
+
+from foldline.protocol.blocks import ContentBlock, FinalizedContentBlock, Json, UsageInfo
+
+Role: TypeAlias = Literal["ai", "human", "system", "tool"]
+FinishReason: TypeAlias = Literal[
+    "stop", "length", "tool_use", "content_filter", "refusal", "pause", "error", "unknown"
+]
+MetadataScalar: TypeAlias = str | int | float | bool | None
+
+ROLES: Final[frozenset[str]] = frozenset(get_args(Role))
+FINISH_REASONS: Final[frozenset[str]] = frozenset(get_args(FinishReason))
+
+
+class TextDelta(TypedDict):
+    """Appends to the block's `text`."""
+
+    type: Literal["text-delta"]
+    text: str
+
+
+class ReasoningDelta(TypedDict):
+    """Appends to the block's `reasoning`."""
+
+    type: Literal["reasoning-delta"]
+    reasoning: str
+
+
+class DataDelta(TypedDict):
+    """Appends to the block's `base64`."""
+
+    type: Literal["data-delta"]
+    data: str
+    encoding: NotRequired[Literal["base64"]]
+
+
+class ToolCallDelta(TypedDict):
+    """Appends a slice of JSON text to the block's `args`."""
+
+    type: Literal["tool-call-delta"]
+    args: str
+
+
+class BlockDelta(TypedDict):
+    """Replaces the given fields of the block: signatures, late ids, citations. `type` in them is the block's own."""
+
+    type: Literal["block-delta"]
+    fields: dict[str, Json]
+
+
+DELTA_FIELDS: Final[dict[str, tuple[str, str]]] = {
+    "text-delta": ("text", "text"),
+    "reasoning-delta": ("reasoning", "reasoning"),
+    "data-delta": ("data", "base64"),
+    "tool-call-delta": ("args", "args"),
+}
+"""The deltas that append: delta type -> (its own field, the field of the block that grows)."""
+
+ContentBlockDelta: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta | BlockDelta
+
+
+class MessageStart(TypedDict):
+    """A message begins."""
+
+    event: Literal["message-start"]
+    role: Role
+    id: str
+    metadata: NotRequired[dict[str, MetadataScalar]]
+
+
+class ContentBlockStart(TypedDict):
+    """A block begins; `content` is its skeleton."""
+
+    event: Literal["content-block-start"]
+    index: int
+    content: ContentBlock
+
+
+class ContentBlockDeltaEvent(TypedDict):
+    """A block grows."""
+
+    event: Literal["content-block-delta"]
+    index: int
+    delta: ContentBlockDelta
+
+
+class ContentBlockFinish(TypedDict):
+    """A block is complete; `content` is authoritative and never a chunk."""
+
+    event: Literal["content-block-finish"]
+    index: int
+    content: FinalizedContentBlock
+
+
+class MessageFinish(TypedDict):
+    """The message is complete."""
+
+    event: Literal["message-finish"]
+    finish_reason: NotRequired[FinishReason]
+    usage: NotRequired[UsageInfo]
+    metadata: NotRequired[dict[str, Json]]
+    additional_kwargs: NotRequired[dict[str, Json]]
+
+
+class MessageReset(TypedDict):
+    """Drop what this message said so far: the attempt that said it failed, and it begins again with a start.
+
+    Not in the published protocol; sent only to who asked for it (`RetryPolicy(on_partial="reset")`).
+    """
+
+    event: Literal["message-reset"]
+    id: str
+    attempt: int
+    reason: str
+
+
+class StreamError(TypedDict):
+    """The stream failed; what was said before stands."""
+
+    event: Literal["error"]
+    message: str
+    code: NotRequired[str]
+    retryable: NotRequired[bool]
+
+
+Event: TypeAlias = (
+    MessageStart
+    | ContentBlockStart
+    | ContentBlockDeltaEvent
+    | ContentBlockFinish
+    | MessageFinish
+    | MessageReset
+    | StreamError
+)

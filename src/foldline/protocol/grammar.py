@@ -1,0 +1,346 @@
+"""The grammar of events: what a stream may and may not do, rule by rule (V1 to V20).
+
+`GrammarChecker` watches a live stream; `check` lists what is wrong with a whole one; `assert_valid_event_stream` raises
+the first of it. The checker forgives nothing that the fold forgives: it is for producers, and runs in tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from foldline.exceptions import FoldlineError, MalformedStreamError
+from foldline.protocol.blocks import HEAVY_FIELDS, Json
+from foldline.protocol.events import DELTA_FIELDS, Event
+from foldline.protocol.fold import MessageBuilder, fold
+from foldline.protocol.folded import FoldedMessage
+from foldline.protocol.merge import GROWING_CALLS, copy_json
+from foldline.protocol.promote import parse_tool_args
+from foldline.protocol.replay import MessageLike, describe, replay
+from foldline.protocol.shapes import (
+    DELTA_SHAPES,
+    EVENT_SHAPES,
+    LEGAL_DELTAS,
+    PROMOTIONS,
+    block_problem,
+    json_problem,
+    shape_problem,
+)
+
+ENDS: Final = frozenset({"message-finish", "error"})
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule: its number, what is wrong, and the position of the event (None: the stream as a whole)."""
+
+    rule: str
+    message: str
+    position: int | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.position is None else f"event {self.position}: "
+        return f"{self.rule}: {where}{self.message}"
+
+
+class _Watched:
+    """A block as the checker saw it: fields, slices, what it was at the start."""
+
+    __slots__ = ("fields", "is_open", "kind", "parts")
+
+    def __init__(self, content: dict[str, Json]) -> None:
+        self.kind = str(content.get("type"))
+        self.fields = content
+        self.parts: dict[str, list[str]] = {}
+        self.is_open = True
+
+    def said(self, delta: str) -> str | None:
+        return "".join(self.parts[delta]) if delta in self.parts else None
+
+
+class GrammarChecker:
+    """Watches a stream event by event.
+
+    ```python
+    checker = GrammarChecker()
+    print(checker.feed({"event": "message-start", "role": "ai", "id": "msg_1"}))
+    #> []
+    print(*checker.feed({"event": "content-block-finish", "index": 0, "content": {"type": "text"}}))
+    #> V5: event 1: content-block-finish: block 0 was never started
+    print(*checker.finish())
+    #> V3: the stream ends without message-finish or error
+    ```
+    """
+
+    def __init__(self) -> None:
+        self.violations: list[Violation] = []
+        self._position = -1
+        self._end: str | None = None
+        self._started = False
+        self._blocks: list[_Watched] = []
+        self._server_calls: set[str] = set()
+
+    def feed(self, event: Event | Mapping[str, Json]) -> list[Violation]:
+        """Take one event; give what is wrong with it."""
+        self._position += 1
+        known = len(self.violations)
+        self._look(event)
+        return self.violations[known:]
+
+    def finish(self) -> list[Violation]:
+        """Say that the stream is over; give what is wrong with it as a whole."""
+        known = len(self.violations)
+        if not self._started and self._position < 0:
+            self.violations.append(Violation("V1", "no message-start: the stream is empty"))
+        if self._end is None:
+            self.violations.append(
+                Violation("V3", "the stream ends without message-finish or error")
+            )
+        return self.violations[known:]
+
+    def _wrong(self, rule: str, message: str) -> None:
+        self.violations.append(Violation(rule, message, self._position))
+
+    def _look(self, event: Json) -> None:
+        if (problem := json_problem(event)) is not None:
+            return self._wrong("V18", problem)
+        kind = event.get("event") if isinstance(event, Mapping) else None
+        if not isinstance(kind, str):
+            return self._wrong("V7", f"no event name: {event!r:.80}")
+        if self._end is not None:
+            rule = "V15" if self._end == "error" else "V2"
+            return self._wrong(rule, f"{kind} after {self._end}")
+        if not self._check_first(kind) or kind not in CHECKS:
+            return None
+        if (problem := shape_problem(event, EVENT_SHAPES[kind])) is not None:
+            return self._wrong("V7", f"{kind}: {problem}")
+        return CHECKS[kind](self, event)
+
+    def _check_first(self, kind: str) -> bool:
+        if kind == "message-start":
+            if self._started:
+                self._wrong("V1", "a second message-start")
+                return False
+            self._started = True
+        elif not self._started:
+            self._started = True
+            self._wrong("V1", f"{kind} before message-start")
+        return True
+
+    def _on_message_start(self, event: Mapping[str, Json]) -> None:
+        """Nothing more to see: `_check_first` looked at its place, the shapes at its fields."""
+
+    def _on_reset(self, event: Mapping[str, Json]) -> None:
+        self._started = False
+        self._blocks = []
+        self._server_calls = set()
+
+    def _on_start(self, event: Mapping[str, Json]) -> None:
+        index, content = event["index"], event["content"]
+        if not _is_index(index):
+            return self._wrong("V4", f"index {index!r} is not a whole number from 0")
+        if index < len(self._blocks):
+            return self._wrong("V4", f"block {index} was started before")
+        if index > len(self._blocks):
+            return self._wrong("V4", f"block {index} where {len(self._blocks)} comes next")
+        self._blocks.append(_Watched(dict(copy_json(content))))
+        if (problem := block_problem(content, is_start=True)) is not None:
+            return self._wrong("V7", f"content-block-start {index}: {problem}")
+        heavy = [name for name in sorted(HEAVY_FIELDS) if content.get(name)]
+        if heavy:
+            self._wrong("V17", f"block {index}: payload in the start: {', '.join(heavy)}")
+        return None
+
+    def _opened(self, event: Mapping[str, Json]) -> _Watched | None:
+        index = event["index"]
+        if not _is_index(index):
+            self._wrong("V4", f"index {index!r} is not a whole number from 0")
+            return None
+        block = self._blocks[index] if index < len(self._blocks) else None
+        if block is None or not block.is_open:
+            state = "was never started" if block is None else "is finished"
+            self._wrong("V5", f"{event['event']}: block {index} {state}")
+            return None
+        return block
+
+    def _on_delta(self, event: Mapping[str, Json]) -> None:
+        block, delta = self._opened(event), event["delta"]
+        if block is None:
+            return
+        kind = delta.get("type")
+        if not isinstance(kind, str):
+            self._wrong("V7", f"block {event['index']}: a delta without a type")
+        elif kind in DELTA_SHAPES:
+            self._check_delta(block, delta, kind)
+
+    def _check_delta(self, block: _Watched, delta: Mapping[str, Json], kind: str) -> None:
+        if (problem := shape_problem(delta, DELTA_SHAPES[kind])) is not None:
+            return self._wrong("V7", f"{kind}: {problem}")
+        if kind == "block-delta":
+            return self._check_fields(block, delta["fields"])
+        legal = LEGAL_DELTAS.get(block.kind)
+        if legal is not None and kind not in legal:
+            return self._wrong("V8", f"{kind} on a {block.kind!r} block")
+        block.parts.setdefault(kind, []).append(delta[DELTA_FIELDS[kind][0]])
+        return None
+
+    def _check_fields(self, block: _Watched, fields: dict[str, Json]) -> None:
+        if fields.get("type", block.kind) != block.kind:
+            return self._wrong("V8", f"block-delta makes a {block.kind!r} a {fields['type']!r}")
+        for name in ("id", "name"):
+            old, new = block.fields.get(name), fields.get(name)
+            grows = name == "name" and not block.parts and str(new).startswith(str(old))
+            if name in fields and old and new != old and not grows:
+                self._wrong("V13", f"block-delta changes the {name} {old!r} to {new!r}")
+        block.fields |= copy_json(fields)
+        return None
+
+    def _on_finish(self, event: Mapping[str, Json]) -> None:
+        block, content = self._opened(event), event["content"]
+        if block is None:
+            return None
+        block.is_open = False
+        index, kind = event["index"], content.get("type")
+        if kind in GROWING_CALLS:
+            return self._wrong("V10", f"block {index} is finished as a {kind!r}")
+        if kind in ("tool_call", "server_tool_call") and not isinstance(content.get("args"), dict):
+            return self._wrong(
+                "V14", f"block {index}: args of a {kind} are {content.get('args')!r:.60}"
+            )
+        if (problem := block_problem(content, is_start=False)) is not None:
+            return self._wrong("V7", f"content-block-finish {index}: {problem}")
+        if kind not in PROMOTIONS.get(block.kind, {block.kind}):
+            return self._wrong("V9", f"block {index} starts as {block.kind!r} and ends as {kind!r}")
+        self._compare(index, block, content)
+        return self._check_server(content)
+
+    def _compare(self, index: int, block: _Watched, content: Mapping[str, Json]) -> None:
+        for delta, name, rule in COMPARED:
+            said = block.said(delta)
+            if said is None and rule == "V11" and block.kind == name and content.get(name):
+                said = ""
+            if said is not None and (content.get(name) or "") != said:
+                self._wrong(
+                    rule, f"block {index}: the {name} of the finish is not what the deltas said"
+                )
+        if block.kind in GROWING_CALLS and not _args_fit(block.said("tool-call-delta"), content):
+            self._wrong(
+                "V12", f"block {index}: the slices of args do not make the args of the finish"
+            )
+        for name in ("id", "name"):
+            old, new = block.fields.get(name), content.get(name)
+            if (old or new) and old != new:
+                self._wrong(
+                    "V13", f"block {index}: {name} was {old!r} and is {new!r} in the finish"
+                )
+
+    def _check_server(self, content: Mapping[str, Json]) -> None:
+        extras = content.get("extras")
+        is_server = isinstance(extras, dict) and extras.get("server") is True
+        if content["type"] == "server_tool_call" or is_server:
+            self._server_calls.add(str(content.get("id")))
+        elif content["type"] == "server_tool_result":
+            wanted = str(content["tool_call_id"])
+            if wanted not in self._server_calls:
+                self._wrong("V19", f"a server_tool_result for {wanted!r}, which was not called")
+
+    def _on_message_finish(self, event: Mapping[str, Json]) -> None:
+        self._end = "message-finish"
+        still_open = [index for index, block in enumerate(self._blocks) if block.is_open]
+        if still_open:
+            self._wrong("V6", f"message-finish while blocks {still_open} are open")
+
+    def _on_error(self, event: Mapping[str, Json]) -> None:
+        self._end = "error"
+
+
+CHECKS: Final[dict[str, Callable[[GrammarChecker, Mapping[str, Json]], None]]] = {
+    "message-start": GrammarChecker._on_message_start,
+    "message-reset": GrammarChecker._on_reset,
+    "content-block-start": GrammarChecker._on_start,
+    "content-block-delta": GrammarChecker._on_delta,
+    "content-block-finish": GrammarChecker._on_finish,
+    "message-finish": GrammarChecker._on_message_finish,
+    "error": GrammarChecker._on_error,
+}
+
+COMPARED: Final = (
+    ("text-delta", "text", "V11"),
+    ("reasoning-delta", "reasoning", "V11"),
+    ("data-delta", "base64", "V16"),
+)
+"""Deltas that must add up to a field of the finish, and the rule that says so."""
+
+
+def check(
+    events: Iterable[Event | Mapping[str, Json]], message: MessageLike | None = None
+) -> list[Violation]:
+    """List everything that is wrong with a stream, and with the message assembled from it if one is given."""
+    checker = GrammarChecker()
+    seen = list(events)
+    for event in seen:
+        checker.feed(event)
+    checker.finish()
+    if not checker.violations and seen[-1]["event"] == "message-finish":
+        checker.violations += _check_message(seen, message)
+    return checker.violations
+
+
+def assert_valid_event_stream(
+    events: Iterable[Event | Mapping[str, Json]], message: MessageLike | None = None
+) -> None:
+    """Raise `MalformedStreamError`, naming the rule, if a stream breaks the grammar."""
+    violations = check(events, message)
+    if violations:
+        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
+        raise MalformedStreamError(f"{violations[0]}{more}", code=violations[0].rule)
+
+
+def _check_message(
+    events: list[Event | Mapping[str, Json]], message: MessageLike | None
+) -> list[Violation]:
+    """V20: the message, the fold of its events and the fold of its replay are one."""
+    try:
+        builder = MessageBuilder()
+        for event in events:
+            builder.feed(event)
+        folded = builder.result()
+        found = [("the replayed message", fold(replay(folded)))]
+        if message is not None:
+            described = describe(message)
+            found += [("the message", described), ("its replay", fold(replay(described)))]
+    except FoldlineError as error:
+        return [Violation("V20", f"the stream cannot be folded: {error}")]
+    return [
+        Violation("V20", f"{name} differs from the fold of the events in its {field}")
+        for name, other in found
+        for field in _differences(folded, other, has_metadata=name == "the replayed message")
+    ]
+
+
+def _differences(left: FoldedMessage, right: FoldedMessage, *, has_metadata: bool) -> list[str]:
+    """Name the fields that differ; a message may know more metadata than the wire said, never less."""
+    names = ("role", "id", "blocks", "usage", "finish_reason", "additional_kwargs", "status")
+    found = [name for name in names if _comparable(left, name) != _comparable(right, name)]
+    lost = any(right.metadata.get(key) != value for key, value in left.metadata.items())
+    if lost or (has_metadata and left.metadata != right.metadata):
+        found.append("metadata")
+    return found
+
+
+def _comparable(folded: FoldedMessage, name: str) -> Json:
+    value: Json = getattr(folded, name)
+    if name == "blocks":
+        return [{key: item for key, item in block.items() if key != "index"} for block in value]
+    return value
+
+
+def _args_fit(said: str | None, content: Mapping[str, Json]) -> bool:
+    if content["type"] == "invalid_tool_call":
+        return (content.get("args") or "") == (said or "")
+    return parse_tool_args(said) == content.get("args")
+
+
+def _is_index(index: Json) -> bool:
+    return isinstance(index, int) and not isinstance(index, bool) and index >= 0

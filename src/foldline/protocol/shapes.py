@@ -1,0 +1,199 @@
+"""The shapes of events, deltas and blocks as tables, for the grammar check: which fields, of which types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from foldline.protocol.blocks import MEDIA_TYPES, Json
+from foldline.protocol.events import FINISH_REASONS, ROLES
+from foldline.utils.json import has_surrogates
+
+Test: TypeAlias = Callable[[Json], bool]
+Shape: TypeAlias = dict[str, tuple[Test, str]]
+"""Field -> (its test, what it should be). A name that ends in `?` may be missing."""
+
+
+def is_text(value: Json) -> bool:
+    """Say whether a value is text."""
+    return isinstance(value, str)
+
+
+def is_count(value: Json) -> bool:
+    """Say whether a value is a count of something."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_dict(value: Json) -> bool:
+    """Say whether a value is a dict."""
+    return isinstance(value, dict)
+
+
+def _is_text_or_none(value: Json) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_flat(value: Json) -> bool:
+    return isinstance(value, dict) and not any(
+        isinstance(item, (dict, list, tuple)) for item in value.values()
+    )
+
+
+def _is_usage(value: Json) -> bool:
+    return isinstance(value, dict) and all(
+        is_count(value[name]) for name in value if name.endswith("_tokens")
+    )
+
+
+def _is_anything(value: Json) -> bool:
+    return True
+
+
+TEXT: Final = (is_text, "text")
+TEXT_OR_NONE: Final = (_is_text_or_none, "text or null")
+DICT: Final = (is_dict, "a dict")
+DICT_OR_NONE: Final = (lambda value: value is None or isinstance(value, dict), "a dict or null")
+LIST: Final = (lambda value: isinstance(value, list), "a list")
+
+EVENT_SHAPES: Final[dict[str, Shape]] = {
+    "message-start": {
+        "role": (lambda value: value in ROLES, f"one of {sorted(ROLES)}"),
+        "id": TEXT,
+        "metadata?": (_is_flat, "a dict of scalars"),
+    },
+    "content-block-start": {"index": (_is_anything, "a number"), "content": DICT},
+    "content-block-delta": {"index": (_is_anything, "a number"), "delta": DICT},
+    "content-block-finish": {"index": (_is_anything, "a number"), "content": DICT},
+    "message-finish": {
+        "usage?": (_is_usage, "a dict of counts"),
+        "metadata?": DICT,
+        "finish_reason?": (
+            lambda value: value in FINISH_REASONS,
+            f"one of {sorted(FINISH_REASONS)}",
+        ),
+        "additional_kwargs?": DICT,
+    },
+    "message-reset": {
+        "id": TEXT,
+        "attempt": (lambda value: type(value) is int, "a number"),
+        "reason": TEXT,
+    },
+    "error": {
+        "message": TEXT,
+        "code?": TEXT,
+        "retryable?": (lambda value: isinstance(value, bool), "true or false"),
+    },
+}
+
+DELTA_SHAPES: Final[dict[str, Shape]] = {
+    "text-delta": {"text": TEXT},
+    "reasoning-delta": {"reasoning": TEXT},
+    "data-delta": {"data": TEXT, "encoding?": TEXT},
+    "tool-call-delta": {"args": TEXT},
+    "block-delta": {"fields": DICT},
+}
+
+COMMON: Final[Shape] = {"id?": TEXT_OR_NONE, "extras?": DICT_OR_NONE}
+MEDIA: Final[Shape] = {"url?": TEXT, "base64?": TEXT, "file_id?": TEXT, "mime_type?": TEXT}
+
+BLOCK_SHAPES: Final[dict[str, Shape]] = {
+    "text": {"text": TEXT, "annotations?": LIST},
+    "reasoning": {"reasoning?": TEXT},
+    "tool_call_chunk": {"name?": TEXT_OR_NONE, "args?": TEXT_OR_NONE},
+    "server_tool_call_chunk": {"name?": TEXT_OR_NONE, "args?": TEXT_OR_NONE},
+    "tool_call": {"id": TEXT_OR_NONE, "name": TEXT, "args": DICT},
+    "server_tool_call": {"id": TEXT_OR_NONE, "name": TEXT, "args": DICT},
+    "invalid_tool_call": {"name?": TEXT_OR_NONE, "args?": TEXT_OR_NONE, "error?": TEXT_OR_NONE},
+    "server_tool_result": {
+        "tool_call_id": TEXT,
+        "status": (lambda value: value in ("success", "error"), "'success' or 'error'"),
+    },
+    "text-plain": {**MEDIA, "text?": TEXT, "title?": TEXT, "context?": TEXT},
+    "non_standard": {"value": DICT},
+    **dict.fromkeys(MEDIA_TYPES, MEDIA),
+}
+"""Blocks as a finish must have them; types that are not here may have any fields."""
+
+LATE: Final = frozenset({"args", "base64", "output", "value", "text", "status", "id", "name"})
+"""Fields that a start may leave to the finish."""
+
+LEGAL_DELTAS: Final[dict[str, frozenset[str]]] = {
+    "text": frozenset({"text-delta"}),
+    "reasoning": frozenset({"reasoning-delta"}),
+    "tool_call_chunk": frozenset({"tool-call-delta"}),
+    "server_tool_call_chunk": frozenset({"tool-call-delta"}),
+    "text-plain": frozenset({"text-delta", "data-delta"}),
+    **dict.fromkeys(MEDIA_TYPES, frozenset({"data-delta"})),
+    **dict.fromkeys(
+        (
+            "tool_call",
+            "server_tool_call",
+            "invalid_tool_call",
+            "server_tool_result",
+            "non_standard",
+        ),
+        frozenset(),
+    ),
+}
+"""The deltas that append, by the type of block they may append to; `block-delta` suits all."""
+
+PROMOTIONS: Final[dict[str, frozenset[str]]] = {
+    "tool_call_chunk": frozenset({"tool_call", "invalid_tool_call"}),
+    "server_tool_call_chunk": frozenset({"server_tool_call", "invalid_tool_call"}),
+}
+"""What a block may be finished as, where that is not its own type."""
+
+
+def shape_problem(value: Mapping[str, Json], shape: Shape) -> str | None:
+    """Say which field is missing or mistyped, if one is."""
+    for name, (test, noun) in shape.items():
+        field = name.rstrip("?")
+        if field not in value:
+            if name == field:
+                return f"{field!r} is missing"
+        elif not test(value[field]):
+            return f"{field!r} is {value[field]!r:.60}, not {noun}"
+    return None
+
+
+def mistyped(block: Mapping[str, Json]) -> str | None:
+    """Say which field of a block is of another type than its own; what is missing or null is not asked for."""
+    shape = {**COMMON, **BLOCK_SHAPES.get(block["type"], {})}
+    for name, (test, noun) in shape.items():
+        value = block.get(name.rstrip("?"))
+        if value is not None and not test(value):
+            return f"{name.rstrip('?')!r} is {value!r:.60}, not {noun}"
+    return None
+
+
+def block_problem(block: Mapping[str, Json], *, is_start: bool) -> str | None:
+    """Say what is wrong with a block's fields; a start may leave fields to the finish."""
+    kind = block.get("type")
+    if not isinstance(kind, str):
+        return f"'type' is {kind!r:.60}, not text"
+    shape = {**COMMON, **BLOCK_SHAPES.get(kind, {})}
+    if is_start:
+        shape = {f"{name}?" if name in LATE else name: test for name, test in shape.items()}
+    return shape_problem(block, shape)
+
+
+def json_problem(value: Json) -> str | None:
+    """Say why a value is not JSON, if it is not."""
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"not JSON: {error}"
+    if has_surrogates(text):
+        return f"half a character in {text!r:.80}"
+    waiting: list[Json] = [value]
+    while waiting:  # json.dumps makes text of other keys, and so would not give them back
+        item = waiting.pop()
+        if isinstance(item, dict):
+            bad = next((key for key in item if not isinstance(key, str)), None)
+            if bad is not None:
+                return f"a key that is not text: {bad!r:.60}"
+            waiting += item.values()
+        elif isinstance(item, (list, tuple)):
+            waiting += item
+    return None

@@ -1,0 +1,375 @@
+"""The one producer of well-formed events.
+
+A provider's decoder, or the bridge from v1 chunks, says what it heard; the writer decides which block that belongs to
+(`identity`), what changed, and which events tell it. Methods return the events to send, usually one. A block is over
+when the decoder says so (`close`), when something else speaks after a block without an index, or at the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, Literal, cast
+
+from foldline.exceptions import MalformedStreamError
+from foldline.protocol.block_writer import DELTA_OF, BlockWriter
+from foldline.protocol.blocks import MEDIA_TYPES, Json, UsageInfo
+from foldline.protocol.counts import counts_of
+from foldline.protocol.events import (
+    Event,
+    FinishReason,
+    MessageFinish,
+    MessageStart,
+    MetadataScalar,
+    Role,
+    StreamError,
+)
+from foldline.protocol.identity import CALL_KINDS, Key, kind_of
+from foldline.protocol.merge import add_usage, copy_json, grow_metadata, merge_dicts, replace_usage
+from foldline.protocol.reasons import normalize_finish_reason
+from foldline.utils.json import mend_surrogates, to_jsonable
+
+WHOLE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
+REASON_KEYS: Final = ("done_reason", "stop_reason", "finish_reason")
+"""Where response metadata keeps a provider's own word for why it stopped."""
+
+
+class EventWriter:
+    """Turns what a provider says into events.
+
+    ```python
+    writer = EventWriter(id="msg_1", metadata={"provider": "acme"})
+    events = writer.text("Hel") + writer.text("lo") + writer.finish("stop")
+    print(len(events), events[2]["delta"], events[-1]["finish_reason"])
+    #> 6 {'type': 'text-delta', 'text': 'Hel'} stop
+    ```
+    """
+
+    __slots__ = (
+        "_additional_kwargs",
+        "_blocks",
+        "_id",
+        "_is_over",
+        "_is_started",
+        "_metadata",
+        "_raw_reason",
+        "_reason",
+        "_role",
+        "_start_metadata",
+        "_usage",
+        "_usage_mode",
+    )
+
+    def __init__(
+        self,
+        id: str | None = None,
+        role: Role = "ai",
+        metadata: Mapping[str, object] | None = None,
+        usage_mode: Literal["sum", "last"] = "sum",
+        *,
+        allow_repeated_ids: bool = False,
+    ) -> None:
+        self._id = None if id is None else _id_of(id)
+        self._role: Role = role
+        self._start_metadata: dict[str, MetadataScalar] = {}
+        self._metadata: dict[str, Json] = {}
+        self._additional_kwargs: dict[str, Json] = {}
+        self._usage: dict[str, Json] | None = None
+        self._usage_mode = usage_mode
+        self._reason: FinishReason | None = None
+        self._raw_reason: str | None = None
+        self._blocks = BlockWriter(allow_repeated_ids=allow_repeated_ids)
+        self._is_started = False
+        self._is_over = False
+        if metadata:
+            self._take_metadata(metadata)
+
+    # What the message is
+
+    @property
+    def is_started(self) -> bool:
+        """Whether `message-start` was sent."""
+        return self._is_started
+
+    @property
+    def is_over(self) -> bool:
+        """Whether `message-finish` or `error` was sent."""
+        return self._is_over
+
+    @property
+    def usage_so_far(self) -> UsageInfo | None:
+        """What was heard of usage: for the partial message of a stream that broke."""
+        return cast("UsageInfo | None", copy_json(self._usage))
+
+    @property
+    def metadata_so_far(self) -> dict[str, Json]:
+        """What was heard of metadata beyond that of the start."""
+        return cast("dict[str, Json]", copy_json(self._metadata))
+
+    def start(
+        self, id: str | None = None, metadata: Mapping[str, object] | None = None
+    ) -> list[Event]:
+        """Begin the message now; it begins by itself at the first thing said."""
+        if self._is_started:
+            grow_metadata(self._metadata, to_jsonable(metadata or {}))
+            return []
+        self._id = _id_of(id) or self._id
+        if metadata:
+            self._take_metadata(metadata)
+        return self._begin()
+
+    def usage(self, usage: Mapping[str, object] | None) -> list[Event]:
+        """Count tokens: added up, or the newest of each counter where the provider reports running totals."""
+        if not usage:
+            return []
+        counted = counts_of(usage)
+        if counted:
+            combine = add_usage if self._usage_mode == "sum" else replace_usage
+            self._usage = counted if self._usage is None else combine(self._usage, counted)
+        return []
+
+    def metadata(self, values: Mapping[str, object]) -> list[Event]:
+        """Keep raw response metadata for the end; the last value that says something wins (T63, T64).
+
+        A reason in it counts as the reason of the end, unless one was said as such.
+        """
+        grow_metadata(self._metadata, to_jsonable(values))
+        for key in REASON_KEYS:
+            if isinstance(raw := self._metadata.get(key), str):
+                self._raw_reason = raw
+        return []
+
+    def additional_kwargs(self, values: Mapping[str, object]) -> list[Event]:
+        """Keep provider fields that have no block, for the end; text comes in slices."""
+        self._additional_kwargs = merge_dicts(self._additional_kwargs, to_jsonable(values))
+        return []
+
+    def reason(self, reason: str | None) -> list[Event]:
+        """Keep why the message ends; the last that says something wins (T63)."""
+        self._reason = normalize_finish_reason(reason) or self._reason
+        return []
+
+    # What the model says
+
+    def text(
+        self, text: str | None, key: Key | None = None, id: str | None = None, **fields: Json
+    ) -> list[Event]:
+        """Say a slice of text; `fields` are `annotations`, `extras` and the like."""
+        block = self._blocks.current
+        if (
+            text
+            and block is not None
+            and block.kind == "text"
+            and block.key == key
+            and id is None
+            and not fields
+            and block.joiner is None
+            and text.isascii()
+        ):
+            block.parts.append(text)
+            return [
+                {
+                    "event": "content-block-delta",
+                    "index": block.index,
+                    "delta": {"type": "text-delta", "text": text},
+                }
+            ]
+        return self._tell(self._blocks.say("text", text, key, id, fields))
+
+    def reasoning(
+        self,
+        reasoning: str | None = None,
+        key: Key | None = None,
+        id: str | None = None,
+        extras: dict[str, Json] | None = None,
+        **fields: Json,
+    ) -> list[Event]:
+        """Say a slice of reasoning, or that there was reasoning (an id, a signature) without its text."""
+        if reasoning and id is None and not extras and not fields:
+            quick = self._blocks.quick("reasoning", reasoning, key)
+            if quick is not None:
+                return [quick]
+        if extras:
+            fields["extras"] = extras
+        return self._tell(self._blocks.say("reasoning", reasoning, key, id, fields))
+
+    def tool_call(
+        self,
+        key: Key | None = None,
+        id: str | None = None,
+        name: str | None = None,
+        args: str | Mapping[str, object] | None = None,
+        extras: dict[str, Json] | None = None,
+        server: bool = False,  # noqa: FBT001, FBT002  a flag decoders pass by name
+        **fields: Json,
+    ) -> list[Event]:
+        """Say a slice of a tool call; `args` is a slice of JSON text, or the whole object."""
+        if args and id is None and not name and not extras and not fields:
+            quick = self._blocks.quick("server_tool_call" if server else "tool_call", args, key)
+            if quick is not None:
+                return [quick]
+        if extras:
+            fields["extras"] = extras
+        kind = "server_tool_call" if server else "tool_call"
+        return self._call(kind, key, id, name, args, fields)
+
+    def data(
+        self,
+        data: str,
+        type: str = "audio",
+        key: Key | None = None,
+        id: str | None = None,
+        **fields: Json,
+    ) -> list[Event]:
+        """Say a slice of base64 of a picture, sound, film or file that grows in view."""
+        if type not in MEDIA_TYPES:
+            raise MalformedStreamError(f"data is of {sorted(MEDIA_TYPES)}, not of {type!r}")
+        return self._tell(self._blocks.data(type, data, key, id, fields))
+
+    def block(
+        self, block: Mapping[str, Json], key: Key | None = None, *, whole: bool | None = None
+    ) -> list[Event]:
+        """Say a block, or a part of one as a v1 chunk carries it (its `index` is then the key).
+
+        A block is taken to be whole, and is finished at once, if it is a finalized call, or of a type that does not
+        grow and without index and id. `whole=True` says so for any other.
+        """
+        block_type = _type_of(block)
+        kind = kind_of(block_type)
+        key = block.get("index") if key is None else key
+        if whole is None:
+            grows = kind in DELTA_OF and kind not in MEDIA_TYPES
+            named = key is not None or block.get("id")
+            whole = block_type in WHOLE_CALLS or not (grows or named)
+        if whole:
+            return self._tell(self._blocks.whole(block))
+        part = {name: value for name, value in block.items() if name not in ("type", "index", "id")}
+        if kind in CALL_KINDS:
+            name, args = part.pop("name", None), part.pop("args", None)
+            return self._call(kind, key, block.get("id"), name, args, part)
+        if kind in ("text", "reasoning"):
+            said = part.pop(kind, None)
+            return self._tell(self._blocks.say(kind, said, key, block.get("id"), part))
+        return self._tell(self._blocks.part(kind, part, key, block.get("id")))
+
+    def fields(
+        self, fields: Mapping[str, Json], key: Key | None = None, *, kind: str | None = None
+    ) -> list[Event]:
+        """Add fields to an open block (a late id, a signature, a citation); merged by the table of rules."""
+        return self._tell(self._blocks.update(dict(fields), key, kind))
+
+    def close(self, key: Key | None = None, *, kind: str | None = None) -> list[Event]:
+        """Finish a block at its true end; with neither key nor kind, the one that spoke last."""
+        return self._tell(self._blocks.close(key, kind))
+
+    def finish(
+        self,
+        reason: str | None = None,
+        usage: Mapping[str, object] | None = None,
+        metadata: Mapping[str, object] | None = None,
+        additional_kwargs: Mapping[str, object] | None = None,
+    ) -> list[Event]:
+        """Finish what is open and end the message; a second end says nothing."""
+        if self._is_over:
+            return []
+        if reason or self._reason is None:
+            self.reason(reason or self._raw_reason)
+        if usage:
+            self.usage(usage)
+        if metadata and not self._metadata:
+            self._metadata = to_jsonable(metadata)
+        elif metadata:
+            grow_metadata(self._metadata, to_jsonable(metadata))
+        if additional_kwargs:
+            self.additional_kwargs(additional_kwargs)
+        events = [] if self._is_started else self._begin()
+        events += self._blocks.close_all()
+        self._is_over = True
+        events.append(self._message_finish())
+        return events
+
+    def error(
+        self,
+        message: str,
+        code: str | None = None,
+        retryable: bool | None = None,  # noqa: FBT001
+    ) -> list[Event]:
+        """End the message because it failed; open blocks stay open, what was said stands."""
+        if self._is_over:
+            return []
+        events = self._begin()
+        failure: StreamError = {"event": "error", "message": message}
+        if code is not None:
+            failure["code"] = code
+        if retryable is not None:
+            failure["retryable"] = retryable
+        self._is_over = True
+        self._blocks.current = None
+        return [*events, failure]
+
+    # How it is said
+
+    def _tell(self, events: list[Event]) -> list[Event]:
+        if self._is_over:
+            raise MalformedStreamError("the message is over: nothing can be said after its end")
+        return self._begin() + events if events and not self._is_started else events
+
+    def _call(
+        self,
+        kind: str,
+        key: Key | None,
+        id: str | None,
+        name: str | None,
+        args: str | Mapping[str, object] | None,
+        fields: dict[str, Json],
+    ) -> list[Event]:
+        if isinstance(args, Mapping):
+            args = json.dumps(args, ensure_ascii=False, default=str) if args else ""
+        return self._tell(self._blocks.say(kind, args, key, id, fields, name))
+
+    def _begin(self) -> list[Event]:
+        if self._is_started:
+            return []
+        self._is_started = True
+        start: MessageStart = {"event": "message-start", "role": self._role, "id": self._id or ""}
+        if self._start_metadata:
+            start["metadata"] = dict(self._start_metadata)
+        return [start]
+
+    def _take_metadata(self, metadata: Mapping[str, object]) -> None:
+        """Sort metadata: scalars go with the start, what has depth goes with the end."""
+        for key, value in metadata.items():
+            if type(value) is str and type(key) is str and value.isascii() and key.isascii():
+                self._start_metadata[key] = value  # as most are
+                continue
+            for name, plain in to_jsonable({key: value}).items():
+                if isinstance(plain, (dict, list)):
+                    self._metadata[name] = plain
+                else:
+                    self._start_metadata[name] = plain
+
+    def _message_finish(self) -> Event:
+        finish: MessageFinish = {"event": "message-finish"}
+        if self._usage is not None:
+            finish["usage"] = self._usage  # type: ignore[typeddict-item]  # the last that is said of it
+        if self._reason is not None:
+            finish["finish_reason"] = self._reason
+        if self._metadata:
+            finish["metadata"] = self._metadata
+        if self._additional_kwargs:
+            finish["additional_kwargs"] = self._additional_kwargs
+        return finish
+
+
+def _type_of(block: Json) -> str:
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    if not isinstance(kind, str):
+        raise MalformedStreamError(f"a content block is a dict with a type, not {block!r:.80}")
+    return kind
+
+
+def _id_of(id: Json) -> str | None:
+    """Give an id as text, whatever the provider sent for one; what is no id is none."""
+    if isinstance(id, str):
+        return id if id.isascii() else mend_surrogates(id)
+    return str(id) if isinstance(id, int) and not isinstance(id, bool) else None

@@ -1,0 +1,88 @@
+"""Providers of models. `REGISTRY` names ours; packages add theirs under the entry-point group `foldline.providers`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+from foldline.exceptions import MissingExtraError, UsageError
+
+__all__ = ["GROUP", "REGISTRY", "find_provider", "provider_names"]
+
+GROUP: Final = "foldline.providers"
+"""The entry-point group: `acme = "foldline_acme:ChatAcme"`."""
+COMPATIBLE: Final = "foldline.providers.openai_compatible"
+
+REGISTRY: Final[dict[str, str]] = {
+    "openai": "foldline.providers.openai:ChatOpenAI",
+    "azure_openai": "foldline.providers.openai:AzureChatOpenAI",
+    "anthropic": "foldline.providers.anthropic:ChatAnthropic",
+    "google": "foldline.providers.google:ChatGoogle",
+    "google_genai": "foldline.providers.google:ChatGoogle",
+    "google_vertexai": "foldline.providers.google:ChatGoogle",
+    "local": "foldline.providers.local:ChatLlamaCpp",
+    "openai_compatible": f"{COMPATIBLE}:ChatOpenAICompatible",
+    "deepseek": f"{COMPATIBLE}:ChatDeepSeek",
+    "groq": f"{COMPATIBLE}:ChatGroq",
+    "mistral": f"{COMPATIBLE}:ChatMistral",
+    "mistralai": f"{COMPATIBLE}:ChatMistral",
+    "xai": f"{COMPATIBLE}:ChatXAI",
+    "openrouter": f"{COMPATIBLE}:ChatOpenRouter",
+    "together": f"{COMPATIBLE}:ChatTogether",
+    "fireworks": f"{COMPATIBLE}:ChatFireworks",
+    "perplexity": f"{COMPATIBLE}:ChatPerplexity",
+    "cerebras": f"{COMPATIBLE}:ChatCerebras",
+    "moonshot": f"{COMPATIBLE}:ChatMoonshot",
+    "qwen": f"{COMPATIBLE}:ChatQwen",
+    "dashscope": f"{COMPATIBLE}:ChatQwen",
+    "ollama": f"{COMPATIBLE}:ChatOllama",
+    "vllm": f"{COMPATIBLE}:ChatVLLM",
+    "lmstudio": f"{COMPATIBLE}:ChatLMStudio",
+    "llamacpp": f"{COMPATIBLE}:ChatLlamaServer",
+}
+"""Name of a provider -> module and class. Nothing is imported before it is asked for."""
+
+
+def provider_names() -> list[str]:
+    """Give every provider that can be asked for by name."""
+    return sorted({*REGISTRY, *_announced()})
+
+
+def find_provider(name: str) -> type[Any]:
+    """Import the class of a provider; ours first, then what installed packages announce."""
+    word = name.replace("-", "_").lower()
+    target = REGISTRY.get(word) or _announced().get(word) or _announced().get(name)
+    if target is None:
+        raise UsageError(
+            f"there is no provider {name!r}: choose one of {', '.join(provider_names())}"
+        )
+    module, _, attribute = target.partition(":")
+    try:
+        found: type[Any] = getattr(import_module(module), attribute)
+    except ImportError as error:
+        raise _missing(name, module, error) from error
+    return found
+
+
+def _announced() -> dict[str, str]:
+    from importlib.metadata import entry_points  # noqa: PLC0415  a tenth of the time to import a provider
+
+    return {entry.name: entry.value for entry in entry_points(group=GROUP)}
+
+
+def _missing(name: str, module: str, error: ImportError) -> Exception:
+    if isinstance(error, MissingExtraError):
+        return error
+    missing = error.name or "a package"
+    if missing.startswith("foldline."):
+        return MissingExtraError(
+            f"the provider {name!r} is not part of this version of foldline ({missing} is not there)"
+        )
+    how = (
+        f'pip install "foldline[{name}]"'
+        if module.startswith("foldline.")
+        else f"pip install {missing}"
+    )
+    return MissingExtraError(
+        f"the provider {name!r} needs {missing}, which is not installed: {how}"
+    )

@@ -1,0 +1,25 @@
+"""The chat-completions wire, which half the world speaks. What differs between hosts is data: a row of `Host`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.providers._completions.decode import CompletionsDecoder
+    from foldline.providers._completions.encode import encode_completion
+    from foldline.providers._completions.host import Host
+    from foldline.providers._completions.model import CompletionsModel
+
+__all__ = ["CompletionsDecoder", "CompletionsModel", "Host", "encode_completion"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".decode": "CompletionsDecoder",
+        ".encode": "encode_completion",
+        ".host": "Host",
+        ".model": "CompletionsModel",
+    },
+)

@@ -1,0 +1,306 @@
+"""One choice of a chat completion -> events: text, reasoning, refusal, calls, sound, pictures, each in its own block.
+
+Text and reasoning have no index on this wire: what speaks next ends what spoke before. Calls have one, counted apart.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from foldline.exceptions import MalformedStreamError
+from foldline.messages.block_translators import openai as translator
+from foldline.messages.block_translators.beside import said_beside
+from foldline.protocol.events import Event
+from foldline.protocol.promote import parse_tool_args
+from foldline.protocol.writer import EventWriter
+from foldline.providers._completions.host import Host
+from foldline.providers._completions.wire import (
+    CHOICE_FIELDS,
+    DELTA_FIELDS,
+    REASONS,
+    AudioDelta,
+    CallDelta,
+    Choice,
+    Delta,
+    is_plain,
+)
+
+__all__ = ["ChoiceDecoder"]
+
+Json = Any
+
+REASONING: Final = ("reasoning_content", "reasoning")
+AUDIO_KEY: Final = "audio"
+FUNCTION_KEY: Final = "function_call"
+
+
+class ChoiceDecoder:
+    """Turns the deltas of one choice into events."""
+
+    __slots__ = (
+        "_args",
+        "_audio_format",
+        "_call",
+        "_customs",
+        "_extra",
+        "_finish_reason",
+        "_has_refused",
+        "_logprobs",
+        "_transcript",
+        "is_finished",
+        "writer",
+    )
+
+    def __init__(self, host: Host, model: str | None, audio_format: str | None = None) -> None:
+        metadata = {"provider": host.name}
+        if model:
+            metadata["model"] = model
+        self.writer = EventWriter(metadata=metadata, usage_mode=host.usage_mode)
+        self.is_finished = False
+        """Whether the host said why it stopped."""
+        self._audio_format = audio_format
+        self._args: dict[int | str, list[str]] = {}
+        self._call: int | str | None = None
+        self._customs: dict[int | str | None, dict[str, Json]] = {}
+        """Calls that take free text, by their indexes, until the choice is over."""
+        self._extra: dict[int | str, Json] = {}
+        self._logprobs: dict[str, list[Json]] = {}
+        self._transcript: list[str] = []
+        self._has_refused = False
+        self._finish_reason: Json = None
+
+    def start(self, id: str | None, model: str | None) -> list[Event]:
+        """Begin the message."""
+        return self.writer.start(id, {"model": model} if model else None)
+
+    def feed(self, choice: Choice) -> list[Event]:
+        """Take what the choice says now, or all that it says."""
+        delta = choice.get("delta")
+        if delta is None:  # Perplexity says the whole message beside its delta
+            delta = choice.get("message") or {}
+        content = delta.get("content")
+        if type(content) is str and content and (len(delta) == 1 or is_plain(delta)):
+            events = self._leave_call() if self._call is not None else []
+            events += self.writer.text(content)
+        else:
+            events = self._said(delta)
+        logprobs = choice.get("logprobs")
+        if logprobs and isinstance(logprobs, dict):
+            for name, tokens in logprobs.items():
+                if isinstance(tokens, list):
+                    self._logprobs.setdefault(name, []).extend(tokens)
+        if not choice.keys() <= CHOICE_FIELDS:
+            self._keep_rest(choice)
+        reason = choice.get("finish_reason")
+        if reason:
+            reason = reason if type(reason) is str else json.dumps(reason)
+            self.is_finished = True
+            self._finish_reason = reason
+            self.writer.reason("refusal" if self._has_refused else REASONS.get(reason, reason))
+            if self._transcript:
+                events += self._close_audio()
+            if self._customs:
+                events += self._close_customs()
+        return events
+
+    def _keep_rest(self, choice: Choice) -> None:
+        """Keep what only some hosts say of a choice: Azure its filters, vLLM the word it stopped at."""
+        rest: dict[str, Json] = {
+            name: value
+            for name, value in choice.items()
+            if name not in CHOICE_FIELDS and value is not None
+        }
+        self.writer.metadata(rest)
+
+    def finish(self, metadata: dict[str, Json] | None = None) -> list[Event]:
+        """End the message."""
+        events = self._close_audio() if self._transcript else []
+        if self._finish_reason is not None:
+            metadata = {**(metadata or {}), "finish_reason": self._finish_reason}
+        if self._logprobs:
+            self.writer.metadata({"logprobs": self._logprobs})
+        if self._has_refused:
+            self.writer.reason("refusal")
+        return events + self.writer.finish(metadata=metadata)
+
+    def _said(self, delta: Delta) -> list[Event]:
+        events = self._reasoning(delta)
+        if not delta.keys() <= DELTA_FIELDS:
+            events += self._rest(delta)
+        events += self._content(delta)
+        for call in delta.get("tool_calls") or ():
+            if call is not None:
+                events += self._tool_call(call)
+        if called := delta.get("function_call"):
+            events += self.writer.tool_call(
+                FUNCTION_KEY, None, called.get("name"), called.get("arguments")
+            )
+        if audio := delta.get("audio"):
+            events += self._audio(audio)
+        return events
+
+    def _content(self, delta: Delta) -> list[Event]:
+        """Hear what is shown to the user: text, its sources, a refusal, pictures."""
+        content, notes = delta.get("content"), delta.get("annotations")
+        refusal, images = delta.get("refusal"), delta.get("images")
+        if not (content or notes or refusal or images):
+            return []
+        events = self._leave_call()
+        if isinstance(content, str):
+            events += self.writer.text(content)
+        elif isinstance(content, list):
+            for part in content:
+                events += self._part(part)
+        elif content is not None:
+            raise MalformedStreamError(f"content is text or parts, not {type(content).__name__}")
+        if notes:
+            (text,) = translator.translate({"type": "text", "text": "", "annotations": notes}) or [
+                {}
+            ]
+            events += self.writer.text("", annotations=text["annotations"])
+        for image in images or ():
+            events += self._whole(image)
+        return events + self._refusal(refusal)
+
+    def _whole(self, native: Json) -> list[Event]:
+        events: list[Event] = []
+        for block in translator.translate(native) or [{"type": "non_standard", "value": native}]:
+            events += self.writer.block(block, whole=True)
+        return events
+
+    def _rest(self, delta: Delta) -> list[Event]:
+        """Keep what only some hosts say."""
+        events: list[Event] = []
+        rest = {
+            name: value
+            for name, value in delta.items()
+            if name not in DELTA_FIELDS and name != "executed_tools" and value is not None
+        }
+        if rest:
+            self.writer.additional_kwargs(rest)
+        for block in said_beside({"executed_tools": delta.get("executed_tools")}, []):
+            events += self.writer.block(block, whole=True)
+        return events
+
+    def _reasoning(self, delta: Delta) -> list[Event]:
+        said = next((text for name in REASONING if (text := _texts(delta.get(name)))), None)
+        details: Json = delta.get("reasoning_details")
+        details = [details] if isinstance(details, dict) else details
+        if said is None and not details:
+            return []
+        events = self._leave_call()
+        if isinstance(details, list) and details:
+            if said is None:
+                said = _texts(details)
+            return events + self.writer.reasoning(
+                said or None, extras={"reasoning_details": details}
+            )
+        return events + self.writer.reasoning(said)
+
+    def _part(self, part: Json) -> list[Event]:
+        """Read a part of content: Mistral's thinking and references, anybody's text and pictures."""
+        if isinstance(part, str):
+            return self.writer.text(part)
+        if part.get("type") == "thinking":
+            said = part.get("thinking")
+            texts = (
+                [one.get("text") or "" for one in said] if isinstance(said, list) else [said or ""]
+            )
+            return self.writer.reasoning("".join(texts))
+        if part.get("type") == "text" and isinstance(part.get("text"), str):
+            return self.writer.text(part["text"])
+        return self._whole(part)
+
+    def _refusal(self, refusal: str | None) -> list[Event]:
+        if not refusal:
+            return []
+        self._has_refused = True
+        value = {"type": "refusal", "refusal": refusal}
+        return self.writer.block({"type": "non_standard", "value": value}, "refusal")
+
+    def _tool_call(self, call: CallDelta) -> list[Event]:
+        given = call.get("index")
+        key = given if given is not None else None
+        name_and_args = call.get("function") or {}
+        args = name_and_args.get("arguments")
+        extras: dict[str, Json] = {}
+        if custom := call.get("custom"):
+            return self._custom(call, custom.get("name"), custom.get("input"))
+        if args is not None and not isinstance(args, (str, dict)):
+            args = json.dumps(args)  # judged as the text it is
+        more = call.get("extra_content")
+        if more and (key is None or self._extra.get(key) != more):  # some repeat it
+            extras["extra_content"] = more
+            if key is not None:
+                self._extra[key] = more
+        events = self._leave_call() if key != self._call else []
+        if key is not None:
+            self._call = key
+            if isinstance(args, str):
+                self._args.setdefault(key, []).append(args)
+        id = call.get("id") or None
+        return events + self.writer.tool_call(key, id, name_and_args.get("name"), args, extras)
+
+    def _custom(self, call: CallDelta, name: str | None, text: str | None) -> list[Event]:
+        """Hear a call that takes free text; one that has an index comes in slices, and is whole at the end only."""
+        block = self._customs.get(call.get("index")) or {
+            "type": "tool_call",
+            "id": None,
+            "name": None,
+            "args": {"__arg1": ""},
+            "extras": {"type": "custom"},
+        }
+        block["id"], block["name"] = block["id"] or call.get("id"), block["name"] or name
+        block["args"]["__arg1"] += text or ""
+        if call.get("index") is None:
+            return self.writer.block(block, whole=True)
+        self._customs[call.get("index")] = block
+        return []
+
+    def _close_customs(self) -> list[Event]:
+        events: list[Event] = []
+        for block in self._customs.values():
+            events += self.writer.block(block, whole=True)
+        self._customs = {}
+        return events
+
+    def _leave_call(self) -> list[Event]:
+        """Finish the call that spoke last, if its arguments are whole: something else speaks now."""
+        key, self._call = self._call, None
+        if key is None:
+            return []
+        args = "".join(self._args.get(key, ()))
+        self._args[key] = [args]
+        if not args or isinstance(parse_tool_args(args), str):
+            return []
+        return self.writer.close(key, kind="tool_call")
+
+    def _audio(self, audio: AudioDelta) -> list[Event]:
+        fields: dict[str, Json] = {}
+        if self._audio_format:
+            fields["mime_type"] = f"audio/{self._audio_format}"
+        if audio.get("expires_at"):
+            fields["extras"] = {"expires_at": audio["expires_at"]}
+        if said := audio.get("transcript"):
+            self._transcript.append(said)
+        return self.writer.data(
+            audio.get("data") or "", "audio", AUDIO_KEY, audio.get("id"), **fields
+        )
+
+    def _close_audio(self) -> list[Event]:
+        said, self._transcript = "".join(self._transcript), []
+        events = self.writer.fields({"extras": {"transcript": said}}, AUDIO_KEY, kind="audio")
+        return events + self.writer.close(AUDIO_KEY, kind="audio")
+
+
+def _texts(said: Json) -> str | None:
+    """Give the text of reasoning, in whichever shape a host sends it."""
+    if isinstance(said, str):
+        return said or None
+    if isinstance(said, dict):
+        said = said.get("text") or said.get("summary") or said.get("content")
+        return _texts(said)
+    if isinstance(said, list):
+        return "".join(_texts(part) or "" for part in said) or None
+    return None

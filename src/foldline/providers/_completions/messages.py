@@ -1,0 +1,214 @@
+"""Messages -> chat-completions messages, each block in the place that the wire has for it. Pure.
+
+What the wire has no place for (pictures in a tool's result, reasoning where the host does not want it back) is moved or
+left out, and noted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import string
+from collections.abc import Sequence
+from typing import Any
+
+from foldline.exceptions import UsageError
+from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.messages.openai import convert_to_openai_data_block, openai_role
+from foldline.protocol.blocks import MEDIA_TYPES
+from foldline.providers._completions.host import Host
+from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, is_own
+
+__all__ = ["MessageEncoder"]
+
+Json = Any
+Body = dict[str, Json]
+Block = dict[str, Json]
+
+ALPHABET = string.ascii_letters + string.digits
+
+
+class MessageEncoder:
+    """Writes a conversation for one host."""
+
+    def __init__(
+        self, host: Host, providers: frozenset[str], policy: ForeignBlocks, notes: list[str]
+    ) -> None:
+        self._host = host
+        self._providers = providers
+        self._policy = policy
+        self._notes = notes
+
+    def encode(self, messages: Sequence[BaseMessage]) -> list[Body]:
+        """Give the messages of the body."""
+        encoded: list[Body] = []
+        shown: list[Body] = []  # pictures of tool results: a user shows them, after all results
+        for message in messages:
+            is_human = type(message) is HumanMessage  # as most are, and quickly seen
+            if not is_human and isinstance(message, ToolMessage):
+                encoded.append(self._tool(message, shown))
+                continue
+            if shown:
+                encoded.append(_shown_by_user(shown))
+                shown = []
+            if not is_human and isinstance(message, AIMessage):
+                encoded.append(self._assistant(message))
+            else:
+                encoded.append(self._other(message))
+        if shown:
+            encoded.append(_shown_by_user(shown))
+        return encoded
+
+    def _other(self, message: BaseMessage) -> Body:
+        role = openai_role(message)
+        if role == "system" and isinstance(message, SystemMessage):
+            role = self._host.system_role
+        body: Body = {"role": role}
+        if message.name:
+            body["name"] = message.name
+        content = message.content
+        if not isinstance(content, str):
+            content = [self._part(dict(block)) for block in message.content_blocks]
+        body["content"] = content
+        return body
+
+    def _part(self, block: Block) -> Body:
+        kind = block["type"]
+        if kind == "text":
+            return {"type": "text", "text": block["text"], **_cache_control(block)}
+        if kind == "text-plain" and block.get("text") is not None:
+            return {"type": "text", "text": block["text"]}
+        if kind in MEDIA_TYPES and kind != "video":
+            return convert_to_openai_data_block(block)
+        if kind == "video" and block.get("url"):
+            return {"type": "video_url", "video_url": {"url": block["url"]}}
+        if kind == "non_standard":
+            return dict(block["value"])
+        raise UsageError(
+            f"chat completions have no place for a block of the type {kind!r} in this message"
+        )
+
+    def _tool(self, message: ToolMessage, shown: list[Body]) -> Body:
+        head = {"role": "tool", "tool_call_id": self._call_id(message.tool_call_id)}
+        if isinstance(message.content, str):
+            return {**head, "content": message.content}
+        texts: list[Body] = []
+        for block in message.content_blocks:
+            part = self._part(dict(block))
+            (texts if part["type"] == "text" else shown).append(part)
+        if len(texts) != len(message.content_blocks):
+            add_note(self._notes, "what a tool showed was sent as a user's message")
+            texts = texts or [{"type": "text", "text": "See the next message."}]
+        return {**head, "content": texts}
+
+    def _assistant(self, message: AIMessage) -> Body:
+        blocks = blocks_for(message, self._providers, self._policy, self._notes)
+        body: Body = {"role": "assistant"}
+        if message.name:
+            body["name"] = message.name
+        texts: list[str] = []
+        calls: list[Body] = []
+        for block in blocks:
+            if block["type"] == "text":
+                texts.append(block["text"])
+            elif block["type"] in ("tool_call", "invalid_tool_call"):
+                calls.append(self._call(block))
+            elif block["type"] != "reasoning":
+                self._odd(block, body)
+        body["content"] = "".join(texts) or None
+        if calls:
+            body["tool_calls"] = calls
+        elif body["content"] is None and "refusal" not in body and "audio" not in body:
+            body["content"] = ""
+        self._reasoning(blocks, body)
+        self._beside(message, body)
+        return body
+
+    def _call(self, block: Block) -> Body:
+        extras = block.get("extras") or {}
+        id = self._call_id(str(block.get("id") or ""))
+        args = block.get("args")
+        if extras.get("type") == "custom" and isinstance(args, dict):
+            return {
+                "id": id,
+                "type": "custom",
+                "custom": {"name": block["name"], "input": args.get("__arg1", "")},
+            }
+        text = args if isinstance(args, str) else json.dumps(args or {}, ensure_ascii=False)
+        call: Body = {
+            "id": id,
+            "type": "function",
+            "function": {"name": block.get("name") or "", "arguments": text},
+        }
+        if extras.get("extra_content"):
+            call["extra_content"] = extras["extra_content"]
+        return call
+
+    def _call_id(self, id: str) -> str:
+        """Give an id the length that the host wants; the same id always gives the same."""
+        length = self._host.call_id_length
+        if length is None or (len(id) == length and id.isascii() and id.isalnum()):
+            return id
+        digest = hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest()
+        return "".join(ALPHABET[byte % len(ALPHABET)] for byte in digest[:length])
+
+    def _reasoning(self, blocks: list[Block], body: Body) -> None:
+        """Give reasoning back where the host wants it."""
+        said = [block for block in blocks if block["type"] == "reasoning"]
+        host = self._host
+        wanted = host.reasoning_back == "always" or (
+            host.reasoning_back == "tool_calls" and "tool_calls" in body
+        )
+        if not said:
+            return
+        if not wanted or (host.reasoning_field is None and not host.reasoning_parts):
+            add_note(self._notes, f"reasoning was not sent back: {host.name} has no place for it")
+            return
+        texts = [block["reasoning"] for block in said if block.get("reasoning")]
+        details = [
+            one
+            for block in said
+            for one in (block.get("extras") or {}).get("reasoning_details") or ()
+        ]
+        if details:
+            body["reasoning_details"] = details
+        if host.reasoning_parts:
+            thinking = [
+                {"type": "thinking", "thinking": [{"type": "text", "text": text}]} for text in texts
+            ]
+            shown = [{"type": "text", "text": body["content"]}] if body["content"] else []
+            body["content"] = [*thinking, *shown]
+        elif texts and host.reasoning_field and not details:
+            body[host.reasoning_field] = "".join(texts)
+
+    def _odd(self, block: Block, body: Body) -> None:
+        value = block.get("value")
+        if (
+            block["type"] == "non_standard"
+            and isinstance(value, dict)
+            and value.get("type") == "refusal"
+        ):
+            body["refusal"] = body.get("refusal", "") + value["refusal"]
+        elif block["type"] == "audio" and block.get("id"):
+            body["audio"] = {"id": block["id"]}
+        else:
+            add_note(
+                self._notes,
+                f"{block['type']} has no place in an assistant message of chat completions",
+            )
+
+    def _beside(self, message: AIMessage, body: Body) -> None:
+        """Send back what this host said beside the content."""
+        said = message.additional_kwargs
+        if said.get("refusal") and "refusal" not in body and is_own(message, self._providers):
+            body["refusal"] = said["refusal"]
+
+
+def _shown_by_user(shown: list[Body]) -> Body:
+    return {"role": "user", "content": shown}
+
+
+def _cache_control(block: Block) -> Body:
+    """Keep the mark of hosts that cache by it (OpenRouter, DashScope)."""
+    mark = block.get("cache_control") or (block.get("extras") or {}).get("cache_control")
+    return {"cache_control": mark} if mark else {}

@@ -1,0 +1,139 @@
+"""`CompletionsModel`: a chat model on the chat-completions wire; hosts and OpenAI are built on it.
+
+The fields are LangChain's, under all the names it accepts. What is not set is not sent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from foldline._lazy import late
+from foldline.providers._http import HttpChatModel
+from foldline.providers._keys import SecretKey, chosen_key, missing_key
+
+if TYPE_CHECKING:
+    from foldline.language_models.request import ChatRequest
+    from foldline.providers._completions import decode, encode
+    from foldline.providers._completions.host import Host
+    from foldline.providers._wire import WireDecoder
+else:
+    decode = late("foldline.providers._completions.decode")
+    encode = late("foldline.providers._completions.encode")
+
+__all__ = ["ALIASES", "CompletionsModel"]
+
+Json = Any
+
+ALIASES: dict[str, str] = {
+    "model_name": "model",
+    "openai_api_key": "api_key",
+    "openai_api_base": "base_url",
+    "openai_organization": "organization",
+    "max_completion_tokens": "max_tokens",
+    "request_timeout": "timeout",
+    "stop_sequences": "stop",
+}
+"""Other names that LangChain's constructors accept."""
+SENT = (
+    "model",
+    "temperature",
+    "top_p",
+    "max_tokens",
+    "n",
+    "seed",
+    "stop",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+    "parallel_tool_calls",
+    "reasoning_effort",
+    "service_tier",
+    "user",
+)
+"""Fields that are sent under their own name where they are set."""
+
+
+class CompletionsModel(HttpChatModel):
+    """What every chat model on this wire has."""
+
+    n: int | None = None
+    """How many answers `invoke` and `generate` ask for; `generate` gives them all."""
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    logit_bias: dict[str, int] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    parallel_tool_calls: bool | None = None
+    reasoning_effort: str | None = None
+    service_tier: str | None = None
+    user: str | None = None
+    stream_usage: bool = True
+    """Ask for the usage of streams."""
+    extra_body: dict[str, Any] | None = None
+    """Parameters that are put into the body last, over all others."""
+
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
+    sent_fields: ClassVar[tuple[str, ...]] = SENT
+    _tool_name_pattern: ClassVar[str | None] = "[A-Za-z0-9_-]"
+
+    @property
+    def _host(self) -> Host:
+        raise NotImplementedError
+
+    @property
+    def _own_providers(self) -> frozenset[str]:
+        """The names under which messages of this provider are signed."""
+        return frozenset({self._provider})
+
+    @property
+    def _provider(self) -> str:
+        return self._host.name
+
+    def _key(self) -> SecretKey | None:
+        host = self._host
+        key = chosen_key(self.api_key, host.keys)
+        if key is None and host.needs_key:
+            raise missing_key(self._provider, host.keys)
+        return key
+
+    def _root_url(self) -> str:
+        if self.base_url:
+            return self.base_url
+        host = self._host
+        found = next((url for name in host.url_variables if (url := os.environ.get(name))), None)
+        return found or host.base_url
+
+    def _parameters(self) -> dict[str, Json]:
+        said = super()._parameters()
+        if isinstance(said.get("stop"), str):
+            said["stop"] = [said["stop"]]
+        if not self.stream_usage:
+            said["stream_usage"] = False
+        if self.extra_body:
+            said["extra_body"] = {**self.extra_body, **said.get("extra_body", {})}
+        return said
+
+    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
+        body = encode.encode_completion(
+            request,
+            self._host,
+            settings=self._parameters(),
+            providers=self._own_providers,
+            policy=self.foreign_blocks,
+        )
+        return "chat/completions", body
+
+    def _decoder(self, request: ChatRequest) -> WireDecoder:
+        audio = request.options.get("audio") or self.model_kwargs.get("audio") or {}
+        return decode.CompletionsDecoder(
+            self._host,
+            self._stream_error,
+            model=request.options.get("model") or self.model,
+            others=request.others,
+            audio_format=audio.get("format") if audio and isinstance(audio, Mapping) else None,
+        )

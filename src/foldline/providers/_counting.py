@@ -1,0 +1,80 @@
+"""`Counting`: what a chat model can do whose vendor counts the tokens of a request. Plain, to be mixed in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from foldline._drive import drive
+from foldline._lazy import late
+
+if TYPE_CHECKING:
+    import json
+
+    from foldline import _io
+    from foldline._config import RunnableConfig
+    from foldline._io import IO
+    from foldline.language_models.request import ChatRequest
+    from foldline.providers import _explain
+    from foldline.providers._endpoint import Body
+    from foldline.providers._http import HttpChatModel as Base
+else:
+    _explain = late("foldline.providers._explain")
+    _io = late("foldline._io")
+    json = late("json")
+
+    Base = object
+
+__all__ = ["Counting"]
+
+Json = Any
+
+
+class Counting(Base):
+    """Asks the vendor how many tokens a request has."""
+
+    def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
+        """Give path and body of the question how long a request is."""
+        raise NotImplementedError
+
+    counted_field: ClassVar[str] = ""
+    """Where the vendor's answer has the number."""
+
+    def count_tokens_exactly(
+        self,
+        input: Json,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> int:
+        """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
+        return drive(self._counted(input, _io.BLOCKING, config, kwargs))
+
+    async def acount_tokens_exactly(
+        self,
+        input: Json,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> int:
+        """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
+        return await self._counted(input, _io.ASYNC, config, kwargs)
+
+    async def _counted(
+        self,
+        input: Json,
+        io: IO,
+        config: RunnableConfig | None,
+        kwargs: dict[str, Any],
+    ) -> int:
+        request = (await _explain.prepare(self, input, io, config, kwargs)).replace(stream=False)
+        sent = await self._http_request(request, io)
+        path, body = self._count_request(request, json.loads(sent.body))
+        sent = replace(sent, url=self._url(path), body=json.dumps(body).encode())
+        async with self._transport().open(sent, blocking=io.blocking) as response:
+            if response.status >= 400:
+                raise self._hidden(self._status_error(response, await response.read_error()), sent)
+            data = self._parse(await response.read())
+        if not isinstance(data, dict) or not isinstance(data.get(self.counted_field), int):
+            raise self._malformed(
+                f"the answer has no {self.counted_field}: does this host count tokens?"
+            )
+        return int(data[self.counted_field])

@@ -1,0 +1,221 @@
+"""`Endpoint`: where a provider's API is and how it is reached: address, key, clocks, transport, errors.
+
+Chat models and embeddings over HTTP are built on it. Only `transport.open` waits, and that is its users' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from urllib.parse import urlencode
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
+
+from foldline._lazy import TypeLater, late
+from foldline.exceptions import MalformedStreamError, ModelAPIError, ModelError
+from foldline.providers._keys import (
+    Key,
+    SecretKey,
+    chosen_key,
+    hide_secrets,
+    missing_key,
+    public_options,
+    public_query,
+    refuse_password,
+)
+
+if TYPE_CHECKING:
+    import json
+
+    from foldline.language_models import usage
+    from foldline.providers import _wire
+    from foldline.providers._wire import Failure
+    from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts, Transport
+    from foldline.transports import _default as default
+    from foldline.transports import base as transports
+    from foldline.utils import json as parsing
+
+    Clocks: TypeAlias = float | Timeouts | None
+else:
+    _wire = late("foldline.providers._wire")
+    json = late("json")
+    default = late("foldline.transports._default")
+    parsing = late("foldline.utils.json")
+    transports = late("foldline.transports.base")
+    usage = late("foldline.language_models.usage")
+
+    Clocks = Annotated[Any, TypeLater(lambda: float | transports.Timeouts | None)]
+    HttpOptions = Annotated[Any, TypeLater(lambda: transports.HttpOptions)]
+    Limits = Annotated[Any, TypeLater(lambda: transports.Limits)]
+
+__all__ = ["Address", "Body", "Endpoint"]
+
+Body = dict[str, Any]
+Address: TypeAlias = Annotated[str | None, AfterValidator(refuse_password)]
+"""The type of a field that takes an address."""
+
+
+class Endpoint(BaseModel):
+    """Settings of a connection, and what is made of them."""
+
+    # An error of validation would show what was given, a key for one.
+    model_config = ConfigDict(
+        arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
+    )
+
+    api_key: Key = Field(default=None, exclude=True, repr=False)
+    """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""
+    base_url: Address = None
+    """Where the API lives, if not at the provider's own address."""
+    timeout: Clocks = Field(default=None, exclude=True)
+    """Seconds for the whole call, or each clock on its own (`foldline.transports.Timeouts`)."""
+    max_retries: int | None = Field(default=None, exclude=True)
+    """How often a failed request is tried again; overrides `retry_on_error`."""
+    default_headers: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    """Headers sent with every request."""
+    default_query: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    """Query parameters sent with every request."""
+    transport: Any = Field(default=None, exclude=True, repr=False)
+    """Your own `foldline.transports.Transport`; default: one shared by the process."""
+    http: HttpOptions | None = Field(default=None, exclude=True)
+    """Proxy, certificates, HTTP/2 and the like, for a transport of this model's own."""
+    limits: Limits = Field(default_factory=lambda: transports.Limits(), exclude=True, repr=False)
+    """How much is accepted from the server."""
+
+    provider_name: ClassVar[str] = "http"
+    key_variables: ClassVar[Sequence[str]] = ()
+    needs_key: ClassVar[bool] = True
+    error_table: ClassVar[Mapping[str, type[ModelError]]] = {}
+    """Vendor code or type -> error class."""
+
+    _own_transport: Transport | None = PrivateAttr(default=None)
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """Give what is pickled: no secret, and no connection; the other side finds a key in its environment."""
+        state = dict(super().__getstate__())
+        fields = dict(state.get("__dict__") or {})
+        for name, value in fields.items():
+            if isinstance(value, SecretStr):
+                fields[name] = None
+        fields |= {"default_headers": {}, "transport": None}
+        fields["default_query"] = public_query(self.default_query)
+        fields["http"] = public_options(self.http)
+        return {**state, "__dict__": fields, "__pydantic_private__": {"_own_transport": None}}
+
+    @property
+    def _provider(self) -> str | None:
+        return self.provider_name
+
+    @property
+    def _model_name(self) -> str | None:
+        named = getattr(self, "model", None)
+        return named if isinstance(named, str) else None
+
+    def _auth_headers(self, key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {key}"}
+
+    def _root_url(self) -> str:
+        raise NotImplementedError
+
+    def _secret_headers(self) -> set[str]:
+        """Give the names of headers that are never shown."""
+        return {name.lower() for name in (*self._auth_headers(""), *self.default_headers)}
+
+    def _hidden(self, error: ModelError, sent: Request) -> ModelError:
+        """Take what the request held in secret out of an error that its answer made."""
+        names = self._secret_headers()
+        held = [value for name, value in sent.headers.items() if name.lower() in names]
+        shown = public_query(self.default_query)
+        held += [value for name, value in self.default_query.items() if name not in shown]
+        hide_secrets(error, [*held, *(word for value in held for word in value.split())])
+        return error
+
+    def _key(self) -> SecretKey | None:
+        key = chosen_key(self.api_key, self.key_variables)
+        if key is None and self.needs_key:
+            raise missing_key(self._provider, self.key_variables)
+        return key
+
+    def _url(self, path: str) -> str:
+        more = urlencode(self.default_query) if self.default_query else ""
+        return _joined(self._root_url(), path, more)
+
+    def _timeouts(self) -> Timeouts:
+        given = self.timeout
+        if not isinstance(given, transports.Timeouts):
+            given = transports.USUAL if given is None else transports.Timeouts(total=float(given))
+        left = usage.time_left()  # of a usage_scope: what cancels a blocking call
+        if left is None or (given.total is not None and given.total <= left):
+            return given
+        return replace(given, total=max(left, 0.001))
+
+    def _transport(self) -> Transport:
+        if self.transport is not None:
+            chosen: Transport = self.transport
+            return chosen
+        if self.http is None:
+            return default.default_transport()
+        if self._own_transport is None:
+            self._own_transport = default.transport_for(self.http)
+        return self._own_transport
+
+    def _parse(self, data: str | bytes) -> Any:  # noqa: ANN401
+        try:
+            return parsing.parse_wire(data, max_depth=self.limits.json_depth)
+        except parsing.JsonError as error:
+            raise self._malformed(f"the provider sent what is not JSON: {error}") from error
+
+    # -- errors
+
+    def _status_error(self, response: Response, body: bytes) -> ModelError:
+        text = body.decode("utf-8", "replace")
+        try:
+            failure = self._read_error(parsing.parse_wire(text))
+        except parsing.JsonError:
+            failure = _wire.Failure()
+        return self._failed(
+            failure,
+            status=response.status,
+            body=text,
+            request_id=_wire.request_id(response.headers),
+            retry_after=_wire.retry_after(response.headers),
+        )
+
+    def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
+        """Build the typed error of a failure told inside an answer that began well (F-T04, F-T05)."""
+        text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+        return self._failed(self._read_error(body), body=text[: self.limits.error_body])
+
+    def _failed(self, failure: Failure, *, status: int | None = None, **facts: Any) -> ModelError:
+        status = status or failure.status
+        # Told in the middle of a good answer and not known: the provider broke down.
+        cls = _wire.error_class(failure, status, self.error_table) or ModelAPIError
+        return cls(
+            failure.message or (f"HTTP {status}" if status else "the provider reported an error"),
+            provider=self._provider,
+            model=self._model_name,
+            status=status,
+            code=failure.code or failure.kind,
+            **facts,
+        )
+
+    def _malformed(self, message: str, **facts: Any) -> MalformedStreamError:
+        return MalformedStreamError(
+            message, provider=self._provider, model=self._model_name, **facts
+        )
+
+    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
+        """Find code, type and message in an error's JSON."""
+        return _wire.read_failure(body)
+
+
+@lru_cache(maxsize=256)
+def _joined(root: str, path: str, more: str) -> str:
+    """Put an address together; `root` may have a query of its own."""
+    root, _, query = root.partition("?")
+    url = root.rstrip("/") + "/" + path.lstrip("/")
+    if more:
+        query = f"{query}&{more}" if query else more
+    return f"{url}{'&' if '?' in url else '?'}{query}" if query else url

@@ -1,0 +1,52 @@
+"""The request of a call before it is sent: made through every phase as for sending, and told to no callback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from foldline._config import RunnableConfig
+from foldline._io import IO
+from foldline._run import Run
+from foldline.language_models._turn import Turn
+from foldline.language_models.chat_models import BaseChatModel
+from foldline.language_models.request import ChatRequest
+
+__all__ = ["Explained", "prepare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The exact request a call would send; secrets are masked."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    tokens: int
+    """About how many input tokens the messages and tools are."""
+    notes: list[str] = field(default_factory=list)
+    """What was changed or left out on the way: lossy conversions, applied effort, renamed tools."""
+
+
+async def prepare(
+    model: BaseChatModel,
+    input: Any,  # noqa: ANN401  every form of a prompt
+    io: IO,
+    config: RunnableConfig | None,
+    kwargs: Mapping[str, Any],
+    *,
+    stream: bool = False,
+) -> ChatRequest:
+    """Give the request of a call, bound options, hooks and renamed tools included."""
+    quiet = model.model_copy(update={"callbacks": None, "verbose": False})
+    run = Run.root(io, config, dict(kwargs))
+    turn = Turn(quiet, input, Run(io, run.given, None, run.kwargs), stream=stream)
+    request = await turn._open()
+    if turn.care is not None:
+        # A rename loses nothing, for answers are renamed back: it is told here and not with an answer's losses.
+        request.notes.extend(
+            f"the tool {name!r} is sent as {wire!r}" for name, wire in turn.care.renames.items()
+        )
+    return request

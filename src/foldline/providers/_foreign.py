@@ -1,0 +1,160 @@
+"""What becomes of a message that another provider wrote: one policy, the same for every provider.
+
+Text, images, files and tool calls mean the same everywhere. Reasoning (with its signatures), tools that a provider ran
+itself, and blocks in a provider's own words do not: they are told as text, left out, or refused, and what was lost is
+said. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any, Final, Literal, TypeAlias
+
+from foldline.exceptions import UsageError
+from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+__all__ = ["ForeignBlocks", "add_note", "blocks_for", "check_tool_results", "is_own"]
+
+ForeignBlocks: TypeAlias = Literal["convert", "drop", "refuse"]
+Block: TypeAlias = dict[str, Any]
+
+SHARED: Final = frozenset(
+    {"text", "image", "audio", "video", "file", "text-plain", "tool_call", "invalid_tool_call"}
+)
+"""Blocks that mean the same to every provider."""
+CALLS: Final = ("tool_call", "invalid_tool_call")
+CALL_NOTHING: Final = frozenset({HumanMessage, SystemMessage})
+"""Most messages, known at a glance: to ask a Pydantic class whether something is one of it is dear."""
+OWN_FIELDS: Final = ("id", "index", "extras")
+"""What only the writer of a block understands: its ids and signatures. Ids of calls are kept."""
+
+
+def is_own(message: BaseMessage, providers: Collection[str]) -> bool:
+    """Say whether a message was written by one of these providers; one that nobody signed counts as own."""
+    writer = message.response_metadata.get("model_provider")
+    return writer is None or writer in providers
+
+
+def blocks_for(
+    message: BaseMessage, providers: Collection[str], policy: ForeignBlocks, notes: list[str]
+) -> list[Block]:
+    """Give the blocks of a message as one of `providers` may be told them; losses are added to `notes`."""
+    blocks: list[Block] = [dict(block) for block in message.content_blocks]
+    if not isinstance(message, AIMessage) or is_own(message, providers):
+        return blocks
+    writer = str(message.response_metadata.get("model_provider"))
+    if policy == "refuse" and (
+        odd := sorted({b["type"] for b in blocks if b["type"] not in SHARED})
+    ):
+        raise UsageError(
+            f"the message {message.id!r} was written by {writer} and holds {', '.join(odd)}, which "
+            f"{sorted(providers)[0]} cannot take back: pass foreign_blocks='convert' or 'drop', or remove them"
+        )
+    kept: list[Block] = []
+    for block in blocks:
+        new = _adapted(block, writer, policy, notes)
+        if new is not None:
+            kept.append(new)
+    return kept
+
+
+def _adapted(block: Block, writer: str, policy: ForeignBlocks, notes: list[str]) -> Block | None:
+    kind = block["type"]
+    if kind in SHARED:
+        return _neutral(block, writer, notes)
+    text = _told(block) if policy == "convert" else None
+    if text is None:
+        add_note(notes, f"{kind} by {writer} was left out")
+        return None
+    add_note(notes, f"{kind} by {writer} was told as text")
+    return {"type": "text", "text": text}
+
+
+def _neutral(block: Block, writer: str, notes: list[str]) -> Block:
+    """Leave out of a block what only its writer understands."""
+    is_call = block["type"] in CALLS
+    private = [name for name in OWN_FIELDS if name in block and not (is_call and name == "id")]
+    if block.get("extras"):
+        add_note(
+            notes,
+            f"{'signatures or ' if is_call else ''}extras of {block['type']} by {writer} were left out",
+        )
+    if block.get("annotations"):
+        add_note(notes, f"citations by {writer} were left out")
+    if block.get("file_id"):
+        add_note(notes, f"a {block['type']} by {writer} is known only by its file_id there")
+    return {name: value for name, value in block.items() if name not in (*private, "annotations")}
+
+
+def _told(block: Block) -> str | None:
+    """Say a block in words, where there are any."""
+    kind = block["type"]
+    if kind == "reasoning":
+        said = block.get("reasoning")
+        return f"<thinking>\n{said}\n</thinking>" if said else None
+    if kind == "server_tool_call":
+        return f"[called {block.get('name')} with {_json(block.get('args'))}]"
+    if kind == "server_tool_result":
+        output = block.get("output")
+        return (
+            f"[it returned: {output if isinstance(output, str) else _json(output)}]"
+            if output
+            else None
+        )
+    value = block.get("value")
+    if kind == "non_standard" and isinstance(value, dict) and isinstance(value.get("refusal"), str):
+        return str(value["refusal"])
+    return None
+
+
+def _json(value: Any) -> str:  # noqa: ANN401
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def add_note(notes: list[str], note: str) -> None:
+    """Say what was lost, once."""
+    if note not in notes:
+        notes.append(note)
+
+
+def check_tool_results(messages: list[BaseMessage]) -> None:
+    """Refuse results of calls that nobody made; providers do too, but less clearly (F-U09)."""
+    made: set[str] = set()
+    for place, message in enumerate(messages):
+        if type(message) in CALL_NOTHING:
+            continue
+        if isinstance(message, AIMessage):
+            calls = [*message.tool_calls, *message.invalid_tool_calls]
+            made |= {str(call["id"]) for call in calls if call.get("id")}
+        elif isinstance(message, ToolMessage) and message.tool_call_id not in made:
+            made |= _calls_in_blocks(messages[:place])
+            if message.tool_call_id in made:
+                continue
+            raise UsageError(
+                f"messages[{place}] is the result of the call {message.tool_call_id!r}, but no message before it "
+                "makes that call: send the AIMessage with the call too (trim_messages keeps pairs together)"
+            )
+
+
+def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:
+    """Find calls that a message has only in its content, in the words of the provider that wrote it."""
+    blocks: list[Block] = [
+        dict(block)
+        for message in messages
+        if isinstance(message, AIMessage) and isinstance(message.content, list)
+        for block in message.content_blocks
+    ]
+    return {str(id) for block in blocks for id in _ids_of_call(block) if id}
+
+
+def _ids_of_call(block: Block) -> list[Any]:
+    """Give the ids by which the result of a call may name it; nothing where a block is no call."""
+    kind, extras, value = block["type"], block.get("extras"), block.get("value")
+    if kind in CALLS:
+        return [block.get("id")]
+    if kind == "server_tool_call" and isinstance(extras, dict):
+        return [extras.get("call_id")]  # the client runs it: OpenAI's computer and local shell
+    if kind == "non_standard" and isinstance(value, dict):
+        return [value.get("call_id"), value.get("id")]
+    return []

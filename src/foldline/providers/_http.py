@@ -1,0 +1,316 @@
+"""What every provider over HTTP shares: the fields, the one body that sends and decodes, errors, `explain()`.
+
+A provider gives pure things: `_encode` (request -> path and body), headers, a decoder, and a table of its error codes.
+Only the body here waits. `stream` and `invoke` are the same body; an answer that comes whole is given to the same
+decoder.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from functools import cache
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field, SecretStr, model_validator
+
+from foldline._drive import drive
+from foldline._lazy import TypeLater, late
+from foldline.exceptions import ModelAuthenticationError, UsageError
+from foldline.language_models.chat_models import BaseChatModel
+from foldline.providers._endpoint import Body, Endpoint
+from foldline.providers._keys import MASK, public_url, resolve_key
+
+if TYPE_CHECKING:
+    import json
+
+    from foldline import _io, outputs, transports
+    from foldline._config import RunnableConfig
+    from foldline._io import IO
+    from foldline._run import Run
+    from foldline.language_models import retry
+    from foldline.language_models.request import ChatRequest
+    from foldline.language_models.retry import RetryPolicy
+    from foldline.outputs import ChatResult
+    from foldline.protocol.events import Event
+    from foldline.protocol.folded import Bounds
+    from foldline.providers import _asked, _body, _explain
+    from foldline.providers._explain import Explained
+    from foldline.providers._foreign import ForeignBlocks
+    from foldline.providers._wire import WireDecoder
+    from foldline.transports import Request, Response
+else:
+    _asked = late("foldline.providers._asked")
+    _body = late("foldline.providers._body")
+    _explain = late("foldline.providers._explain")
+    _foreign = late("foldline.providers._foreign")
+    _io = late("foldline._io")
+    json = late("json")
+    outputs = late("foldline.outputs")
+    retry = late("foldline.language_models.retry")
+    transports = late("foldline.transports")
+
+    ForeignBlocks = Annotated[Any, TypeLater(lambda: _foreign.ForeignBlocks)]
+
+__all__ = ["HttpChatModel"]
+
+Json = Any
+
+
+class HttpChatModel(Endpoint, BaseChatModel):
+    """A chat model behind an HTTP API.
+
+    The fields are LangChain's, under all the names it accepts. What is not set is not sent.
+    """
+
+    model_config = ConfigDict(populate_by_name=True, hide_input_in_errors=True)
+
+    model: str = ""
+    """The model's id."""
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    """Most tokens of an answer; by default what the model can."""
+    stop: list[str] | str | None = None
+    streaming: bool = False
+    """Ask for a stream also under `invoke`."""
+    model_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Further parameters of the request, sent as they are."""
+
+    foreign_blocks: ForeignBlocks = "convert"
+    """What becomes of reasoning, server tools and the like that ANOTHER provider wrote: told as text ("convert"),
+    left out ("drop") or an error ("refuse"). What was lost is in `response_metadata["lost"]`."""
+    include_response_headers: bool = False
+    """Put the response's headers into `response_metadata["headers"]`."""
+
+    aliases: ClassVar[Mapping[str, str]] = {}
+    """Other names that LangChain's constructors accept."""
+    sent_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that are sent, under their own name or another, where they are set."""
+
+    # -- what a provider writes: pure
+
+    def _encode(self, request: ChatRequest) -> tuple[str, Body]:
+        """Give path and body of the request; what is lost on the way goes to `request.notes`."""
+        raise NotImplementedError
+
+    def _decoder(self, request: ChatRequest) -> WireDecoder:
+        raise NotImplementedError
+
+    def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
+        return {}
+
+    def _is_end(self, data: str) -> bool:
+        """Whether an SSE payload is the vendor's end marker and no JSON."""
+        return data == "[DONE]" or (len(data) < 16 and data.strip() == "[DONE]")
+
+    # -- the settings
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_names(cls, values: Json) -> Json:
+        if not isinstance(values, dict):
+            return values
+        read: dict[str, Json] = {}
+        for name, value in values.items():
+            field = cls.aliases.get(str(name)) or str(name)
+            if field in read and read[field] != value and None not in (value, read[field]):
+                raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one")
+            if field not in read or value is not None:
+                read[field] = value
+        unknown = [name for name in read if name not in cls.model_fields]
+        if unknown:
+            warnings.warn(
+                f"{cls.__name__} does not know {', '.join(sorted(unknown))}: sent as they are, in model_kwargs",
+                UserWarning,
+                stacklevel=4,
+            )
+            extra = {name: read.pop(name) for name in unknown}
+            read["model_kwargs"] = {**extra, **(read.get("model_kwargs") or {})}
+        return read
+
+    @property
+    def model_name(self) -> str:
+        """The model's id, under LangChain's older name."""
+        return self.model
+
+    def _parameters(self) -> Body:
+        """Give the parameters that this model's fields set."""
+        own = self.__dict__
+        values = _values_of(type(self))(own)
+        kept = own.get("_kept_parameters")
+        if kept is None or kept[0] != values:
+            # Of some thirty fields few are set. Which, is found anew only when one of them has changed.
+            given = [name for name in self.sent_fields if own[name] is not None]
+            kept = own["_kept_parameters"] = (values, given)
+        said = {name: own[name] for name in kept[1]}
+        return said | own["model_kwargs"] if own["model_kwargs"] else said
+
+    def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
+        request = super()._request(value, run, stream=stream)
+        if not (given := request.options) and not self.streaming:
+            return request
+        for alias in given.keys() & self.aliases.keys():
+            given[self.aliases[alias]] = given.pop(alias)
+        if given.get("stop") and not request.stop:  # under another name
+            request.stop = given.pop("stop")
+        if self.streaming and not request.stream and not self._streaming_disabled(given):
+            n = given.get("n", self.__dict__.get("n"))  # several answers are no stream
+            request.stream = not n or n == 1
+        return request
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {**self._parameters(), "base_url": self.base_url, "provider": self._provider}
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:  # noqa: ANN401
+        params = super()._get_ls_params(stop, **kwargs)
+        params["ls_temperature"] = kwargs.get("temperature", self.temperature)
+        params["ls_max_tokens"] = kwargs.get("max_tokens", self.max_tokens)
+        return params
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Models can be written and read again; keys are left out."""
+        return True
+
+    # -- the one body
+
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
+        async with _asked.Asked(self, request, run) as asked, aclosing(asked.events()) as events:
+            async for event in events:
+                yield event
+
+    async def _tell_events(
+        self, request: ChatRequest, run: Run, hear: Callable[[Sequence[Event]], None]
+    ) -> None:
+        async with _asked.Asked(self, request, run) as asked:
+            if not asked.is_streamed:
+                hear(await asked.whole())
+                return
+            async with aclosing(asked.events()) as events:
+                async for event in events:
+                    hear((event,))
+
+    def _is_streamed(self, request: ChatRequest, response: Response) -> bool:
+        """Say how an answer is read: by what it says it is, else by what was asked for."""
+        kind = response.headers.get("content-type", "")
+        if kind == "application/json":
+            return False
+        kind = kind.split(";")[0].strip().lower()
+        if kind == "text/html":
+            raise self._malformed("the provider sent a web page: is base_url right?")
+        return kind == "text/event-stream" or (request.stream and not kind.endswith("json"))
+
+    def _more_metadata(self, request: ChatRequest, response: Response) -> Body:
+        more: Body = {}
+        if request.notes:
+            more["lost"] = list(request.notes)
+        if self.include_response_headers:
+            more["headers"] = dict(response.headers)
+        return more
+
+    async def _http_request(self, request: ChatRequest, io: IO) -> Request:
+        key = self._key()
+        if type(key) is SecretStr:
+            return self._composed(request, key.get_secret_value())
+        return self._composed(request, await resolve_key(key, io))
+
+    def _composed(self, request: ChatRequest, key: str | None) -> Request:
+        """Put the request together; pure."""
+        request.others.clear()  # an attempt before this one may have heard some
+        path, body = self._encode(request)
+        headers = self._auth_headers(key) if key else {}
+        headers["content-type"] = "application/json"
+        headers["accept"] = "text/event-stream" if request.stream else "application/json"
+        if more := self._extra_headers(request):
+            headers |= more
+        if self.default_headers:
+            headers |= {name.lower(): value for name, value in self.default_headers.items()}
+        return transports.Request(
+            url=self._url(path),
+            headers=headers,
+            body=_body.dump_body(body),
+            timeouts=self._timeouts(),
+            limits=self.limits,
+        )
+
+    async def _postprocess(self, request: ChatRequest, result: ChatResult, run: Run) -> ChatResult:
+        if request.others:
+            result.generations += [
+                outputs.ChatGeneration(message=other) for other in request.others
+            ]
+        return result
+
+    # -- seeing what would be sent
+
+    def explain(
+        self,
+        input: Any,  # noqa: ANN401
+        config: RunnableConfig | None = None,
+        *,
+        stream: bool = False,
+        **kwargs: Any,
+    ) -> Explained:
+        """Give the exact request without sending it, bound tools and options included; secrets are masked."""
+        prepared = drive(_explain.prepare(self, input, _io.BLOCKING, config, kwargs, stream=stream))
+        sent = self._composed(prepared, MASK if self._has_key() else None)
+        secret = self._secret_headers()
+        headers = {
+            name: MASK if name.lower() in secret else value for name, value in sent.headers.items()
+        }
+        tokens = self.get_num_tokens_from_messages(prepared.messages, tools=prepared.tools or None)
+        return _explain.Explained(
+            sent.method,
+            public_url(sent.url),
+            headers,
+            json.loads(sent.body),
+            tokens,
+            list(prepared.notes),
+        )
+
+    def _has_key(self) -> bool:
+        """Say whether a key would be sent; nobody is asked for it, and one that is missing counts."""
+        try:
+            return self._key() is not None
+        except ModelAuthenticationError:
+            return True
+
+    @property
+    def _provider(self) -> str:
+        return self.provider_name
+
+    @property
+    def _unsaid_params(self) -> dict[str, Any]:
+        """Headers and query may choose the model (gateways, betas); a digest, because they may be secret too."""
+        if not self.default_headers and not self.default_query:
+            return {}
+        return {"sent": _body.digest([self.default_headers, self.default_query])}
+
+    @property
+    def _llm_type(self) -> str:
+        return f"{self._provider}-chat"
+
+    @property
+    def _retry_policy(self) -> RetryPolicy:
+        return retry.RetryPolicy.of(
+            self.retry_on_error if self.max_retries is None else self.max_retries
+        )
+
+    @property
+    def _fold_limits(self) -> Bounds:
+        return self.limits
+
+    @property
+    def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
+        """The key is never written, only its name."""
+        return {"api_key": self.key_variables[0]} if self.key_variables else {}
+
+
+@cache
+def _values_of(cls: type[HttpChatModel]) -> Callable[[dict[str, Json]], tuple[Json, ...]]:
+    """Give what reads the fields that are sent off a model's values."""
+    first, *rest = cls.sent_fields or ("model",)
+    return itemgetter(first, *rest, "model")  # one name alone would give no tuple

@@ -1,0 +1,108 @@
+"""A conversation as turns of two roles beside one system prompt, which is how Anthropic and Google take it. Pure.
+
+A vendor says what a block becomes; who speaks, neighbours of one role, and what is left out are the same for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from foldline.exceptions import UsageError
+from foldline.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from foldline.providers._foreign import ForeignBlocks, add_note
+
+__all__ = ["TurnEncoder"]
+
+Block = dict[str, Any]
+
+USERS: Final = ("user", "human")
+ASSISTANTS: Final = ("assistant", "ai", "model")
+
+
+class TurnEncoder:
+    """Writes a conversation."""
+
+    vendor: ClassVar[str]
+    assistant: ClassVar[str]
+    """The role of the model."""
+    content: ClassVar[str]
+    """The key of a turn that holds what was said."""
+
+    def __init__(self, providers: frozenset[str], policy: ForeignBlocks, notes: list[str]) -> None:
+        self._providers = providers
+        self._policy = policy
+        self._notes = notes
+        self._answered: set[str] = set()
+        """Ids of the calls that have a result."""
+
+    # -- what a vendor writes
+
+    def _told(self, message: BaseMessage) -> list[Block]:
+        """Write what a user or a system message says."""
+        raise NotImplementedError
+
+    def _spoken(self, message: AIMessage) -> list[Block]:
+        """Write what the model said."""
+        raise NotImplementedError
+
+    def _result(self, message: ToolMessage) -> list[Block]:
+        raise NotImplementedError
+
+    # -- the same for all
+
+    def _conversation(self, messages: Sequence[BaseMessage]) -> tuple[list[Block], list[Block]]:
+        """Give the system prompt and the turns, each with a list of blocks."""
+        system: list[Block] = []
+        turns: list[Block] = []
+        self._answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
+        for message in messages:
+            if isinstance(message, SystemMessage) and not turns:
+                system += self._told(message)
+                continue
+            role, blocks = self._turn(message, after=turns[-1]["role"] if turns else None)
+            if not blocks:
+                if not (isinstance(message, AIMessage) and message is messages[-1]):
+                    self._note("an empty message was left out")
+            elif turns and turns[-1]["role"] == role:
+                turns[-1][self.content] += blocks
+            else:
+                turns.append({"role": role, self.content: blocks})
+        if not turns:
+            raise UsageError(
+                f"{self.vendor} needs at least one message that says something besides the system message"
+            )
+        return system, turns
+
+    def _turn(self, message: BaseMessage, *, after: str | None) -> tuple[str, list[Block]]:
+        if isinstance(message, AIMessage):
+            return self.assistant, self._spoken(message)
+        if isinstance(message, ToolMessage):
+            return "user", self._result(message)
+        if isinstance(message, SystemMessage):
+            return self._late_system(message, after)
+        said = message.role if isinstance(message, ChatMessage) else ""
+        if isinstance(message, HumanMessage) or said in USERS:
+            return "user", self._told(message)
+        if said in ASSISTANTS:
+            return self.assistant, self._told(message)
+        raise UsageError(
+            f"{self.vendor} has no place for a message of the type {message.type!r}: use HumanMessage, AIMessage, "
+            "SystemMessage or ToolMessage"
+        )
+
+    def _late_system(self, message: BaseMessage, after: str | None) -> tuple[str, list[Block]]:
+        """Send a system message in mid-conversation, where there is no place for one."""
+        self._note("a system message in mid-conversation was sent as a user's, in <system> tags")
+        texts = [one for one in self._told(message) if "text" in one]
+        return "user", [{**one, "text": f"<system>\n{one['text']}\n</system>"} for one in texts]
+
+    def _note(self, note: str) -> None:
+        add_note(self._notes, note)

@@ -1,0 +1,21 @@
+"""Anthropic's messages API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.providers.anthropic.chat import ChatAnthropic
+    from foldline.providers.anthropic.encode import convert_to_anthropic_tool
+
+__all__ = ["ChatAnthropic", "convert_to_anthropic_tool"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".chat": "ChatAnthropic",
+        ".encode": "convert_to_anthropic_tool",
+    },
+)

@@ -1,0 +1,196 @@
+"""`ChatAnthropic`: the messages API. The waiting is `_http`'s."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import model_validator
+
+from foldline._lazy import late
+from foldline.language_models.profile import find_profile, register_profiles
+from foldline.providers._counting import Counting
+from foldline.providers._http import HttpChatModel
+from foldline.providers._keys import key_from_env
+from foldline.providers.anthropic.errors import ERRORS
+
+if TYPE_CHECKING:
+    from foldline.exceptions import ModelError
+    from foldline.language_models.profile import ModelProfile
+    from foldline.language_models.request import ChatRequest
+    from foldline.providers import _wire
+    from foldline.providers._endpoint import Body
+    from foldline.providers._wire import Failure, WireDecoder
+    from foldline.providers.anthropic import decode, encode, errors, profiles, wire
+else:
+    _wire = late("foldline.providers._wire")
+    decode = late("foldline.providers.anthropic.decode")
+    encode = late("foldline.providers.anthropic.encode")
+    errors = late("foldline.providers.anthropic.errors")
+    profiles = late("foldline.providers.anthropic.profiles")
+    wire = late("foldline.providers.anthropic.wire")
+
+__all__ = ["ALIASES", "ChatAnthropic"]
+
+Json = Any
+
+PROVIDER = "anthropic"
+ALIASES: dict[str, str] = {
+    "model_name": "model",
+    "anthropic_api_key": "api_key",
+    "anthropic_api_url": "base_url",
+    "max_tokens_to_sample": "max_tokens",
+    "default_request_timeout": "timeout",
+    "request_timeout": "timeout",
+    "stop_sequences": "stop",
+}
+"""Other names that LangChain's constructor accepts."""
+SENT = (
+    "model",
+    "max_tokens",
+    "temperature",
+    "top_k",
+    "top_p",
+    "stop",
+    "thinking",
+    "effort",
+    "reasoning_effort",
+    "output_config",
+    "betas",
+    "mcp_servers",
+    "context_management",
+    "container",
+    "service_tier",
+    "inference_geo",
+    "speed",
+    "user",
+    "cache_control",
+)
+"""Fields that are sent, under their own name or another, where they are set."""
+COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking", "mcp_servers", "output_config",
+           "context_management", "cache_control")  # fmt: skip
+"""What the endpoint that counts tokens takes of a body."""
+URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL")
+
+
+class ChatAnthropic(Counting, HttpChatModel):
+    """Chat models of Anthropic, or of any host that speaks its messages API.
+
+    ```python
+    from foldline.providers.anthropic import ChatAnthropic
+
+    model = ChatAnthropic(model="claude-sonnet-5", api_key="...", max_tokens=200)
+    print(model.explain("Hello").body["messages"])
+    #> [{'role': 'user', 'content': 'Hello'}]
+    ```
+    """
+
+    model: str = "claude-sonnet-5"
+    top_k: int | None = None
+    thinking: dict[str, Any] | None = None
+    """`{"type": "adaptive"}`, or `{"type": "enabled", "budget_tokens": 2000}` for older models."""
+    effort: str | None = None
+    """How thorough an answer is: "low" to "max"; sent as `output_config.effort`."""
+    reasoning_effort: str | int | None = None
+    """How much to think, a word or a number of tokens, in the form that this model takes."""
+    output_config: dict[str, Any] | None = None
+    betas: list[str] | None = None
+    """Further betas; those that tools and options need are named without it."""
+    mcp_servers: list[dict[str, Any]] | None = None
+    context_management: dict[str, Any] | None = None
+    container: str | dict[str, Any] | None = None
+    reuse_last_container: bool = False
+    """Run code where the last answer ran its code."""
+    service_tier: str | None = None
+    inference_geo: str | None = None
+    speed: str | None = None
+    user: str | None = None
+    """An id of your user, sent as `metadata.user_id`."""
+    cache_control: dict[str, Any] | None = None
+    """A mark on the last block that can be cached, set by Anthropic."""
+    stream_usage: bool = True
+    """LangChain's: usage always comes with this API."""
+
+    provider_name: ClassVar[str] = PROVIDER
+    key_variables: ClassVar[Sequence[str]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+    error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
+    sent_fields: ClassVar[tuple[str, ...]] = SENT
+    counted_field: ClassVar[str] = "input_tokens"
+
+    _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_-]"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_betas(cls, values: Json) -> Json:
+        if not isinstance(values, dict):
+            return values
+        headers = dict(values.get("default_headers") or {})
+        named = next(
+            (headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"), None
+        )
+        if not named:
+            return values
+        # So that it adds to the betas that tools need, instead of replacing them.
+        betas = [*(values.get("betas") or ()), *named.split(",")]
+        return {**values, "default_headers": headers, "betas": betas}
+
+    def _root_url(self) -> str:
+        found = self.base_url or next(
+            (url for name in URL_VARIABLES if (url := os.environ.get(name))), None
+        )
+        return (found or "https://api.anthropic.com").rstrip("/").removesuffix("/v1")
+
+    def _auth_headers(self, key: str) -> dict[str, str]:
+        is_token = self.api_key is None and key_from_env(self.key_variables[:1]) is None
+        return {"authorization": f"Bearer {key}"} if is_token else {"x-api-key": key}
+
+    def _secret_headers(self) -> set[str]:
+        return super()._secret_headers() | {"authorization", "x-api-key"}
+
+    def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
+        betas = encode.betas_of(_wire.merge_settings(self._parameters(), request), request)
+        return {
+            "anthropic-version": wire.VERSION,
+            **({"anthropic-beta": ",".join(betas)} if betas else {}),
+        }
+
+    def _known(self, model: str | None) -> ModelProfile | None:
+        return self.profile if model in (None, self.model) else find_profile(PROVIDER, model)
+
+    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
+        body = encode.encode_message(
+            request,
+            settings={
+                **self._container(request),
+                **self._parameters(),
+                "prompt_cache": self.prompt_cache,
+            },
+            providers=frozenset({self._provider, PROVIDER}),
+            policy=self.foreign_blocks,
+            profile=self._known(request.options.get("model") or self.model),
+        )
+        return "v1/messages", body
+
+    def _container(self, request: ChatRequest) -> dict[str, Json]:
+        if not self.reuse_last_container:
+            return {}
+        used = (
+            message.response_metadata.get("container") for message in reversed(request.messages)
+        )
+        last = next((one for one in used if isinstance(one, dict) and one.get("id")), None)
+        return {"container": last["id"]} if last else {}
+
+    def _decoder(self, request: ChatRequest) -> WireDecoder:
+        model = request.options.get("model") or self.model
+        return decode.AnthropicDecoder(self._stream_error, model=model, provider=self._provider)
+
+    def _read_error(self, body: Json) -> Failure:
+        return errors.read_error(body)
+
+    def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
+        return "v1/messages/count_tokens", {name: body[name] for name in COUNTED if name in body}
+
+
+register_profiles(PROVIDER, lambda: profiles.PROFILES)

@@ -1,0 +1,239 @@
+"""Messages -> the messages API: who speaks, each block in the place that the wire has for it. Pure.
+
+Anthropic wants turns that alternate, no empty text, results of tools first in a user's turn, and its own blocks back as
+it wrote them, signatures included. What cannot be said is left out, and noted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from foldline.exceptions import UsageError
+from foldline.language_models.prompt_caching import cache_control_of
+from foldline.messages import AIMessage, BaseMessage, ToolMessage
+from foldline.providers._foreign import ForeignBlocks, blocks_for
+from foldline.providers._turns import TurnEncoder
+from foldline.providers.anthropic.blocks import (
+    encode_citation,
+    encode_document,
+    encode_image,
+    marked,
+)
+from foldline.providers.anthropic.wire import REMOTE_TOOL
+
+__all__ = ["MessageEncoder", "encode_call_id"]
+
+Json = Any
+Block = dict[str, Json]
+
+ODD_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
+CALL_EXTRAS: Final = ("caller", "toolset_name")
+
+
+class MessageEncoder(TurnEncoder):
+    """Writes a conversation."""
+
+    vendor = "Anthropic"
+    assistant = "assistant"
+    content = "content"
+
+    def __init__(
+        self,
+        providers: frozenset[str],
+        policy: ForeignBlocks,
+        notes: list[str],
+        *,
+        takes_late_system: bool = False,
+    ) -> None:
+        super().__init__(providers, policy, notes)
+        self._takes_late_system = takes_late_system
+
+    def encode(self, messages: Sequence[BaseMessage]) -> tuple[str | list[Block], list[Block]]:
+        """Give the system prompt and the turns."""
+        system, turns = self._conversation(messages)
+        for turn in turns:
+            turn["content"].sort(key=_is_no_result)
+        _trim_end(turns[-1])
+        return _plain(system), [{**turn, "content": _plain(turn["content"])} for turn in turns]
+
+    def _late_system(self, message: BaseMessage, after: str | None) -> tuple[str, list[Block]]:
+        if self._takes_late_system and after in ("user", "system"):
+            return "system", self._told(message)  # nowhere else does the API take one
+        return super()._late_system(message, after)
+
+    # -- what a user, a system message or a tool says
+
+    def _told(self, message: BaseMessage) -> list[Block]:
+        blocks = [self._input(dict(block)) for block in message.content_blocks]
+        return _marked_last([one for one in blocks if one is not None], message)
+
+    def _input(self, block: Block) -> Block | None:
+        kind = block["type"]
+        if kind == "text":
+            return self._text(block)
+        if kind == "image":
+            return encode_image(block)
+        if kind in ("file", "text-plain"):
+            return encode_document(block)
+        if kind == "non_standard":
+            return self._own_words(block)
+        raise UsageError(
+            f"Anthropic takes no {kind} in a message to it: send text, images or documents"
+        )
+
+    def _text(self, block: Block) -> Block | None:
+        if not block["text"].strip():
+            return None  # refused by the API
+        return marked({"type": "text", "text": block["text"]}, block)
+
+    def _result(self, message: ToolMessage) -> list[Block]:
+        result: Block = {"type": "tool_result", "tool_use_id": encode_call_id(message.tool_call_id)}
+        if isinstance(message.content, str):
+            said: Json = message.content
+        else:
+            said = self._told(message.model_copy(update={"additional_kwargs": {}}))
+        if said:
+            result["content"] = said
+        if message.status == "error":
+            result["is_error"] = True
+        for name in CALL_EXTRAS[1:]:
+            if message.additional_kwargs.get(name):
+                result[name] = message.additional_kwargs[name]
+        return _marked_last([result], message)
+
+    # -- what the model said
+
+    def _spoken(self, message: AIMessage) -> list[Block]:
+        blocks = blocks_for(message, self._providers, self._policy, self._notes)
+        is_signed = message.response_metadata.get("model_provider") in self._providers
+        said = [self._said(block, is_signed=is_signed) for block in blocks]
+        return _marked_last([one for one in said if one is not None], message)
+
+    def _said(self, block: Block, *, is_signed: bool) -> Block | None:
+        kind = block["type"]
+        if kind == "reasoning":
+            return self._thinking(block, is_signed=is_signed)
+        if kind == "non_standard":
+            return self._own_words(block)
+        if kind in WRITERS:
+            return WRITERS[kind](block)
+        if kind == "text":
+            text = self._text(block)
+            if text and (cited := self._citations(block)):
+                text["citations"] = cited
+            return text
+        if kind == "invalid_tool_call":
+            return self._broken_call(block)
+        self._note(f"{kind} has no place in an assistant's message of Anthropic")
+        return None
+
+    def _citations(self, block: Block) -> list[Block]:
+        notes = block.get("annotations") or []
+        cited = [one for note in notes if (one := encode_citation(note)) is not None]
+        if len(cited) < len(notes):
+            self._note("citations that Anthropic did not write were left out")
+        return cited
+
+    def _thinking(self, block: Block, *, is_signed: bool) -> Block | None:
+        extras = block.get("extras") or {}
+        if "signature" not in extras and not is_signed:
+            self._note("reasoning without a signature was left out")
+            return None
+        return {
+            "type": "thinking",
+            "thinking": block.get("reasoning") or "",
+            "signature": extras.get("signature") or "",
+        }
+
+    def _own_words(self, block: Block) -> Block | None:
+        value = block.get("value")
+        if isinstance(value, dict) and isinstance(value.get("type"), str):
+            return dict(value)
+        self._note("a block that says nothing in Anthropic's words was left out")
+        return None
+
+    def _broken_call(self, block: Block) -> Block | None:
+        """Show the model what it wrote, in the form that Anthropic's documentation names for it."""
+        if block.get("id") not in self._answered:
+            self._note("a tool call that did not parse was left out")
+            return None
+        return {
+            "type": "tool_use",
+            "id": encode_call_id(str(block["id"])),
+            "name": block.get("name") or "unknown",
+            "input": {"INVALID_JSON": block.get("args") or ""},
+        }
+
+
+def encode_call_id(id: str) -> str:
+    """Give a call's id in the characters that Anthropic takes; the same id always gives the same."""
+    return ODD_ID.sub("_", id) or "_"
+
+
+def _call(block: Block) -> Block:
+    extras = block.get("extras") or {}
+    call = {
+        "type": "tool_use",
+        "id": encode_call_id(str(block.get("id") or "")),
+        "name": block["name"],
+    }
+    kept = {name: extras[name] for name in CALL_EXTRAS if name in extras}
+    return marked({**call, "input": block.get("args") or {}, **kept}, block)
+
+
+def _server_call(block: Block) -> Block:
+    call: Block = {"type": "server_tool_use", "id": block.get("id"), "name": block["name"]}
+    rest = dict(block.get("extras") or {})
+    if block["name"] == REMOTE_TOOL or "server_name" in rest:
+        call |= {"type": "mcp_tool_use", "name": rest.pop("tool_name", block["name"])}
+    return {**call, "input": block.get("args") or {}, **rest}
+
+
+def _server_result(block: Block) -> Block:
+    extras = block.get("extras") or {}
+    rest = {name: value for name, value in extras.items() if name != "block_type"}
+    kind = extras.get("block_type") or "web_search_tool_result"
+    return {
+        "type": kind,
+        "tool_use_id": block["tool_call_id"],
+        "content": block.get("output"),
+        **rest,
+    }
+
+
+WRITERS: Final = {
+    "tool_call": _call,
+    "server_tool_call": _server_call,
+    "server_tool_result": _server_result,
+}
+"""Blocks of the model that go back as they came."""
+
+
+def _marked_last(blocks: list[Block], message: BaseMessage) -> list[Block]:
+    """Put a message's own cache mark on its last block."""
+    control = cache_control_of(message)
+    if control and blocks:
+        blocks[-1] = {**blocks[-1], "cache_control": control}
+    return blocks
+
+
+def _is_no_result(block: Block) -> bool:
+    """Say what comes after the results of tools, wherever it stood: the API takes them first."""
+    return block.get("type") != "tool_result"
+
+
+def _trim_end(turn: Block) -> None:
+    """Leave out white space at the end of an answer that the model is to continue: the API refuses it."""
+    last = turn["content"][-1]
+    if turn["role"] == "assistant" and last.get("type") == "text":
+        turn["content"][-1] = {**last, "text": last["text"].rstrip()}
+
+
+def _plain(blocks: list[Block]) -> str | list[Block]:
+    """Say one plain text as text."""
+    if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and blocks[0]["type"] == "text":
+        text: str = blocks[0]["text"]
+        return text
+    return blocks

@@ -1,0 +1,29 @@
+"""Gemini: `generateContent` of the Gemini API and of Vertex, and embeddings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.providers.google.chat import ChatGoogle, ChatGoogleGenerativeAI
+    from foldline.providers.google.embeddings import GoogleGenerativeAIEmbeddings
+    from foldline.providers.google.safety import HarmBlockThreshold, HarmCategory
+
+__all__ = [
+    "ChatGoogle",
+    "ChatGoogleGenerativeAI",
+    "GoogleGenerativeAIEmbeddings",
+    "HarmBlockThreshold",
+    "HarmCategory",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".chat": "ChatGoogle ChatGoogleGenerativeAI",
+        ".embeddings": "GoogleGenerativeAIEmbeddings",
+        ".safety": "HarmBlockThreshold HarmCategory",
+    },
+)

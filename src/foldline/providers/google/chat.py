@@ -1,0 +1,222 @@
+"""`ChatGoogle`: Gemini over `generateContent`. The waiting is `_http`'s."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import SecretStr
+
+from foldline._lazy import late
+from foldline.exceptions import ModelError, UsageError
+from foldline.language_models.profile import find_profile, register_profiles
+from foldline.providers._counting import Counting
+from foldline.providers._http import HttpChatModel
+from foldline.providers._keys import MASK, chosen_key
+from foldline.providers.google.errors import ERRORS
+
+if TYPE_CHECKING:
+    from foldline.language_models.profile import ModelProfile
+    from foldline.language_models.request import ChatRequest
+    from foldline.providers._endpoint import Body
+    from foldline.providers._wire import Failure, WireDecoder
+    from foldline.providers.google import decode, encode, errors, profiles
+    from foldline.transports import Response
+else:
+    decode = late("foldline.providers.google.decode")
+    encode = late("foldline.providers.google.encode")
+    errors = late("foldline.providers.google.errors")
+    profiles = late("foldline.providers.google.profiles")
+
+__all__ = ["ALIASES", "ChatGoogle", "ChatGoogleGenerativeAI", "auth_headers", "root_url"]
+
+Json = Any
+
+PROVIDER = "google_genai"
+ALIASES: dict[str, str] = {
+    "model_name": "model",
+    "google_api_key": "api_key",
+    "max_output_tokens": "max_tokens",
+    "request_timeout": "timeout",
+    "stop_sequences": "stop",
+    "candidate_count": "n",
+    "modalities": "response_modalities",
+    "additional_headers": "default_headers",
+}
+"""Other names that LangChain's constructor accepts."""
+SENT = (
+    "model",
+    "temperature",
+    "top_p",
+    "top_k",
+    "max_tokens",
+    "n",
+    "seed",
+    "stop",
+    "presence_penalty",
+    "frequency_penalty",
+    "response_modalities",
+    "response_mime_type",
+    "response_schema",
+    "thinking_budget",
+    "thinking_level",
+    "include_thoughts",
+    "reasoning_effort",
+    "media_resolution",
+    "speech_config",
+    "image_config",
+    "safety_settings",
+    "cached_content",
+    "labels",
+)
+"""Fields that are sent where they are set."""
+OWN = frozenset({PROVIDER, "google", "google_vertexai", "gemini"})
+"""The names under which messages of Gemini are signed."""
+SECRET = frozenset({"authorization", "x-goog-api-key"})
+"""Headers that carry a key; which of them does depends on the key."""
+HOST = "https://generativelanguage.googleapis.com/v1beta"
+
+
+class ChatGoogle(Counting, HttpChatModel):
+    """Gemini models, of the Gemini API or of Vertex.
+
+    ```python
+    from foldline.providers.google import ChatGoogle
+
+    model = ChatGoogle(model="gemini-3-flash", api_key="...", temperature=0.2)
+    print(model.explain("Hello").body["contents"])
+    #> [{'role': 'user', 'parts': [{'text': 'Hello'}]}]
+    ```
+    """
+
+    model: str = "gemini-2.5-flash"
+    top_k: int | None = None
+    n: int | None = None
+    """How many answers; all are in the result of `generate`."""
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    response_modalities: list[str] | None = None
+    """What the answer may be made of: "TEXT", "IMAGE", "AUDIO"."""
+    response_mime_type: str | None = None
+    response_schema: dict[str, Any] | None = None
+    """A schema in OpenAPI's form; a JSON Schema or class goes into `response_format`."""
+    thinking_budget: int | None = None
+    """Tokens to think with, for Gemini 2.5: 0 for none, -1 for as many as it wants."""
+    thinking_level: str | None = None
+    """How much to think, for Gemini 3: "minimal", "low", "medium" or "high"."""
+    include_thoughts: bool | None = None
+    """Whether summaries of the thoughts are told."""
+    reasoning_effort: str | int | None = None
+    """How much to think, a word or a number of tokens, in the form that this model takes."""
+    media_resolution: str | None = None
+    speech_config: dict[str, Any] | None = None
+    image_config: dict[str, Any] | None = None
+    safety_settings: dict[Any, Any] | list[dict[str, Any]] | None = None
+    """What is blocked: `{"HARM_CATEGORY_HARASSMENT": "BLOCK_ONLY_HIGH"}`."""
+    cached_content: str | None = None
+    labels: dict[str, str] | None = None
+    project: str | None = None
+    """A project of Google Cloud: asks Vertex, not the Gemini API; `api_key` is then a function that gives a token."""
+    location: str = "global"
+    retry_malformed_calls: bool = False
+    """Ask again when the model stopped at a call that does not parse (MALFORMED_FUNCTION_CALL)."""
+
+    provider_name: ClassVar[str] = PROVIDER
+    key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+    error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
+    sent_fields: ClassVar[tuple[str, ...]] = SENT
+    counted_field: ClassVar[str] = "totalTokens"
+
+    _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_.:-]"
+
+    def _root_url(self) -> str:
+        return root_url(self.base_url, self.project, self.location)
+
+    def _auth_headers(self, key: str) -> dict[str, str]:
+        if key != MASK:
+            return auth_headers(key, self._root_url())
+        # Shown and not sent: the header is chosen by the key that would be.
+        known = chosen_key(self.api_key, self.key_variables)
+        real = known.get_secret_value() if isinstance(known, SecretStr) else ""
+        return dict.fromkeys(auth_headers(real, self._root_url()), MASK)
+
+    def _secret_headers(self) -> set[str]:
+        return super()._secret_headers() | SECRET
+
+    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
+        model = request.options.get("model") or self.model
+        body = encode.encode_content(
+            request,
+            settings=self._parameters(),
+            providers=OWN,
+            policy=self.foreign_blocks,
+            profile=self._known(model),
+        )
+        if request.stream and ((body.get("generationConfig") or {}).get("candidateCount") or 1) > 1:
+            raise UsageError(
+                "several candidates cannot be streamed, for a stream is one message: use generate"
+            )
+        method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+        return f"{encode.encode_model(model)}:{method}", body
+
+    def _known(self, model: str) -> ModelProfile | None:
+        if model == self.model and self.profile is not None:
+            return self.profile
+        return find_profile(PROVIDER, model.rpartition("/")[2])
+
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        return find_profile(PROVIDER, self.model.rpartition("/")[2])
+
+    def _decoder(self, request: ChatRequest) -> WireDecoder:
+        return decode.GoogleDecoder(
+            self._stream_error,
+            model=request.options.get("model") or self.model,
+            provider=self._provider,
+            others=request.others,
+            retries_malformed_calls=self.retry_malformed_calls,
+        )
+
+    # -- errors
+
+    def _read_error(self, body: Json) -> Failure:
+        return errors.read_error(body)
+
+    def _status_error(self, response: Response, body: bytes) -> ModelError:
+        return errors.with_delay(super()._status_error(response, body), body)
+
+    def _stream_error(self, body: Json) -> ModelError:
+        return errors.with_delay(super()._stream_error(body), body)
+
+    def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
+        path = encode.encode_model(request.options.get("model") or self.model)
+        return f"{path}:countTokens", {"generateContentRequest": {"model": path, **body}}
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {**super()._identifying_params, "project": self.project}
+
+
+def root_url(base_url: str | None, project: str | None, location: str) -> str:
+    """Say where the API lives: at the given address, in a project of Vertex, or at the Gemini API."""
+    given = base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL")
+    if given:
+        return given
+    if not project:
+        return HOST
+    host = "aiplatform" if location == "global" else f"{location}-aiplatform"
+    return f"https://{host}.googleapis.com/v1/projects/{project}/locations/{location}/publishers/google"
+
+
+def auth_headers(key: str, url: str) -> dict[str, str]:
+    """Send a key as a key, and a token of Google Cloud as a token."""
+    is_token = key.startswith("ya29.") or ("aiplatform" in url and not key.startswith("AIza"))
+    return {"authorization": f"Bearer {key}"} if is_token else {"x-goog-api-key": key}
+
+
+ChatGoogleGenerativeAI = ChatGoogle
+"""LangChain's name."""
+
+register_profiles(PROVIDER, lambda: profiles.PROFILES)

@@ -1,0 +1,264 @@
+"""`generateContent` -> events. A decoder is fed chunks and gives events; it does no I/O.
+
+An answer that came whole is one chunk. The first candidate is the answer, others are folded apart. What the prompt or
+the answer was blocked for is a reason to stop, and an empty message: never an ordinary end.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final, cast
+from uuid import uuid4
+
+from foldline.exceptions import FoldlineError, MalformedStreamError, StreamTruncatedError
+from foldline.messages import AIMessage
+from foldline.protocol.counts import counts_of
+from foldline.protocol.events import Event
+from foldline.protocol.fold import MessageBuilder, fold
+from foldline.protocol.writer import EventWriter
+from foldline.providers._wire import Fail
+from foldline.providers.google.citations import cite
+from foldline.providers.google.parts import PartsDecoder
+from foldline.providers.google.usage import decode_usage, grow_usage
+from foldline.providers.google.wire import (
+    CANDIDATE_FIELDS,
+    CHUNK_FIELDS,
+    Candidate,
+    Chunk,
+    UsageMetadata,
+)
+
+__all__ = ["GoogleDecoder", "decode_usage"]
+
+Json = Any
+
+FINISH_REASONS: Final = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "pause",
+    **dict.fromkeys(
+        (
+            "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY",
+            "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR", "JAILBREAK",
+        ),
+        "content_filter",
+    ),
+    **dict.fromkeys(
+        ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"), "error"
+    ),
+    "OTHER": "unknown",
+    "NO_IMAGE": "unknown",
+    "IMAGE_OTHER": "unknown",
+    "FINISH_REASON_UNSPECIFIED": "unknown",
+}  # fmt: skip
+SNAKE: Final = {
+    "avgLogprobs": "avg_logprobs",
+    "citationMetadata": "citation_metadata",
+    "createTime": "create_time",
+    "finishMessage": "finish_message",
+    "groundingMetadata": "grounding_metadata",
+    "logprobsResult": "logprobs",
+    "modelStatus": "model_status",
+    "promptFeedback": "prompt_feedback",
+    "safetyRatings": "safety_ratings",
+    "tokenCount": "token_count",
+    "urlContextMetadata": "url_context_metadata",
+}
+"""Names in response metadata; what is in them stays in Gemini's spelling."""
+
+
+class CandidateDecoder:
+    """Turns one candidate, chunk by chunk, into events."""
+
+    __slots__ = ("_metadata", "is_finished", "parts", "reason", "writer")
+
+    def __init__(self, metadata: dict[str, Json]) -> None:
+        self.writer = EventWriter(metadata=metadata, usage_mode="last")
+        self.parts = PartsDecoder(self.writer)
+        self.is_finished = False
+        """Whether Gemini said why it stopped."""
+        self.reason: str | None = None
+        self._metadata: dict[str, Json] = {}
+
+    def feed(self, candidate: Candidate) -> list[Event]:
+        """Take what the candidate says now."""
+        content = candidate.get("content") or {}
+        events: list[Event] = []
+        is_first = True
+        for part in content.get("parts") or ():
+            events += self.parts.feed(part, is_first)
+            is_first = False
+        if not candidate.keys() <= CANDIDATE_FIELDS or "logprobsResult" in candidate:
+            self._note(candidate)
+        if reason := candidate.get("finishReason"):
+            self.stop(reason)
+        return events
+
+    def stop(self, reason: str) -> None:
+        """Hear why it is over."""
+        self.is_finished, self.reason = True, reason
+        self.writer.metadata({"finish_reason": reason})
+        self.writer.reason(FINISH_REASONS.get(reason, reason))
+
+    def finish(self, metadata: dict[str, Json]) -> list[Event]:
+        """End the message, with the sources of its text."""
+        events = self.parts.finish()
+        for text in cite(self.parts.texts, self._metadata) if self._metadata else ():
+            events += self.writer.text("", text.key, annotations=text.notes)
+        return events + self.writer.finish(metadata={**metadata, **self._metadata})
+
+    def _note(self, candidate: Candidate) -> None:
+        for name, value in candidate.items():
+            if name in CANDIDATE_FIELDS or value is None:
+                continue
+            old = self._metadata.get(SNAKE.get(name, name))
+            merged = (
+                {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+            )
+            self._metadata[SNAKE.get(name, name)] = merged
+        for name, value in (candidate.get("logprobsResult") or {}).items():
+            kept = self._metadata.setdefault("logprobs", {})
+            kept[name] = [*kept.get(name, ()), *value] if isinstance(value, list) else value
+
+
+class GoogleDecoder:
+    """Turns the chunks of one answer into events."""
+
+    def __init__(
+        self,
+        fail: Fail,
+        *,
+        model: str | None = None,
+        provider: str = "google_genai",
+        others: list[AIMessage] | None = None,
+        retries_malformed_calls: bool = False,
+    ) -> None:
+        self._fail = fail
+        self._head = {"provider": provider, **({"model": model} if model else {})}
+        self._first = CandidateDecoder(self._head)
+        self._apart: dict[int, tuple[CandidateDecoder, list[Event]]] = {}
+        self._others = others
+        self._retries_malformed_calls = retries_malformed_calls
+        self._id: str | None = None
+        self._metadata: dict[str, Json] = {}
+        self._usage: UsageMetadata = {}
+        self._untold: list[Event] = []
+        """Events of a whole answer, which are told when it proves complete."""
+        self._has_candidates = False
+        self._is_over = False
+
+    def feed(self, data: Chunk, event: str = "message") -> list[Event]:
+        """Take one chunk."""
+        if type(data) is not dict:
+            raise MalformedStreamError(f"a chunk is a JSON object, not {type(data).__name__}")
+        if self._is_over:
+            return []
+        if event == "error" or data.get("error"):
+            raise self._fail(data)
+        events = self._start(data) if self._id is None or not data.keys() <= CHUNK_FIELDS else []
+        for candidate in data.get("candidates") or ():
+            self._has_candidates = True
+            index = candidate.get("index") or 0
+            if index == 0:
+                events += self._first.feed(candidate)
+                self._check_call(candidate)
+            else:
+                self._feed_apart(index, candidate)
+        if usage := data.get("usageMetadata"):
+            self._count(usage)
+        return events
+
+    def whole(self, data: Chunk | list[Chunk]) -> list[Event]:
+        """Take an answer that came in one piece, or a stream that came as a list."""
+        for chunk in data if isinstance(data, list) else [data]:
+            self._untold += self.feed(chunk)
+        if not self._has_candidates and not self._first.is_finished:
+            raise MalformedStreamError(
+                "the answer has no candidates: is this a generateContent endpoint?"
+            )
+        if not self._first.is_finished:
+            raise StreamTruncatedError("the answer came without finishReason")
+        events, self._untold = self._untold + self._finish(), []
+        return events
+
+    def end(self, *, marked: bool) -> list[Event]:
+        """Finish the message, if Gemini said that it is complete."""
+        if self._is_over:
+            return []
+        if not self._first.is_finished:
+            raise StreamTruncatedError("the stream ended without finishReason")
+        return self._finish()
+
+    def heard(self) -> dict[str, Json]:
+        """Give what was heard beside the content, for the partial message of a stream that broke."""
+        raw = {"usage_metadata": dict(self._usage)} if self._usage else {}
+        return {
+            "usage": counts_of(decode_usage(self._usage)) or None,
+            "metadata": {**self._metadata, **raw},
+            "blocks": _blocks_of(self._untold) + self._first.parts.unfinished(),
+        }
+
+    def _count(self, usage: Json) -> None:
+        """Keep running totals; what is no object counts nothing, and is kept as it came (E1)."""
+        if isinstance(usage, dict):
+            grow_usage(cast("dict[str, Json]", self._usage), usage)
+        else:
+            self._metadata["usage_metadata"] = usage
+
+    def _start(self, data: Chunk) -> list[Event]:
+        self._metadata |= {
+            SNAKE.get(name, name): value
+            for name, value in data.items()
+            if name not in CHUNK_FIELDS and value is not None
+        }
+        blocked = (data.get("promptFeedback") or {}).get("blockReason")
+        if blocked and not data.get("candidates"):
+            self._first.stop(blocked)
+            self._first.writer.reason("content_filter")
+        if self._id is not None:
+            return []
+        self._id = data.get("responseId") or uuid4().hex
+        self._first.parts.name(self._id)
+        if data.get("responseId"):
+            self._metadata["response_id"] = self._id
+        version = data.get("modelVersion")
+        return self._first.writer.start(
+            data.get("responseId"), {"model": version} if version else None
+        )
+
+    def _check_call(self, candidate: Candidate) -> None:
+        if (
+            self._retries_malformed_calls
+            and candidate.get("finishReason") == "MALFORMED_FUNCTION_CALL"
+        ):
+            said = candidate.get("finishMessage") or "the model wrote a call that does not parse"
+            raise MalformedStreamError(f"MALFORMED_FUNCTION_CALL: {said}", is_retryable=True)
+
+    def _feed_apart(self, index: int, candidate: Candidate) -> None:
+        if index not in self._apart:
+            decoder = CandidateDecoder(self._head)
+            decoder.parts.name(f"{self._id}-{index}")
+            self._apart[index] = (decoder, [])
+        decoder, events = self._apart[index]
+        events += decoder.feed(candidate)
+
+    def _finish(self) -> list[Event]:
+        self._is_over = True
+        for index in sorted(self._apart):
+            decoder, events = self._apart[index]
+            told = events + decoder.finish({})
+            if self._others is not None:
+                self._others.append(AIMessage.from_fold(fold(told), "v0"))
+        if self._usage:
+            self._first.writer.usage(decode_usage(self._usage))
+            self._metadata["usage_metadata"] = dict(self._usage)
+        return self._first.finish(self._metadata)
+
+
+def _blocks_of(events: list[Event]) -> list[Json]:
+    """Give what events have said, finished or not."""
+    builder = MessageBuilder()
+    with suppress(FoldlineError):  # one that is too long ends where it is
+        for event in events:
+            builder.feed(event)
+    return list(builder.blocks(partial=True))

@@ -1,0 +1,108 @@
+"""Google's statuses and reasons of errors, and what each means to the caller.
+
+From https://ai.google.dev/gemini-api/docs/troubleshooting and the canonical codes of google.rpc. The finer reason is in
+`error.details`, as is how long to wait.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from foldline.exceptions import (
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelPermissionDeniedError,
+    ModelQuotaError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+)
+from foldline.providers._wire import Failure, read_failure
+from foldline.providers.google.wire import dicts
+from foldline.utils.json import JsonError, parse_wire
+
+ERRORS: Final[dict[str, type[ModelError]]] = {
+    # error.status
+    "FAILED_PRECONDITION": ModelPermissionDeniedError,  # the free tier is not available in your country
+    "OUT_OF_RANGE": ModelInvalidRequestError,
+    "UNAUTHENTICATED": ModelAuthenticationError,
+    "PERMISSION_DENIED": ModelPermissionDeniedError,
+    "NOT_FOUND": ModelNotFoundError,
+    "ALREADY_EXISTS": ModelInvalidRequestError,
+    "ABORTED": ModelAPIError,
+    "RESOURCE_EXHAUSTED": ModelRateLimitError,
+    "CANCELLED": ModelAPIError,
+    "DATA_LOSS": ModelAPIError,
+    "UNKNOWN": ModelAPIError,
+    "INTERNAL": ModelAPIError,
+    "UNIMPLEMENTED": ModelInvalidRequestError,
+    "UNAVAILABLE": ModelOverloadedError,
+    "DEADLINE_EXCEEDED": ModelTimeoutError,
+    # error.details[].reason
+    "API_KEY_INVALID": ModelAuthenticationError,
+    "API_KEY_EXPIRED": ModelAuthenticationError,
+    "API_KEY_SERVICE_BLOCKED": ModelPermissionDeniedError,
+    "API_KEY_HTTP_REFERRER_BLOCKED": ModelPermissionDeniedError,
+    "API_KEY_IP_ADDRESS_BLOCKED": ModelPermissionDeniedError,
+    "ACCESS_TOKEN_EXPIRED": ModelAuthenticationError,
+    "ACCESS_TOKEN_SCOPE_INSUFFICIENT": ModelPermissionDeniedError,
+    "BILLING_DISABLED": ModelQuotaError,
+    "CONSUMER_SUSPENDED": ModelPermissionDeniedError,
+    "CREDENTIALS_MISSING": ModelAuthenticationError,
+    "RATE_LIMIT_EXCEEDED": ModelRateLimitError,
+    "SERVICE_DISABLED": ModelPermissionDeniedError,
+    "QUOTA_PER_DAY": ModelQuotaError,
+}
+"""Status or reason -> class. `INVALID_ARGUMENT` is not here: it says overflows too, which its message tells."""
+
+DELAY: Final = re.compile(r"(\d+(?:\.\d+)?)s")
+
+
+def read_error(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
+    """Find status, reason and message in an error's JSON."""
+    failure = read_failure(body)
+    reason = next(
+        (one["reason"] for one in details_of(body) if isinstance(one.get("reason"), str)), None
+    )
+    if failure.kind == "RESOURCE_EXHAUSTED" and _is_daily(body):
+        reason = "QUOTA_PER_DAY"
+    code = reason if reason in ERRORS else failure.kind
+    return Failure(code, failure.kind, failure.message, failure.status)
+
+
+def read_delay(body: Any) -> float | None:  # noqa: ANN401
+    """Find how long to wait, which Google says in the body: `RetryInfo`."""
+    for one in details_of(body):
+        found = DELAY.fullmatch(str(one.get("retryDelay") or ""))
+        if found:
+            return float(found[1])
+    return None
+
+
+def with_delay(error: ModelError, body: Any) -> ModelError:  # noqa: ANN401
+    """Note in an error how long to wait, where no header said it; the body is JSON, parsed or not."""
+    if error.retry_after is None:
+        try:
+            error.retry_after = read_delay(parse_wire(body) if isinstance(body, bytes) else body)
+        except JsonError:
+            return error
+    return error
+
+
+def details_of(body: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    """Give `error.details`."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    error = body.get("error") if isinstance(body, dict) else None
+    details = error.get("details") if isinstance(error, dict) else None
+    return dicts(details)
+
+
+def _is_daily(body: Any) -> bool:  # noqa: ANN401
+    """Whether a quota is used up for the day: then waiting does not help."""
+    broken = [violation for one in details_of(body) for violation in dicts(one.get("violations"))]
+    return any("PerDay" in str(one.get("quotaId")) for one in broken)

@@ -1,0 +1,228 @@
+"""The parts of one candidate -> events: text, thoughts, calls, code and its results, pictures, each in its own block.
+
+Parts have no index: text goes on where text was last said. A signature belongs to the part it came with; a part that
+has one is the last of its block. Calls come whole, several at once, often without ids; then they get one here. Text
+stays open to the end, for its sources are told last.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from foldline.messages.block_translators import google_genai as translator
+from foldline.protocol.events import Event
+from foldline.protocol.fold import UNFINISHED
+from foldline.protocol.promote import promote
+from foldline.protocol.writer import EventWriter
+from foldline.providers.google.citations import SpokenText
+from foldline.providers.google.growing import GrowingCall
+from foldline.providers.google.wire import CODE, MADE_ID, Part
+
+__all__ = ["PartsDecoder"]
+
+Json = Any
+
+PLAIN: Final = frozenset({"text"})
+
+
+class PartsDecoder:
+    """Turns the parts of one candidate into events."""
+
+    __slots__ = (
+        "_base", "_calls", "_code", "_growing", "_number", "_sealed", "_spoken", "texts", "writer",
+    )  # fmt: skip
+
+    def __init__(self, writer: EventWriter) -> None:
+        self.writer = writer
+        self.texts: list[SpokenText] = []
+        """What was said, block by block, for citations."""
+        self._base = ""
+        self._calls = 0
+        self._code = ""
+        self._growing: GrowingCall | None = None
+        self._number = -1
+        """Which part of the whole answer this is; the slices of a stream are one."""
+        self._sealed = False
+        self._spoken: str | None = None
+
+    def name(self, response_id: str | None) -> None:
+        """Say what the ids that are made here are made of."""
+        self._base = self._base or response_id or ""
+
+    def feed(self, part: Part, is_first: bool) -> list[Event]:  # noqa: FBT001  by name is slower
+        """Take one part; the first of a chunk may go on where the chunk before it ended."""
+        if (
+            self._spoken == "text"
+            and is_first
+            and part.keys() == PLAIN
+            and not self._sealed
+            and part["text"]
+        ):  # by far the most
+            text = self.texts[-1]
+            text.slices.append(part["text"])
+            return self.writer.text(part["text"], text.key)
+        if not (is_first and self._goes_on(part)):
+            self._number += 1
+        return self._read(part) if part else []
+
+    def _goes_on(self, part: Part) -> bool:
+        if "functionCall" in part:
+            return self._growing is not None
+        return _is_text(part) and self._spoken == _kind(part) and not self._sealed
+
+    def _read(self, part: Part) -> list[Event]:
+        if part.get("functionCall") is not None:
+            return self._function_call(part)
+        if _is_text(part):
+            return self._text(part)
+        if "executableCode" in part or "codeExecutionResult" in part:
+            return self._code_part(part)
+        if "toolCall" in part or "toolResponse" in part:
+            return self._server_tool(part)
+        blocks = translator.translate(part) or [{"type": "non_standard", "value": part}]
+        return [event for block in blocks for event in self._whole(block)]
+
+    # -- what grows
+
+    def _text(self, part: Part) -> list[Event]:
+        kind, text, extras = _kind(part), part.get("text") or "", _extras(part, "text", "thought")
+        if not text and not extras:
+            return []
+        is_new = self._spoken != kind or bool(self._sealed and text)
+        events = self._leave() if is_new else []
+        self._spoken, self._sealed = kind, "thought_signature" in extras
+        if kind == "reasoning":
+            return events + self.writer.reasoning(text or None, extras=extras)
+        if is_new:
+            self.texts.append(SpokenText(len(self.texts)))
+        spoken = self.texts[-1]
+        spoken.starts.setdefault(self._number, len(spoken.slices))
+        spoken.slices.append(text)
+        if extras:
+            return events + self.writer.text(text, spoken.key, extras=extras)
+        return events + self.writer.text(text, spoken.key)
+
+    def _leave(self) -> list[Event]:
+        """Come to the end of what is said; text stays open, for its citations."""
+        spoken, self._spoken, self._sealed = self._spoken, None, False
+        return self.writer.close() if spoken == "reasoning" else []
+
+    def _whole(self, block: dict[str, Json]) -> list[Event]:
+        return self._leave() + self.writer.block(block, whole=True)
+
+    # -- calls
+
+    def _function_call(self, part: Part) -> list[Event]:
+        call = part["functionCall"]
+        events = self.finish() if self._growing and self._growing.is_other(call) else []
+        if call.get("partialArgs") or call.get("willContinue") or self._growing is not None:
+            return events + self._grow(part)
+        told = self._call(
+            call.get("id"), call.get("name"), call.get("args"), _extras(part, "functionCall")
+        )
+        return events + self._called(told)
+
+    def _called(self, block: dict[str, Json]) -> list[Event]:
+        self._calls += 1
+        return self._whole(block)
+
+    def _call(
+        self, id: str | None, name: str | None, args: Json, extras: dict[str, Json]
+    ) -> dict[str, Json]:
+        """Give the next call as a block."""
+        block: dict[str, Json] = {
+            "type": "tool_call",
+            "id": id or self._made_id(self._calls + 1),
+            "name": name or "",
+            # Text that is no object: the writer makes an invalid call of it.
+            "args": args if isinstance(args, dict) or args in (None, "") else json.dumps(args),
+        }
+        return _with(block, extras)
+
+    def _made_id(self, number: int) -> str:
+        if not self._base:
+            raise ValueError("the id of the answer was not told")
+        return f"{MADE_ID}{self._base}-{number}"
+
+    def _grow(self, part: Part) -> list[Event]:
+        """Collect a call whose arguments come one by one."""
+        call = part["functionCall"]
+        growing = self._growing = self._growing or GrowingCall()
+        growing.feed(call, _extras(part, "functionCall"))
+        if call.get("willContinue"):
+            return []
+        self._growing = None
+        return self._called(self._call(growing.id, growing.name, growing.args, growing.extras))
+
+    def unfinished(self) -> list[dict[str, Json]]:
+        """Give a call that was begun and is not finished: as it is, and invalid (F-U01)."""
+        growing = self._growing
+        if growing is None:
+            return []
+        block = self._call(growing.id, growing.name, growing.args, growing.extras)
+        return [promote(block, unfinished=UNFINISHED)]
+
+    def finish(self) -> list[Event]:
+        """Tell a call that was never finished."""
+        blocks, self._growing = self.unfinished(), None
+        return [event for block in blocks for event in self._called(block)]
+
+    # -- Gemini's own tools
+
+    def _code_part(self, part: Part) -> list[Event]:
+        if "executableCode" in part:
+            code = part["executableCode"] or {}
+            self._calls += 1
+            self._code = code.get("id") or self._made_id(self._calls)
+            args = {name: code[name] for name in ("code", "language") if name in code}
+            block = {"type": "server_tool_call", "id": self._code, "name": CODE, "args": args}
+            return self._whole(_with(block, _extras(part, "executableCode")))
+        result = part["codeExecutionResult"] or {}
+        outcome = result.get("outcome")
+        block = {
+            "type": "server_tool_result",
+            "tool_call_id": result.get("id") or self._code,
+            "status": "success" if outcome == "OUTCOME_OK" else "error",
+            "output": result.get("output") or "",
+        }
+        extras = {"block_type": "code_execution_result", "outcome": outcome}
+        return self._whole(_with(block, {**extras, **_extras(part, "codeExecutionResult")}))
+
+    def _server_tool(self, part: Part) -> list[Event]:
+        if "toolCall" in part:
+            call = part["toolCall"] or {}
+            kind = str(call.get("toolType") or "tool")
+            block = {
+                "type": "server_tool_call",
+                "id": call.get("id") or "",
+                "name": kind.lower(),
+                "args": call.get("args") or {},
+            }
+            return self._whole(_with(block, {"tool_type": kind, **_extras(part, "toolCall")}))
+        result = part["toolResponse"] or {}
+        block = {
+            "type": "server_tool_result",
+            "tool_call_id": result.get("id") or "",
+            "status": "success",
+            "output": result.get("response"),
+        }
+        extras = {"block_type": "tool_response", "tool_type": result.get("toolType")}
+        return self._whole(_with(block, {**extras, **_extras(part, "toolResponse")}))
+
+
+def _is_text(part: Part) -> bool:
+    return isinstance(part.get("text"), str) or part.keys() == {"thoughtSignature"}
+
+
+def _kind(part: Part) -> str:
+    return "reasoning" if part.get("thought") else "text"
+
+
+def _extras(part: Part, *known: str) -> dict[str, Json]:
+    rest = {name: value for name, value in part.items() if name not in known and value is not None}
+    return {translator.CAMEL.get(name, name): value for name, value in rest.items()}
+
+
+def _with(block: dict[str, Json], extras: dict[str, Json]) -> dict[str, Json]:
+    return {**block, "extras": extras} if extras else block

@@ -1,0 +1,38 @@
+"""Models that run in this process: llama.cpp, a small chat model and a sentence encoder fetched on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.providers.local.chat import ChatLlamaCpp
+    from foldline.providers.local.embeddings import LocalEmbeddings
+    from foldline.providers.local.fetch import MODELS, cache_dir, is_fetched, model_path
+    from foldline.providers.local.runtime import Runtime, Settings, unload
+    from foldline.providers.local.session import LocalModel
+
+__all__ = [
+    "MODELS",
+    "ChatLlamaCpp",
+    "LocalEmbeddings",
+    "LocalModel",
+    "Runtime",
+    "Settings",
+    "cache_dir",
+    "is_fetched",
+    "model_path",
+    "unload",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".chat": "ChatLlamaCpp",
+        ".embeddings": "LocalEmbeddings",
+        ".fetch": "MODELS cache_dir is_fetched model_path",
+        ".runtime": "Runtime Settings unload",
+        ".session": "LocalModel",
+    },
+)

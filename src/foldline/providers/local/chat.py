@@ -1,0 +1,249 @@
+"""`ChatLlamaCpp`: a chat model in this process, on llama.cpp; the small one of the box, or any GGUF file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, ClassVar, Final, cast
+
+from pydantic import Field, model_validator
+
+from foldline._config import RunnableConfig
+from foldline._drive import drive
+from foldline._io import BLOCKING
+from foldline._run import Run
+from foldline.exceptions import ModelError
+from foldline.language_models.chat_models import BaseChatModel
+from foldline.language_models.count import TokenCount
+from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
+from foldline.language_models.request import ChatRequest
+from foldline.messages import BaseMessage, SystemMessage
+from foldline.protocol.events import Event
+from foldline.providers._completions.decode import CompletionsDecoder
+from foldline.providers._completions.encode import encode_completion
+from foldline.providers._completions.host import Host
+from foldline.providers._explain import Explained, prepare
+from foldline.providers._foreign import ForeignBlocks
+from foldline.providers.local.runtime import Settings
+from foldline.providers.local.session import SMOLLM2, LocalModel
+
+__all__ = ["ChatLlamaCpp"]
+
+Json = Any
+
+LOCAL: Final = Host("local", "", needs_key=False, asks_for_usage=False)
+NICKNAMES: Final = {"smollm2": SMOLLM2, "smollm": SMOLLM2}
+ALIASES: Final = {
+    "model_path": "model",
+    "model_name": "model",
+    "n_ctx": "context",
+    "n_parallel": "slots",
+    "n_threads": "threads",
+    "n_gpu_layers": "gpu_layers",
+    "chat_template": "template",
+    "max_completion_tokens": "max_tokens",
+}
+"""Other names for the fields, as LangChain's and llama.cpp's own bindings have them."""
+SENT: Final = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "repeat_penalty",
+    "max_tokens",
+    "seed",
+    "stop",
+)
+HELPFUL: Final = "You are a helpful assistant."
+PROFILES: Final[dict[str, Any]] = {
+    "": {
+        "text_inputs": True,
+        "text_outputs": True,
+        "tool_calling": True,
+        "tool_choice": True,
+        "tool_call_streaming": True,
+        "structured_output": True,
+        "json_mode": True,
+        "open_weights": True,
+    },
+    SMOLLM2: {
+        "max_input_tokens": 8192,
+        "image_inputs": False,
+        "audio_inputs": False,
+        "pdf_inputs": False,
+        "reasoning_output": False,
+        "parallel_tool_calls": False,
+    },
+}
+"""Name of a model -> what it can do; the empty name is any file."""
+
+
+class ChatLlamaCpp(BaseChatModel):
+    """A chat model that runs in this process.
+
+    The model is fetched and loaded when it is first asked; every instance with the same settings shares it.
+
+    ```python
+    from foldline.providers.local import ChatLlamaCpp
+
+    model = ChatLlamaCpp(model="smollm2", temperature=0, max_tokens=20)
+    print("Paris" in model.invoke("What is the capital of France?").text)
+    #> True
+    ```
+    """
+
+    model: str = SMOLLM2
+    """A name foldline can fetch (`foldline.providers.local.MODELS`), or the path of a GGUF file."""
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repeat_penalty: float | None = 1.1
+    """Keeps small models from going round in circles; where you do not set it, it is off for schemas and tools."""
+    max_tokens: int | None = None
+    seed: int | None = None
+    stop: list[str] | None = None
+    system: str | None = HELPFUL
+    """Said first where a conversation has no system message; None for nothing."""
+    context: int = 8192
+    """Tokens of prompt and answer, of each request."""
+    slots: int = 2
+    """Requests answered at the same time."""
+    threads: int | None = None
+    gpu_layers: int = 0
+    template: str | None = None
+    """A chat template (Jinja) in place of the file's own."""
+    verbose_library: bool = Field(default=False, exclude=True)
+    progress: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
+    """Told how far the model is fetched."""
+    model_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Further parameters of llama.cpp's requests: grammar, mirostat, ..."""
+    foreign_blocks: ForeignBlocks = "convert"
+
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_names(cls, values: Json) -> Json:
+        if not isinstance(values, dict):
+            return values
+        read = {ALIASES.get(name, name): value for name, value in values.items()}
+        if isinstance(read.get("model"), str):
+            read["model"] = NICKNAMES.get(read["model"], read["model"])
+        return read
+
+    @property
+    def local(self) -> LocalModel:
+        """What is loaded, and how."""
+        settings = Settings(
+            context=self.context,
+            slots=self.slots,
+            threads=self.threads,
+            gpu_layers=self.gpu_layers,
+            template=self.template,
+            verbose=self.verbose_library,
+        )
+        return LocalModel(self.model, settings, progress=self.progress)
+
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
+        body = self._encode(request)
+        decoder = CompletionsDecoder(LOCAL, _failed, model=self.model)
+        feed = self.local.complete(body)
+        async with aclosing(feed.chunks(run.io)) as chunks:
+            async for chunk in chunks:
+                for event in decoder.feed(chunk):  # type: ignore[arg-type]
+                    yield event
+        for event in decoder.end(marked=False):
+            yield event
+
+    def _encode(self, request: ChatRequest) -> dict[str, Json]:
+        settings = {name: getattr(self, name) for name in SENT if getattr(self, name) is not None}
+        is_formal = request.options.get("response_format") or request.tools
+        if is_formal and "repeat_penalty" not in self.model_fields_set:
+            settings["repeat_penalty"] = 1.0  # JSON repeats what was asked, and itself
+        if self.system and not any(isinstance(one, SystemMessage) for one in request.messages):
+            request = request.replace(messages=[SystemMessage(self.system), *request.messages])
+        body = encode_completion(
+            request,
+            LOCAL,
+            settings={"model": self.model, **settings, **self.model_kwargs},
+            providers=frozenset({"local"}),
+            policy=self.foreign_blocks,
+        )
+        body.pop("stream", None)
+        return body
+
+    def explain(
+        self,
+        input: Json,
+        config: RunnableConfig | None = None,
+        *,
+        stream: bool = False,
+        **kwargs: Any,
+    ) -> Explained:
+        """Give the exact request that llama.cpp would be asked, without asking it; nothing is fetched."""
+        prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
+        body, notes = self._encode(prepared), list(prepared.notes)
+        if self.local.can_encode(body):
+            body = self.local.encode(body)
+        else:
+            notes.append("which tool is meant is decided when the model is asked")
+        tokens = self.count_tokens(prepared.messages, prepared.tools).n
+        return Explained("IN-PROCESS", f"local:{self.model}", {}, body, tokens, notes)
+
+    # -- counting
+
+    def get_token_ids(self, text: str) -> list[int]:
+        """Give the model's own tokens of a text; loads the model."""
+        if self.custom_get_token_ids is not None:
+            return self.custom_get_token_ids(text)
+        return self.local.load().tokenize(text)
+
+    def get_num_tokens_from_messages(
+        self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
+    ) -> int:
+        """Count exactly: the prompt that the model's template makes of messages and tools; loads the model."""
+        return self.local.count_tokens(self._asked(messages, tools))
+
+    def count_tokens(
+        self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None
+    ) -> TokenCount:
+        """Count exactly where the model is here, loading it; about, where something must be fetched first."""
+        local, asked = self.local, self._asked(messages, tools)
+        if not (local.is_here and local.can_encode(asked)):
+            return super().count_tokens(messages, tools)
+        return TokenCount(local.count_tokens(asked), exact=True)
+
+    def _asked(self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None) -> Json:
+        options = {"tools": list(tools)} if tools else {}
+        return self._encode(ChatRequest(list(messages), options=options))
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Models can be written and read again."""
+        return True
+
+    @property
+    def _provider(self) -> str:
+        return "local"
+
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        # Not how long a prompt may be: `context` says that, and llama.cpp counts in its own thread.
+        known: Any = find_profile("local", self.model) or {}
+        return cast("ModelProfile", {k: v for k, v in known.items() if k != "max_input_tokens"})
+
+    @property
+    def _llm_type(self) -> str:
+        return "llama-cpp"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        names = (*SENT, "model", "system", "context", "template", "model_kwargs")
+        return {name: getattr(self, name) for name in names}
+
+
+register_profiles("local", PROFILES)
+
+
+def _failed(body: Json) -> ModelError:
+    return ModelError(str(body), provider="local")

@@ -1,0 +1,56 @@
+"""Text to vectors in this process: MiniLM-L6 (384 numbers, normalised), or any GGUF encoder."""
+
+from __future__ import annotations
+
+from foldline._io import IO
+from foldline.providers._embedding import BatchedEmbeddings
+from foldline.providers.local.runtime import Runtime, Settings
+from foldline.providers.local.session import load
+
+CONTEXT = 512
+
+
+class LocalEmbeddings(BatchedEmbeddings):
+    """Embeddings computed in this process.
+
+    ```python
+    from foldline.providers.local import LocalEmbeddings
+
+    vector = LocalEmbeddings().embed_query("a small red house")
+    print(len(vector))
+    #> 384
+    ```
+    """
+
+    chunk_size = 64
+
+    def __init__(
+        self,
+        model: str = "minilm-l6",
+        *,
+        context: int = CONTEXT,
+        threads: int | None = None,
+        truncate: bool = True,
+    ) -> None:
+        self.model = model
+        self.truncate = truncate
+        """Cut a text that is longer than the model's context; otherwise it raises `ContextOverflowError`."""
+        self._settings = Settings(context=context, slots=1, threads=threads, embedding=True)
+
+    async def _embed_some(self, texts: list[str], io: IO, *, is_query: bool) -> list[list[float]]:
+        vectors: list[list[float]] = await io.call(self.embed_now, texts)
+        return vectors
+
+    def embed_now(self, texts: list[str]) -> list[list[float]]:
+        """Embed in the calling thread, loading (and the first time fetching) the model if need be."""
+        runtime = load(self.model, self._settings)
+        fitting = [self._fit(text, runtime) for text in texts] if self.truncate else texts
+        return runtime.embed(fitting)
+
+    def _fit(self, text: str, runtime: Runtime) -> str:
+        # A token is at least one byte, so most texts need no counting.
+        most = self._settings.context - 2
+        if len(text.encode()) <= most:
+            return text
+        tokens = runtime.tokenize(text)
+        return text if len(tokens) <= most else runtime.detokenize(tokens[:most])

@@ -1,0 +1,324 @@
+"""llama.cpp in this process: a model loaded once, asked many times, by several callers at once.
+
+`Runtime.of(path, settings)` gives the one server of this process for a file and its settings. It is the `Server` of the
+`xllamacpp` wheel, imported when first used. Requests and answers are the JSON of the chat-completions wire; `complete`
+gives them as a `Feed` of chunks. The server also listens on loopback, behind a random key, because counting tokens and
+saving a prompt's state exist only there.
+
+A forked child inherits memory but no threads: it forgets the parent's servers (never destroying them, which would wait
+for threads that do not exist) and loads its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import http.client
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foldline.exceptions import (
+    ContextOverflowError,
+    MissingExtraError,
+    ModelError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    UsageError,
+    status_error_class,
+)
+from foldline.providers.local._bridge import Emit, Feed, Lock, stop_all
+from foldline.providers.local.tools import ArgumentMender
+
+Json = Any
+Request = dict[str, Json]
+Chunk = dict[str, Json]
+
+PROVIDER = "local"
+BATCH = 64
+"""Prompt tokens between two looks at whether the caller has left; 256 are no quicker, 32 cost half as much again."""
+PROMPT_CACHE_MIB = 256
+"""Memory for the prompts of idle slots, so that two conversations on one slot do not evict each other."""
+MOST_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a model is loaded. Two callers with equal settings share one server."""
+
+    context: int = 8192
+    """Tokens of prompt and answer, of each request."""
+    slots: int = 2
+    """Requests answered at the same time; more than that wait in line."""
+    threads: int | None = None
+    """Threads of the computation; a few, by the number of processors, when not given."""
+    gpu_layers: int = 0
+    """Layers kept on the graphics card; -1 for all."""
+    template: str | None = None
+    """A chat template (Jinja) in place of the file's own."""
+    embedding: bool = False
+    """Serve embeddings instead of answers."""
+    verbose: bool = False
+    """Let llama.cpp write its log to stderr."""
+    state_folder: Path | None = None
+    """Where the state of processed prompts may be kept."""
+
+
+class Runtime:
+    """One loaded model. Made by `Runtime.of`; threads may share it."""
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        self.path = path
+        self.settings = settings
+        self.name = path.stem
+        self.version = str(load_library().__version__)
+        self._key = secrets.token_urlsafe(24)
+        self._server = _start(path, settings, self._key, self.name)
+
+    @classmethod
+    def of(cls, path: str | Path, settings: Settings | None = None) -> Runtime:
+        """Give this process's runtime of a file, loading it the first time."""
+        key = (Path(path).expanduser().absolute(), settings or Settings())
+        with _table.lock:
+            if key not in _table.loaded:
+                _table.loaded[key] = cls(*key)
+            return _table.loaded[key]
+
+    @property
+    def address(self) -> str:
+        """The loopback URL of the HTTP server, without a path."""
+        return str(self._server.listening_address)
+
+    @property
+    def api_key(self) -> str:
+        """What the HTTP server wants as bearer token."""
+        return self._key
+
+    def complete(self, request: Request) -> Feed[Chunk]:
+        """Start an answer; gives its chunks as they are spoken."""
+        return Feed(lambda emit: self.produce(request, emit))
+
+    def produce(self, request: Request, emit: Emit[Chunk]) -> None:
+        """Answer in this thread, handing each chunk to `emit` until it says stop."""
+        sent = {
+            "stream_options": {"include_usage": True},
+            **request,
+            "stream": True,
+            "return_progress": True,
+        }
+        failure: list[ModelError] = []
+        mender = ArgumentMender()
+
+        def on_chunk(chunk: Chunk) -> bool:
+            if "error" in chunk:
+                failure.append(decode_error(chunk["error"], self.name))
+                return True
+            told = "prompt_progress" not in chunk or says_something(chunk)
+            return emit(mender.feed(chunk) if told else None)
+
+        try:
+            self._server.handle_chat_completions(sent, on_chunk)
+        except ValueError as error:
+            raise ModelInvalidRequestError(
+                str(error), provider=PROVIDER, model=self.name, status=400
+            ) from error
+        except RuntimeError as error:
+            raise decode_error({"code": 500, "message": str(error)}, self.name) from error
+        if failure:
+            raise failure[0]
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        """Give one normalised vector per text; the runtime must have been loaded with `embedding=True`."""
+        if not texts:
+            return []
+        answer = self._server.handle_embeddings({"input": texts})
+        if "error" in answer:
+            raise decode_error(answer["error"], self.name)
+        return [row["embedding"] for row in sorted(answer["data"], key=lambda row: row["index"])]
+
+    def tokenize(self, text: str, *, add_special: bool = False) -> list[int]:
+        """Give the model's own tokens of a text."""
+        tokens: list[int] = self.ask("/tokenize", {"content": text, "add_special": add_special})[
+            "tokens"
+        ]
+        return tokens
+
+    def detokenize(self, tokens: list[int]) -> str:
+        """Give the text of tokens."""
+        return str(self.ask("/detokenize", {"tokens": tokens})["content"])
+
+    def render(self, request: Request) -> str:
+        """Give the prompt that the template makes of a request's messages and tools."""
+        return str(self.ask("/apply-template", request)["prompt"])
+
+    def count_tokens(self, request: Request) -> int:
+        """Count the prompt of a request, template and tools included."""
+        return len(self.tokenize(self.render(request)))
+
+    def ask(self, path: str, body: Json = None, method: str = "POST") -> Json:
+        """Ask the server something that exists only over HTTP."""
+        connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
+        try:
+            headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise ModelError(f"{path}: {error}", provider=PROVIDER, model=self.name) from error
+        finally:
+            connection.close()
+        if response.status >= 400:
+            raise decode_error(answer.get("error", {"code": response.status}), self.name)
+        return answer
+
+    def forget(self) -> None:
+        """Leak the server: its destructor waits for its threads while it holds the interpreter, which they may want.
+
+        Seen as a process that hung for ever; a forked child does not even have the threads.
+        """
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._server))
+
+
+class _Table:
+    """The runtimes of this process."""
+
+    def __init__(self) -> None:
+        self.loaded: dict[tuple[Path, Settings], Runtime] = {}
+        self.lock = Lock()
+        self.is_forked = False
+        """This process was forked from one that had a model loaded: llama.cpp cannot clean up here."""
+
+
+_table = _Table()
+
+
+def unload(path: str | Path | None = None) -> None:
+    """Let go of one model, or all; answers under way are stopped. The memory stays until the process ends."""
+    stop_all()
+    with _table.lock:
+        wanted = None if path is None else Path(path).expanduser().absolute()
+        for key in [key for key in _table.loaded if wanted in (None, key[0])]:
+            _table.loaded.pop(key).forget()
+
+
+def _forget_after_fork() -> None:
+    for runtime in _table.loaded.values():
+        runtime.forget()
+    is_forked = _table.is_forked or bool(_table.loaded)
+    if is_forked and not _table.is_forked:
+        _skip_destructors_at_exit()
+    _table.loaded, _table.is_forked = {}, is_forked
+    _table.lock = Lock()  # the old one may be held by a thread that is gone
+
+
+def _skip_destructors_at_exit() -> None:
+    """Leave a forked child by `_exit`, after Python's own end and with its status.
+
+    A static object of llama.cpp waits, when destroyed, for a thread that only the parent has. Where the C library has
+    no `on_exit` (not glibc), a child that forked after loading should end with `os._exit`, as multiprocessing does.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "on_exit"):
+        library.on_exit(library._exit, None)
+
+
+atexit.register(unload)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def decode_error(error: Json, model: str) -> ModelError:
+    """Turn an error of the server into ours."""
+    status, message = int(error.get("code", 500)), str(error.get("message", "the model failed"))
+    kind = status_error_class(status)
+    if error.get("type") == "exceed_context_size_error" or "is too large to process" in message:
+        kind, status = ContextOverflowError, 400
+    return kind(message, provider=PROVIDER, model=model, status=status, code=error.get("type"))
+
+
+def says_something(chunk: Chunk) -> bool:
+    """Tell a chunk of the answer from one that only reports how far the prompt is.
+
+    Progress is asked for so that an answer can be stopped before its first word. It comes as a first delta repeated,
+    except that the name of a tool whose call was begun for the model comes with it too.
+    """
+    deltas = [choice.get("delta") or {} for choice in chunk.get("choices") or ()]
+    return any(value for delta in deltas for key, value in delta.items() if key != "role")
+
+
+def default_threads() -> int:
+    """Count the processors we may use, and leave one to the program.
+
+    The threads of a computation wait for each other actively: with one more thread than free processors, 40 tokens a
+    second become 5.
+    """
+    usable = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    )
+    return max(1, min(MOST_THREADS, usable - 1))
+
+
+def load_library() -> Json:
+    """Import xllamacpp, or say how to install it."""
+    try:
+        import xllamacpp  # noqa: PLC0415  an extra, and 50 ms
+    except ImportError as error:
+        raise MissingExtraError(
+            'local models need llama.cpp: pip install "foldline[local]"'
+        ) from error
+    return xllamacpp
+
+
+def _start(path: Path, settings: Settings, key: str, alias: str) -> Json:
+    library = load_library()
+    _check_file(path)
+    params = library.CommonParams()
+    params.model.path = str(path)
+    params.model_alias = {alias}
+    params.n_parallel = settings.slots
+    params.n_ctx = settings.context * settings.slots
+    params.n_gpu_layers = settings.gpu_layers
+    params.embedding = settings.embedding
+    # An embedding is computed in one piece, so there the batch bounds the text.
+    params.n_batch = params.n_ubatch = settings.context if settings.embedding else BATCH
+    params.cache_ram_mib = 0 if settings.embedding else PROMPT_CACHE_MIB
+    params.verbosity = 3 if settings.verbose else -1
+    for processors in (params.cpuparams, params.cpuparams_batch):
+        # Sentence encoders are too small to share: two threads wait for each other longer than they work.
+        processors.n_threads = settings.threads or (1 if settings.embedding else default_threads())
+        processors.poll = 0  # do not spin: the program beside us needs the processor
+    if settings.template is not None:
+        params.chat_template = settings.template
+    if settings.state_folder is not None:
+        params.slot_save_path = f"{settings.state_folder}{os.sep}"
+    params.api_keys = [key]
+    params.ui = False
+    params.cors_origins = ""
+    try:
+        return library.Server(params)
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(
+            f"{path} could not be loaded by llama.cpp ({error}); it may be damaged, of an unknown architecture, or too "
+            "large for the memory here (try a smaller `context`, and `verbose=True` to see the log)",
+            provider=PROVIDER,
+            model=alias,
+        ) from error
+
+
+def _check_file(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise ModelNotFoundError(
+            f"{path}: {error.strerror}; give the path of a GGUF file, or a name foldline can fetch ('smollm2-135m')",
+            provider=PROVIDER,
+            model=path.stem,
+        ) from error
+    if magic != b"GGUF":
+        raise UsageError(
+            f"{path} is not a GGUF file (it begins with {magic!r}); llama.cpp reads GGUF only"
+        )

@@ -1,0 +1,23 @@
+"""OpenAI: chat completions, Responses, embeddings; Azure by address and key header."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.providers.openai.azure import AzureChatOpenAI, AzureOpenAIEmbeddings
+    from foldline.providers.openai.chat import ChatOpenAI
+    from foldline.providers.openai.embeddings import OpenAIEmbeddings
+
+__all__ = ["AzureChatOpenAI", "AzureOpenAIEmbeddings", "ChatOpenAI", "OpenAIEmbeddings"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".azure": "AzureChatOpenAI AzureOpenAIEmbeddings",
+        ".chat": "ChatOpenAI",
+        ".embeddings": "OpenAIEmbeddings",
+    },
+)

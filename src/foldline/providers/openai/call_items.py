@@ -1,0 +1,200 @@
+"""Items that call a tool: one of the client's, or one that the server ran."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from foldline.exceptions import MalformedStreamError
+from foldline.messages.block_translators import openai as translator
+from foldline.protocol.events import Event
+from foldline.protocol.promote import parse_tool_args
+from foldline.protocol.writer import EventWriter
+from foldline.providers.openai.item import Item, Json, Native, Spoken
+from foldline.providers.openai.wire import SERVER_TOOLS
+
+__all__ = ["CallItem", "CustomCallItem", "ImageItem", "ServerCallItem"]
+
+STREAMED: Final = {
+    "mcp_call": ("mcp_call_arguments", "arguments"),
+    "code_interpreter_call": ("code_interpreter_call_code", "code"),
+}
+"""Server tools whose arguments come in slices: item type -> (name of the events, field of the whole)."""
+
+
+class CallItem(Item):
+    """A call of one of the client's tools: a function, or one that takes free text."""
+
+    is_client_call = True
+    event = "function_call_arguments"
+    field = "arguments"
+
+    def __init__(self, writer: EventWriter, native: Native, key: str) -> None:
+        super().__init__(writer, native, key)
+        self._spoken = Spoken()
+
+    def begin(self) -> list[Event]:
+        """Announce the call, if its name is known."""
+        return self._announce(self.native) if self.native.get("name") else []
+
+    def _announce(self, native: Native) -> list[Event]:
+        extras = {**self._marks(), **self._beside(native)}
+        if native.get("id") and native.get("call_id"):
+            extras["item_id"] = native["id"]
+        id = native.get("call_id") or native.get("id")
+        return self.writer.tool_call((self.key, "call"), id, native.get("name"), None, extras)
+
+    def _beside(self, native: Native) -> Native:
+        """Give the fields of a call that have no place in a block."""
+        told = ("call_id", "name", "type", self.field, "id", "status")
+        return {
+            name: value for name, value in native.items() if name not in told and value is not None
+        }
+
+    def _marks(self) -> Native:
+        return {}
+
+    def feed(self, name: str, data: Native) -> list[Event]:
+        """Take a slice of the arguments, or all of them."""
+        if name == f"{self.event}.delta":
+            return self._say(data.get("delta") or "")
+        if name == f"{self.event}.done":
+            return self._say(self._spoken.rest(data.get(self.field)))
+        return []
+
+    def _say(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        piece = self._slice(text)
+        self._spoken.add(text)
+        return self.writer.tool_call((self.key, "call"), args=piece)
+
+    def _slice(self, text: str) -> str:
+        return text
+
+    def done(self, native: Native) -> list[Event]:
+        """End the call; tell what only its end tells."""
+        events = self._learn(native) if self.native.get("name") else self._announce(native)
+        self._check(native.get(self.field))
+        events += self._say(self._spoken.rest(native.get(self.field)))
+        return events + self._conclude() + self.close()
+
+    def _learn(self, native: Native) -> list[Event]:
+        known = self._beside(self.native)
+        late = {name: value for name, value in self._beside(native).items() if name not in known}
+        if not late:
+            return []
+        return self.writer.fields({"extras": late}, (self.key, "call"), kind="tool_call")
+
+    def _check(self, final: Json) -> None:
+        """Refuse a call whose end contradicts its slices: nobody could say which of the two is meant."""
+        said = self._spoken.text
+        if not said or not final or final == said:
+            return
+        first, last = parse_tool_args(said), parse_tool_args(final)
+        if isinstance(first, dict) and isinstance(last, dict) and first != last:
+            raise MalformedStreamError(f"the call {self.id!r} was told twice, differently")
+
+    def _conclude(self) -> list[Event]:
+        return []
+
+    def close(self) -> list[Event]:
+        """End the call where it stands; arguments that are cut short make it invalid."""
+        return self.writer.close((self.key, "call"), kind="tool_call")
+
+
+class CustomCallItem(CallItem):
+    """A call of a tool that takes free text; the text, as JSON, is its one argument."""
+
+    event = "custom_tool_call_input"
+    field = "input"
+
+    def _marks(self) -> Native:
+        return {"type": "custom_tool_call"}
+
+    def _slice(self, text: str) -> str:
+        return _escaped(text) if self._spoken else '{"__arg1": "' + _escaped(text)
+
+    def _check(self, final: Json) -> None:
+        """Take free text as it was said."""
+
+    def _conclude(self) -> list[Event]:
+        rest = '"}' if self._spoken else '{"__arg1": ""}'
+        return self.writer.tool_call((self.key, "call"), args=rest)
+
+
+class ServerCallItem(Item):
+    """A tool that the server ran: the call, and what it returned."""
+
+    def __init__(self, writer: EventWriter, native: Native, key: str) -> None:
+        super().__init__(writer, native, key)
+        self._tool = SERVER_TOOLS[native["type"]][0]
+        self._event, self._field = STREAMED.get(native["type"], ("", ""))
+        self._spoken = Spoken()
+
+    def begin(self) -> list[Event]:
+        """Announce the call."""
+        return self.writer.tool_call((self.key, "call"), self.id, self._tool, server=True)
+
+    def feed(self, name: str, data: Native) -> list[Event]:
+        """Take a slice of the arguments: JSON for MCP, code for the interpreter."""
+        if self._event and name == f"{self._event}.delta":
+            return self._say(data.get("delta") or "")
+        return []
+
+    def _say(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        piece = text
+        if self._field == "code":
+            piece = _escaped(text) if self._spoken else '{"code": "' + _escaped(text)
+        self._spoken.add(text)
+        return self.writer.tool_call((self.key, "call"), args=piece, server=True)
+
+    def done(self, native: Native) -> list[Event]:
+        """End the call and tell its result."""
+        call, *results = translator.translate(native) or [{}]
+        key = (self.key, "call")
+        events = self._end_args(native, call)
+        if call.get("extras"):
+            events += self.writer.fields({"extras": call["extras"]}, key, kind="server_tool_call")
+        events += self.close()
+        for result in results:
+            if native.get("error") is not None:
+                result["output"] = native["error"]
+            events += self.writer.block(result, whole=True)
+        return events
+
+    def _end_args(self, native: Native, call: Native) -> list[Event]:
+        key = (self.key, "call")
+        if not self._spoken:
+            return self.writer.tool_call(key, args=call.get("args") or {}, server=True)
+        events = self._say(self._spoken.rest(native.get(self._field)))
+        if self._field == "code":
+            events += self.writer.tool_call(key, args='"}', server=True)
+        return events
+
+    def close(self) -> list[Event]:
+        """End the call where it stands."""
+        return self.writer.close((self.key, "call"), kind="server_tool_call")
+
+
+class ImageItem(Item):
+    """A picture that the server made; sketches on the way are not part of the message."""
+
+    def begin(self) -> list[Event]:
+        """Announce the picture."""
+        return self.writer.block({"type": "image", "id": self.id}, (self.key, "image"))
+
+    def done(self, native: Native) -> list[Event]:
+        """Show the picture."""
+        (block,) = translator.translate(native) or [{}]
+        return self.writer.block(block, (self.key, "image")) + self.close()
+
+    def close(self) -> list[Event]:
+        """End the picture where it stands."""
+        return self.writer.close((self.key, "image"), kind="image")
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]

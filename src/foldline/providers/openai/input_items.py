@@ -1,0 +1,282 @@
+"""Messages -> input items of Responses. Pure.
+
+An answer of OpenAI goes back item by item, as it came: ids, order, encrypted reasoning, phases.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from foldline.messages import AIMessage, BaseMessage, ToolMessage
+from foldline.messages.openai import convert_to_openai_data_block, openai_role
+from foldline.protocol.blocks import MEDIA_TYPES
+from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for
+from foldline.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, SERVER_TOOLS, SPREAD
+
+__all__ = ["ItemEncoder"]
+
+Json = Any
+Body = dict[str, Json]
+Block = dict[str, Json]
+
+CITATION_KEYS: Final = ("url", "title", "start_index", "end_index")
+
+
+class ItemEncoder:
+    """Writes a conversation as items."""
+
+    def __init__(self, providers: frozenset[str], policy: ForeignBlocks, notes: list[str]) -> None:
+        self._providers = providers
+        self._policy = policy
+        self._notes = notes
+        self._custom: set[str] = set()
+        """Ids of calls whose results are told as those of custom tools."""
+
+    def encode(self, messages: Sequence[BaseMessage]) -> list[Body]:
+        """Give the input."""
+        items: list[Body] = []
+        for message in messages:
+            if isinstance(message, AIMessage):
+                items += self._answer(message)
+            elif isinstance(message, ToolMessage):
+                items.append(self._result(message))
+            else:
+                items += self._said(message)
+        return items
+
+    # -- what the user and the system say
+
+    def _said(self, message: BaseMessage) -> list[Body]:
+        role = openai_role(message)
+        if isinstance(message.content, str):
+            return [{"role": role, "content": message.content}]
+        parts: list[Body] = []
+        items: list[Body] = []
+        for block in message.content_blocks:
+            value = dict(block).get("value")
+            if isinstance(value, dict) and value.get("type") in INPUT_ITEMS:
+                items.append(value)
+            else:
+                parts.append(self._part(dict(block)))
+        return [{"role": role, "content": parts}, *items] if parts else items
+
+    def _part(self, block: Block) -> Body:
+        kind = block["type"]
+        if kind in ("text", "text-plain") and block.get("text") is not None:
+            return {"type": "input_text", "text": block["text"]}
+        if kind in MEDIA_TYPES:
+            part = convert_to_openai_data_block(block, api="responses")
+            return (
+                {**part, "detail": part.get("detail", "auto")}
+                if part["type"] == "input_image"
+                else part
+            )
+        if kind == "non_standard":
+            return dict(block["value"])
+        add_note(self._notes, f"{kind} has no place in an input message of Responses")
+        return {"type": "input_text", "text": ""}
+
+    def _result(self, message: ToolMessage) -> Body:
+        given = message.additional_kwargs.get("type")
+        output: Json = message.content
+        if given == "shell_call_output":
+            output = _shell_output(message)
+            return {"type": given, "call_id": message.tool_call_id, "output": output}
+        if given == "computer_call_output" or given in INPUT_ITEMS:
+            parts = [self._part(dict(block)) for block in message.content_blocks]
+            shown = next((part for part in parts if part["type"] == "input_image"), None)
+            screenshot = {
+                "type": "computer_screenshot",
+                "image_url": (shown or {}).get("image_url"),
+            }
+            return {
+                "type": given,
+                "call_id": message.tool_call_id,
+                "output": screenshot if shown else str(message.text),
+            }
+        if not isinstance(output, str):
+            output = [self._part(dict(block)) for block in message.content_blocks]
+        custom = message.tool_call_id in self._custom
+        kind = "custom_tool_call_output" if custom else "function_call_output"
+        return {"type": kind, "call_id": message.tool_call_id, "output": output}
+
+    # -- what the model said
+
+    def _answer(self, message: AIMessage) -> list[Body]:
+        items: list[Body] = []
+        results = {}
+        blocks = blocks_for(message, self._providers, self._policy, self._notes)
+        for block in blocks:
+            if block["type"] == "server_tool_result":
+                results[block["tool_call_id"]] = block
+        for block in blocks:
+            item = self._item(block, results)
+            if item is not None and not _joined(items, item):
+                items.append(item)
+        return items
+
+    def _item(self, block: Block, results: dict[str, Block]) -> Body | None:  # noqa: PLR0911  one line per kind
+        kind = block["type"]
+        if kind == "text":
+            return _message(block, _output_text(block))
+        if kind == "reasoning":
+            return self._reasoning(block)
+        if kind in ("tool_call", "invalid_tool_call"):
+            return self._call(block)
+        if kind == "server_tool_call":
+            return self._server_call(block, results.get(block["id"]))
+        if kind == "image":
+            return self._image(block)
+        if kind == "non_standard":
+            value = dict(block["value"])
+            return _message(block, value) if _is_part(block) else value
+        if kind != "server_tool_result":
+            add_note(self._notes, f"{kind} has no place in an answer that goes back to Responses")
+        return None
+
+    def _reasoning(self, block: Block) -> Body | None:
+        extras = dict(block.get("extras") or {})
+        id = block.get("id") or extras.pop("item_id", None)
+        if not id:
+            add_note(
+                self._notes, "reasoning without the id of its item is not sent back to Responses"
+            )
+            return None
+        is_content = extras.pop("part", None) == "content"
+        extras.pop("status", None)
+        item: Body = {"type": "reasoning", "id": id, "summary": [], **extras}
+        if block.get("reasoning") is not None:
+            part = {
+                "type": "reasoning_text" if is_content else "summary_text",
+                "text": block["reasoning"],
+            }
+            item["content" if is_content else "summary"] = [part]
+        return item
+
+    def _call(self, block: Block) -> Body:
+        extras = dict(block.get("extras") or {})
+        args, id = block.get("args"), str(block.get("id") or "")
+        mark, item_id = extras.pop("type", None), extras.pop("item_id", None)
+        head: Body = {
+            "call_id": id,
+            "name": block.get("name") or "",
+            **({"id": item_id} if item_id else {}),
+        }
+        if mark in ("custom_tool_call", "custom"):
+            self._custom.add(id)
+            text = args.get("__arg1", "") if isinstance(args, dict) else args
+            return {"type": "custom_tool_call", **head, "input": text, **extras}
+        text = args if isinstance(args, str) else json.dumps(args or {}, ensure_ascii=False)
+        return {"type": "function_call", **head, "arguments": text, **extras}
+
+    def _server_call(self, block: Block, result: Block | None) -> Body | None:
+        kind = ITEM_OF_TOOL.get(block["name"])
+        if kind is None:
+            add_note(
+                self._notes,
+                f"the call of {block['name']} is not one of OpenAI's own tools and was left out",
+            )
+            return None
+        _, asked, answered = SERVER_TOOLS[kind]
+        extras = dict(block.get("extras") or {})
+        if kind == "mcp_call":
+            extras["name"] = extras.pop("tool_name", None)
+        item: Body = {"type": kind, "id": block["id"], **extras}
+        if asked is not None:
+            item[asked] = block["args"] if asked in SPREAD else block["args"].get(asked)
+        if asked == "arguments":
+            item[asked] = json.dumps(block["args"], ensure_ascii=False)
+        if kind not in ("mcp_call", "mcp_list_tools"):
+            item.setdefault(
+                "status", "failed" if (result or {}).get("status") == "error" else "completed"
+            )
+        if kind == "mcp_list_tools":
+            item["tools"] = []
+        output = (result or {}).get("output")
+        if output is not None and result is not None:
+            item[answered if result["status"] == "success" and answered else "error"] = output
+        return item
+
+    def _image(self, block: Block) -> Body | None:
+        id = str(block.get("id") or "")
+        if not id.startswith("ig_"):
+            add_note(
+                self._notes, "a picture in an answer that OpenAI did not make is not sent back"
+            )
+            return None
+        extras = {"status": "completed", **(block.get("extras") or {})}
+        return {"type": "image_generation_call", "id": id, "result": block.get("base64"), **extras}
+
+
+def _shell_output(message: ToolMessage) -> list[Body]:
+    """Give what a shell said, command by command: as the tool listed it in JSON, or all of its text as one."""
+    text = str(message.text)
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if isinstance(told, list) and told and all(isinstance(one, dict) for one in told):
+        return told
+    outcome = {"type": "exit", "exit_code": 1 if message.status == "error" else 0}
+    return [{"stdout": text, "stderr": "", "outcome": outcome}]
+
+
+def _item_id(block: Block) -> str | None:
+    return block.get("id") or (block.get("extras") or {}).get("item_id")
+
+
+def _is_part(block: Block) -> bool:
+    """Tell a part of a message from an item of its own: a refusal, or what came in a message."""
+    return block["value"].get("type") == "refusal" or str(_item_id(block)).startswith("msg")
+
+
+def _message(block: Block, part: Body) -> Body:
+    id = _item_id(block)
+    if not id or not str(id).startswith("msg"):
+        text = part.get("text") or part.get("refusal") or ""
+        return {"role": "assistant", "content": text}
+    phase = (block.get("extras") or {}).get("phase")
+    item: Body = {
+        "type": "message",
+        "id": id,
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
+    return {**item, "phase": phase} if phase else item
+
+
+def _output_text(block: Block) -> Body:
+    notes = [_annotation(note) for note in block.get("annotations") or ()]
+    return {"type": "output_text", "text": block["text"], "annotations": notes}
+
+
+def _annotation(note: Block) -> Block:
+    if note.get("type") == "non_standard_annotation":
+        return dict(note["value"])
+    extras = dict(note.get("extras") or {})
+    kind = extras.pop("citation_type", "url_citation")
+    written: Block = {name: note[name] for name in CITATION_KEYS if name in note}
+    if kind != "url_citation" and "title" in written:
+        written["filename"] = written.pop("title")
+    return {"type": kind, **written, **extras}
+
+
+def _joined(items: list[Body], item: Body) -> bool:
+    """Add a further part to the item it belongs to: one message, one reasoning item, several blocks."""
+    last = items[-1] if items else {}
+    if not item.get("id") or last.get("id") != item["id"] or last.get("type") != item.get("type"):
+        return False
+    if item["type"] == "message":
+        last["content"] = [*last["content"], *item["content"]]
+        return True
+    if item["type"] == "reasoning":
+        for name, value in item.items():
+            if name in ("summary", "content"):
+                last[name] = [*last.get(name, []), *value]
+            else:
+                last.setdefault(name, value)
+        return True
+    return False

@@ -1,0 +1,223 @@
+"""The items of a response in which the model speaks or thinks, and the table of which class reads which item."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from foldline.messages.block_translators import openai as translator
+from foldline.protocol.events import Event
+from foldline.protocol.writer import EventWriter
+from foldline.providers.openai.call_items import CallItem, CustomCallItem, ImageItem, ServerCallItem
+from foldline.providers.openai.item import Item, Json, Native, Spoken, identity
+from foldline.providers.openai.wire import SERVER_TOOLS
+
+__all__ = ["Item", "item_reader"]
+
+TEXT_PARTS: Final = frozenset({"output_text", "text", "input_text", None})
+"""Parts of a message that are text; some servers leave the type out."""
+
+
+class MessageItem(Item):
+    """What the model says: parts of text, refusals, and what nobody knows."""
+
+    def __init__(self, writer: EventWriter, native: Native, key: str) -> None:
+        super().__init__(writer, native, key)
+        self._said: dict[int, Spoken] = {}
+        self._noted: dict[int, int] = {}
+        self._closed: set[int] = set()
+
+    def feed(self, name: str, data: Native) -> list[Event]:
+        """Take a slice of text, an annotation, or the end of a part."""
+        place = data.get("content_index") or 0
+        if name == "output_text.delta":
+            return self._text(place, data.get("delta") or "")
+        if name == "output_text.annotation.added":
+            return self._annotate(place, [data.get("annotation")])
+        if name == "refusal.delta":
+            return self._refuse(place, data.get("delta") or "")
+        return [] if place in self._closed else self._end_of(name, place, data)
+
+    def _end_of(self, name: str, place: int, data: Native) -> list[Event]:
+        if name == "output_text.done":
+            return self._text(place, self._rest(place, data.get("text")))
+        if name == "refusal.done":
+            return self._refuse(place, self._rest(place, data.get("refusal")))
+        is_told = name == "content_part.done" and data.get("part")
+        return self._part_done(place, data["part"]) if is_told else []
+
+    def _rest(self, place: int, final: Json) -> str:
+        spoken = self._said.get(place)
+        return (final or "") if spoken is None else spoken.rest(final)
+
+    def _text(self, place: int, text: str) -> list[Event]:
+        if not text:
+            return []
+        key = (self.key, place)
+        if place in self._said:
+            self._said[place].add(text)
+            return self.writer.text(text, key)
+        phase = self.native.get("phase")
+        extras: Native = {"phase": phase} if phase and place == 0 else {}
+        id, extras = self._begin(place, extras)
+        self._said[place].add(text)
+        return self.writer.text(text, key, id, **({"extras": extras} if extras else {}))
+
+    def _begin(self, place: int, extras: Native) -> tuple[str | None, Native]:
+        is_first = not self._said
+        self._said[place] = Spoken()
+        return identity(self.id, extras, is_first=is_first)
+
+    def _annotate(self, place: int, notes: list[Json]) -> list[Event]:
+        if not notes or place not in self._said:
+            return []
+        self._noted[place] = self._noted.get(place, 0) + len(notes)
+        (text,) = translator.translate({"type": "text", "text": "", "annotations": notes}) or [{}]
+        return self.writer.fields(
+            {"annotations": text["annotations"]}, (self.key, place), kind="text"
+        )
+
+    def _refuse(self, place: int, text: str) -> list[Event]:
+        if not text:
+            return []
+        self.has_refused = True
+        block: Native = {"type": "non_standard", "value": {"type": "refusal", "refusal": text}}
+        if place not in self._said:
+            block |= self._named(place)
+        self._said[place].add(text)
+        return self.writer.block(block, (self.key, place))
+
+    def _named(self, place: int) -> Native:
+        id, extras = self._begin(place, {})
+        return {**({"id": id} if id else {}), **({"extras": extras} if extras else {})}
+
+    def _part_done(self, place: int, part: Native) -> list[Event]:
+        """End a part; say what the stream did not."""
+        if place in self._closed:
+            return []
+        kind = part.get("type")
+        events: list[Event] = []
+        if kind == "refusal":
+            events += self._refuse(place, self._rest(place, part.get("refusal")))
+        elif kind in TEXT_PARTS or place in self._said:
+            events += self._text(place, self._rest(place, part.get("text")))
+        else:
+            block = {"type": "non_standard", "value": part, **self._named(place)}
+            events += self.writer.block(block, (self.key, place))
+        notes = part.get("annotations") if kind in TEXT_PARTS else None
+        events += self._annotate(place, (notes or [])[self._noted.get(place, 0) :])
+        self.logprobs += part.get("logprobs") or []
+        self._closed.add(place)
+        return events + self._close(place)
+
+    def _close(self, place: int) -> list[Event]:
+        return self.writer.close((self.key, place))
+
+    def done(self, native: Native) -> list[Event]:
+        """End the parts that have not ended."""
+        self.native = {
+            **native,
+            **{name: value for name, value in self.native.items() if value is not None},
+        }
+        if native.get("phase"):
+            self.native["phase"] = native["phase"]
+        events: list[Event] = []
+        for place, part in enumerate(native.get("content") or ()):
+            events += self._part_done(place, part)
+        return events + self.close()
+
+    def close(self) -> list[Event]:
+        """End what is open."""
+        return [
+            event
+            for place in sorted(self._said.keys() - self._closed)
+            for event in self._close(place)
+        ]
+
+
+class ReasoningItem(Item):
+    """What the model thinks: each part of its summary is a block; the last one takes what comes with the end."""
+
+    def __init__(self, writer: EventWriter, native: Native, key: str) -> None:
+        super().__init__(writer, native, key)
+        self._said: dict[tuple[str, int], Spoken] = {}
+        self._last: tuple[str, int] | None = None
+        """The part that is open: the others have ended."""
+
+    def feed(self, name: str, data: Native) -> list[Event]:
+        """Take a slice of a summary, or of the reasoning itself, or all of one."""
+        if name == "reasoning_summary_text.delta":
+            return self._say("summary", data.get("summary_index") or 0, data.get("delta"))
+        if name == "reasoning_text.delta":
+            return self._say("content", data.get("content_index") or 0, data.get("delta"))
+        if name == "reasoning_summary_text.done":
+            return self._say_rest("summary", data.get("summary_index") or 0, data.get("text"))
+        if name == "reasoning_text.done":
+            return self._say_rest("content", data.get("content_index") or 0, data.get("text"))
+        return []
+
+    def _say(self, kind: str, place: int, text: str | None) -> list[Event]:
+        part = (kind, place)
+        key = (self.key, kind, place)
+        if part in self._said:
+            self._said[part].add(text or "")
+            return self.writer.reasoning(text, key)
+        events = self._close_last()
+        extras: Native = {"part": "content"} if kind == "content" else {}
+        id, extras = identity(self.id, extras, is_first=not self._said)
+        self._said[part], self._last = Spoken(), part
+        self._said[part].add(text or "")
+        return events + self.writer.reasoning(text, key, id, extras or None)
+
+    def _say_rest(self, kind: str, place: int, final: Json) -> list[Event]:
+        spoken = self._said.get((kind, place))
+        if spoken is None:
+            return self._say(kind, place, final) if final else []
+        rest = spoken.rest(final) if (kind, place) == self._last else ""
+        return self._say(kind, place, rest) if rest else []
+
+    def _close_last(self) -> list[Event]:
+        if self._last is None:
+            return []
+        return self.writer.close((self.key, *self._last), kind="reasoning")
+
+    def done(self, native: Native) -> list[Event]:
+        """Add what only the end tells: the encrypted reasoning, for the next turn."""
+        events: list[Event] = []
+        for kind in ("summary", "content"):
+            for place, part in enumerate(native.get(kind) or ()):
+                is_new = (kind, place) not in self._said
+                say = self._say if is_new else self._say_rest
+                events += say(kind, place, part.get("text"))
+        told = ("id", "type", "summary", "content")
+        extras = {
+            name: value for name, value in native.items() if name not in told and value is not None
+        }
+        if extras.get("status") == "completed":
+            del extras["status"]
+        if self._last is None:
+            self._last = ("summary", 0)
+            events += self.writer.reasoning(None, (self.key, *self._last), self.id, extras or None)
+        elif extras:
+            events += self.writer.fields(
+                {"extras": extras}, (self.key, *self._last), kind="reasoning"
+            )
+        return events + self._close_last()
+
+    def close(self) -> list[Event]:
+        """End what is open."""
+        return self._close_last()
+
+
+READERS: dict[str, type[Item]] = {
+    "message": MessageItem,
+    "reasoning": ReasoningItem,
+    "function_call": CallItem,
+    "custom_tool_call": CustomCallItem,
+    "image_generation_call": ImageItem,
+    **dict.fromkeys(SERVER_TOOLS, ServerCallItem),
+}
+
+
+def item_reader(native: Native) -> type[Item]:
+    """Choose the class that reads an item."""
+    return READERS.get(str(native.get("type")), Item)

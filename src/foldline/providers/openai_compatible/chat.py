@@ -1,0 +1,205 @@
+"""Chat models of every host that speaks chat completions: one adapter, and a name for each host."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
+
+from pydantic import model_validator
+
+from foldline.exceptions import UsageError
+from foldline.language_models.profile import register_profiles
+from foldline.providers._completions.errors import ERRORS
+from foldline.providers._completions.host import Host
+from foldline.providers._completions.model import CompletionsModel
+from foldline.providers._wire import ErrorTable
+from foldline.providers.openai_compatible.hosts import HOSTS, host_of
+from foldline.providers.openai_compatible.profiles import PROFILES
+
+__all__ = [
+    "ChatCerebras",
+    "ChatDeepSeek",
+    "ChatFireworks",
+    "ChatGroq",
+    "ChatLMStudio",
+    "ChatLlamaServer",
+    "ChatMistral",
+    "ChatMistralAI",
+    "ChatMoonshot",
+    "ChatOllama",
+    "ChatOpenAICompatible",
+    "ChatOpenRouter",
+    "ChatPerplexity",
+    "ChatQwen",
+    "ChatTogether",
+    "ChatVLLM",
+    "ChatXAI",
+]
+
+ADDRESSES: Final = {"api_base": "base_url", "endpoint": "base_url"}
+"""What LangChain's packages for some hosts call the address."""
+
+
+class ChatOpenAICompatible(CompletionsModel):
+    """A chat model on any server that speaks chat completions.
+
+    ```python
+    from foldline.providers.openai_compatible import ChatOpenAICompatible
+
+    model = ChatOpenAICompatible(provider="groq", model="openai/gpt-oss-20b", api_key="gsk-...", max_tokens=9)
+    sent = model.explain("Hello")
+    print(sent.url, sent.body["max_completion_tokens"])
+    #> https://api.groq.com/openai/v1/chat/completions 9
+    ```
+    """
+
+    provider: str = "openai_compatible"
+    """A row of `HOSTS`, or a name of your own together with `base_url`."""
+    reasoning_format: str | None = None
+    """How Groq tells reasoning: "parsed", "raw" or "hidden"."""
+    reasoning: dict[str, Any] | None = None
+    """How much OpenRouter's models think: `{"effort": "low"}`."""
+
+    error_table: ClassVar[ErrorTable] = ERRORS
+    sent_fields: ClassVar[tuple[str, ...]] = (
+        *CompletionsModel.sent_fields,
+        "reasoning_format",
+        "reasoning",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_host_names(cls, values: Any) -> Any:  # noqa: ANN401
+        """Read `groq_api_key` and the like, as LangChain's packages call them."""
+        if not isinstance(values, dict):
+            return values
+        provider = str(values.get("provider") or cls.model_fields["provider"].default)
+        own = HOSTS[provider].keys if provider in HOSTS else ()
+        read: dict[str, Any] = {}
+        for name, value in values.items():
+            field: str = ADDRESSES.get(name) or name
+            if name.endswith("_api_base") and not name.startswith("openai"):
+                field = "base_url"
+            elif name.endswith("_api_key") and not name.startswith("openai"):
+                if name.upper() not in own and not name.startswith(provider):
+                    raise UsageError(
+                        f"{cls.__name__} is {provider}: {name} is the key of another host"
+                    )
+                field = "api_key"
+            read[field] = value
+        return read
+
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401
+        """See at once whether there is such a host."""
+        super().model_post_init(context)
+        host_of(self.provider, self.base_url)
+
+    @property
+    def _host(self) -> Host:
+        return host_of(self.provider, self.base_url)
+
+    def _root_url(self) -> str:
+        url = super()._root_url()
+        below = self._host.root_path
+        return url.rstrip("/") + below if below and not urlsplit(url).path.strip("/") else url
+
+
+class ChatDeepSeek(ChatOpenAICompatible):
+    """Chat models of DeepSeek."""
+
+    provider: str = "deepseek"
+    model: str = "deepseek-chat"
+
+
+class ChatGroq(ChatOpenAICompatible):
+    """Chat models on Groq."""
+
+    provider: str = "groq"
+
+
+class ChatMistral(ChatOpenAICompatible):
+    """Chat models of Mistral."""
+
+    provider: str = "mistral"
+    model: str = "mistral-small-latest"
+
+
+ChatMistralAI = ChatMistral
+"""LangChain's name for it."""
+
+
+class ChatXAI(ChatOpenAICompatible):
+    """Chat models of xAI."""
+
+    provider: str = "xai"
+
+
+class ChatOpenRouter(ChatOpenAICompatible):
+    """Chat models on OpenRouter."""
+
+    provider: str = "openrouter"
+
+
+class ChatTogether(ChatOpenAICompatible):
+    """Chat models on Together."""
+
+    provider: str = "together"
+
+
+class ChatFireworks(ChatOpenAICompatible):
+    """Chat models on Fireworks."""
+
+    provider: str = "fireworks"
+
+
+class ChatPerplexity(ChatOpenAICompatible):
+    """Chat models of Perplexity; their sources are in `response_metadata`."""
+
+    provider: str = "perplexity"
+    model: str = "sonar"
+
+
+class ChatCerebras(ChatOpenAICompatible):
+    """Chat models on Cerebras."""
+
+    provider: str = "cerebras"
+
+
+class ChatMoonshot(ChatOpenAICompatible):
+    """Chat models of Moonshot (Kimi)."""
+
+    provider: str = "moonshot"
+
+
+class ChatQwen(ChatOpenAICompatible):
+    """Chat models of Qwen, on DashScope."""
+
+    provider: str = "qwen"
+
+
+class ChatOllama(ChatOpenAICompatible):
+    """Chat models that Ollama serves on this machine."""
+
+    provider: str = "ollama"
+
+
+class ChatVLLM(ChatOpenAICompatible):
+    """Chat models that vLLM serves."""
+
+    provider: str = "vllm"
+
+
+class ChatLMStudio(ChatOpenAICompatible):
+    """Chat models that LM Studio serves on this machine."""
+
+    provider: str = "lmstudio"
+
+
+class ChatLlamaServer(ChatOpenAICompatible):
+    """Chat models that a llama.cpp server serves; `ChatLlamaCpp` needs no server."""
+
+    provider: str = "llamacpp"
+
+
+for _host, _profiles in PROFILES.items():
+    register_profiles(_host, _profiles)

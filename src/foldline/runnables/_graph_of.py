@@ -1,0 +1,134 @@
+"""The graph of each kind of runnable: what `get_graph` shows.
+
+A class of a user's that has its own `get_graph` is asked; nothing here looks inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from foldline._config import RunnableConfig, merge_configs
+from foldline.runnables.base import Runnable
+from foldline.runnables.binding import RunnableBindingBase
+from foldline.runnables.configurable import DynamicRunnable
+from foldline.runnables.each import RunnableEachBase
+from foldline.runnables.graph import Graph, Node
+from foldline.runnables.lambda_ import RunnableLambda
+from foldline.runnables.parallel import RunnableParallel
+from foldline.runnables.passthrough import RunnableAssign, RunnablePassthrough
+from foldline.runnables.sequence import RunnableSequence
+from foldline.runnables.utils import get_function_nonlocals
+
+AnyRunnable = Runnable[Any, Any]
+
+
+def graph_of(runnable: AnyRunnable, config: RunnableConfig | None) -> Graph:
+    """Give the parts of a runnable and how they hang together."""
+    for kind, build in BUILDERS.items():
+        if isinstance(runnable, kind):
+            return build(runnable, config)
+    return _single(runnable, config)
+
+
+def _single(runnable: AnyRunnable, config: RunnableConfig | None) -> Graph:
+    graph = Graph()
+    first = graph.add_node(runnable.get_input_schema(config))
+    middle = graph.add_node(runnable, metadata=(config or {}).get("metadata") or None)
+    last = graph.add_node(runnable.get_output_schema(config))
+    graph.add_edge(first, middle)
+    graph.add_edge(middle, last)
+    return graph
+
+
+def _sequence(sequence: Any, config: RunnableConfig | None) -> Graph:
+    graph = Graph()
+    steps = sequence.steps
+    end: Node | None = None
+    for place, step in enumerate(steps):
+        part = step.get_graph(config)
+        if place > 0:
+            part.trim_first_node()
+        if place < len(steps) - 1:
+            part.trim_last_node()
+        first, last = graph.extend(part)
+        if place > 0 and first is not None and end is not None:
+            graph.add_edge(end, first)
+        if last is not None:
+            end = last
+    return graph
+
+
+def _parallel(parallel: Any, config: RunnableConfig | None) -> Graph:
+    return _side_by_side(parallel, list(parallel.steps__.values()), config)
+
+
+def _side_by_side(
+    whole: AnyRunnable, branches: list[AnyRunnable], config: RunnableConfig | None
+) -> Graph:
+    graph = Graph()
+    begin = graph.add_node(whole.get_input_schema(config))
+    end = graph.add_node(whole.get_output_schema(config))
+    for branch in branches:
+        part = branch.get_graph(config)
+        part.trim_first_node()
+        part.trim_last_node()
+        first, last = graph.extend(part)
+        if first is not None and last is not None:
+            graph.add_edge(begin, first)
+            graph.add_edge(last, end)
+    return graph
+
+
+def _assign(assign: Any, config: RunnableConfig | None) -> Graph:
+    graph = assign.mapper.get_graph(config)
+    begin, end = graph.first_node(), graph.last_node()
+    passing = graph.add_node(RunnablePassthrough())
+    if begin is not None and end is not None:
+        graph.add_edge(begin, passing)
+        graph.add_edge(passing, end)
+    return cast("Graph", graph)
+
+
+def _lambda(function: Any, config: RunnableConfig | None) -> Graph:
+    called = _runnables_called_by(function)
+    return _side_by_side(function, called, config) if called else _single(function, config)
+
+
+def _runnables_called_by(function: RunnableLambda[Any, Any]) -> list[AnyRunnable]:
+    called = function.func or function.afunc
+    values = get_function_nonlocals(called) if called is not None else []
+    # `chain.invoke` names both the chain and its method.
+    owners = [getattr(value, "__self__", value) for value in values]
+    found: list[AnyRunnable] = []
+    for owner in owners:
+        if (
+            isinstance(owner, Runnable)
+            and owner is not function
+            and all(owner is not one for one in found)
+        ):
+            found.append(owner)
+    return found
+
+
+def _bound(binding: Any, config: RunnableConfig | None) -> Graph:
+    given = getattr(binding, "config", None)
+    return cast(
+        "Graph", binding.bound.get_graph(merge_configs(given, config) if given or config else None)
+    )
+
+
+def _dynamic(dynamic: Any, config: RunnableConfig | None) -> Graph:
+    chosen, given = dynamic.prepare(config)
+    return cast("Graph", chosen.get_graph(given))
+
+
+BUILDERS: dict[type[Any], Callable[[Any, RunnableConfig | None], Graph]] = {
+    RunnableSequence: _sequence,
+    RunnableParallel: _parallel,
+    RunnableAssign: _assign,
+    RunnableLambda: _lambda,
+    RunnableBindingBase: _bound,
+    RunnableEachBase: _bound,
+    DynamicRunnable: _dynamic,
+}

@@ -1,0 +1,246 @@
+"""Classes written for LangChain: they override `invoke`, `stream` and friends instead of `_once` and `_pieces`.
+
+`adopt` looks once, when a class is made, at what is nearer in its ancestry: a hand-written public method or one of our
+behaviours. The rules, which give what LangChain gives:
+
+- A parent's step calls the hand-written method where that is nearer than our behaviour of the same kind.
+- What was not written is derived from what was: `stream` from `invoke`, `transform` from `stream`, and an `a…` twin
+  from the blocking method, in a thread. A streaming behaviour that is inherited stays, even if `invoke` was overridden.
+- The public methods of `Runnable` never call their own override, so `super().invoke()` does not come back to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from foldline._lazy import late
+from foldline.exceptions import BlockingCallError
+
+if TYPE_CHECKING:
+    from foldline._run import Run
+    from foldline.runnables import _trace
+else:
+    _trace = late("foldline.runnables._trace")
+
+FAR = 1000
+"""A place in the ancestry behind everything."""
+
+
+BEHAVIOURS = {"_once", "_traced", "_pieces", "_traced_stream", "_flow", "_traced_transform"}
+NAMES = BEHAVIOURS | {"invoke", "ainvoke", "stream", "astream", "transform", "atransform"}
+
+
+ByHand: TypeAlias = tuple[str | None, str | None]
+"""Names of the hand-written methods that steps call, blocking and async; None where there is none."""
+
+NOT_BY_HAND: ByHand = (None, None)
+
+
+class Legacy:
+    """What the classes below `Runnable` know of their hand-written methods, and LangChain's helpers to write them."""
+
+    # Not annotated: Pydantic would read it again for every class below.
+    _once_by_hand = NOT_BY_HAND
+    _pieces_by_hand = NOT_BY_HAND
+    _flow_by_hand = NOT_BY_HAND
+
+    def _call_with_config(
+        self,
+        func: Callable[..., Any],
+        input_: Any,
+        config: Any,
+        run_type: str | None = None,
+        serialized: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call a function as the traced run of this runnable."""
+        return _as_lambda(self, func).invoke(input_, config, **kwargs)
+
+    async def _acall_with_config(
+        self,
+        func: Callable[..., Any],
+        input_: Any,
+        config: Any,
+        run_type: str | None = None,
+        serialized: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call a function as the traced run of this runnable."""
+        return await _as_lambda(self, func).ainvoke(input_, config, **kwargs)
+
+    def _transform_stream_with_config(
+        self,
+        inputs: Iterator[Any],
+        transformer: Callable[..., Any],
+        config: Any,
+        run_type: str | None = None,
+        **kwargs: Any,
+    ) -> Iterator[Any]:
+        """Transform a stream as the traced run of this runnable."""
+        outputs: Iterator[Any] = _as_generator(self, transformer).transform(
+            inputs, config, **kwargs
+        )
+        return outputs
+
+    def _atransform_stream_with_config(
+        self,
+        inputs: AsyncIterator[Any],
+        transformer: Callable[..., Any],
+        config: Any,
+        run_type: str | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[Any]:
+        """Transform a stream as the traced run of this runnable."""
+        outputs: AsyncIterator[Any] = _as_generator(self, transformer).atransform(
+            inputs, config, **kwargs
+        )
+        return outputs
+
+
+def _as_lambda(runnable: Any, func: Callable[..., Any]) -> Any:
+    from foldline.runnables.lambda_ import RunnableLambda  # noqa: PLC0415  it is a Runnable itself
+
+    return RunnableLambda(func, name=runnable.get_name())
+
+
+def _as_generator(runnable: Any, transformer: Callable[..., Any]) -> Any:
+    from foldline.runnables.generator import RunnableGenerator  # noqa: PLC0415
+
+    return RunnableGenerator(transformer, name=runnable.get_name())
+
+
+# -- choosing, once per class
+
+
+def adopt(cls: type[Any]) -> None:
+    """Choose how parents run instances of a new class, and how what it did not write is derived."""
+    cls._written = frozenset(NAMES & cls.__dict__.keys())
+    if not cls._written and sum(issubclass(base, Legacy) for base in cls.__bases__) == 1:
+        return  # all that its one parent of our kind has chosen
+    once, pieces, flow = (
+        _nearest(cls, "_once", "_traced"),
+        _nearest(cls, "_pieces", "_traced_stream", "_flow", "_traced_transform"),
+        _nearest(cls, "_flow", "_traced_transform"),
+    )
+    cls._once_by_hand = _by_hand(cls, "invoke", "ainvoke", once, lend=once == FAR)
+    cls._pieces_by_hand = _by_hand(cls, "stream", "astream", pieces, lend=True)
+    cls._flow_by_hand = _by_hand(cls, "transform", "atransform", flow, lend=True)
+    has_once, has_pieces = any(cls._once_by_hand), any(cls._pieces_by_hand)
+
+    cls._traced = _call_twin if has_once and once == FAR else _inherited(cls, "_traced")
+    derived = pieces == FAR and (has_once or has_pieces)
+    cls._traced_stream = _stream_twin if derived else _inherited(cls, "_traced_stream")
+    derived = flow == FAR and ((has_once and pieces == FAR) or has_pieces)
+    cls._traced_transform = (
+        _transform_by_stream if derived else _inherited(cls, "_traced_transform")
+    )
+
+    cls._step = _call_public if has_once else cls._traced
+    cls._step_stream = _stream_public if has_pieces else cls._traced_stream
+    cls._step_transform = _transform_public if any(cls._flow_by_hand) else cls._traced_transform
+
+
+def _nearest(cls: type[Any], *names: str) -> int:
+    """Give the place of the nearest ancestor below `Runnable` that defines one of the names; FAR if none does."""
+    for place, ancestor in enumerate(cls.__mro__):
+        if ancestor.__module__ == "foldline.runnables.base" and ancestor.__name__ == "Runnable":
+            return FAR
+        if any(_defines(ancestor, name) for name in names):
+            return place
+    return FAR
+
+
+def _defines(cls: type[Any], name: str) -> bool:
+    """Whether the body of a class has a name; what `adopt` sets does not count."""
+    return name in cls.__dict__.get("_written", cls.__dict__)
+
+
+def _by_hand(cls: type[Any], blocking: str, awaited: str, behaviour: int, *, lend: bool) -> ByHand:
+    """Say which public methods are nearer than our behaviour; `lend` lets the blocking one serve async calls."""
+    nearer = [name if _nearest(cls, name) < behaviour else None for name in (blocking, awaited)]
+    return nearer[0], nearer[1] or (nearer[0] if lend else None)
+
+
+def _inherited(cls: type[Any], name: str) -> Any:
+    return next(ancestor.__dict__[name] for ancestor in cls.__mro__ if _defines(ancestor, name))
+
+
+# -- running what was written by hand
+
+
+async def _call_public(self: Any, input: Any, run: Run) -> Any:
+    name = self._once_by_hand[not run.io.blocking]
+    if name is None:
+        return await self._traced(input, run)
+    return await run.io.call(getattr(self, name), input, run.own_config(), **run.kwargs)
+
+
+async def _call_twin(self: Any, input: Any, run: Run) -> Any:
+    blocking, awaited = self._once_by_hand
+    if run.io.blocking and blocking is None:
+        raise BlockingCallError(
+            f"{type(self).__name__} implements only `ainvoke`: use ainvoke or astream"
+        )
+    if not run.io.blocking and awaited == "invoke":
+        return await run.io.call(self.invoke, input, run.own_config(), **run.kwargs)
+    return await self._once(input, run)
+
+
+async def _stream_public(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    name = self._pieces_by_hand[not run.io.blocking]
+    if name is None:
+        outputs = self._traced_stream(input, run)
+    else:
+        outputs = run.io.each(getattr(self, name)(input, run.own_config(), **run.kwargs))
+    async with aclosing(outputs):
+        async for output in outputs:
+            yield output
+
+
+async def _stream_twin(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    if not run.io.blocking and self._pieces_by_hand[1] == "stream":
+        async with aclosing(
+            run.io.each(self.stream(input, run.own_config(), **run.kwargs))
+        ) as outputs:
+            async for output in outputs:
+                yield output
+    else:
+        yield await self._step(input, run)
+
+
+async def _transform_public(
+    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+) -> AsyncGenerator[Any, None]:
+    name = self._flow_by_hand[not run.io.blocking]
+    if name is None:
+        outputs = self._traced_transform(inputs, run)
+    elif name == "atransform":
+        outputs = run.io.each(self.atransform(inputs, run.own_config(), **run.kwargs))
+    else:
+        outputs = _transform_blocking(self, inputs, run)
+    async with aclosing(inputs), aclosing(outputs):
+        async for output in outputs:
+            yield output
+
+
+async def _transform_blocking(
+    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+) -> AsyncGenerator[Any, None]:
+    async with run.io.iterate(inputs) as source:
+        outputs = run.io.each(self.transform(source, run.own_config(), **run.kwargs))
+        async with aclosing(outputs):
+            async for output in outputs:
+                yield output
+
+
+async def _transform_by_stream(
+    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+) -> AsyncGenerator[Any, None]:
+    whole = await _trace.add_up(inputs)
+    if whole is _trace.NOTHING:
+        return
+    async with aclosing(self._step_stream(whole, run)) as outputs:
+        async for output in outputs:
+            yield output

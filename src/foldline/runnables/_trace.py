@@ -1,0 +1,186 @@
+"""Tell listeners of a runnable's start and end, around its behaviour: once, for every runnable and both colours.
+
+Every started run gets exactly one end or one error. A stream that its reader closes early ends with what it had
+given so far, as in LangChain; one that is closed because a stream beside it failed has failed too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
+
+from foldline._config import Configs, RunnableConfig
+from foldline._io import IO
+from foldline._run import Run
+from foldline.callbacks.base import BaseCallbackHandler
+from foldline.exceptions import UsageError
+from foldline.tracers._streaming import StreamObserver
+
+if TYPE_CHECKING:
+    from foldline.runnables.base import Runnable
+
+
+class _Nothing:
+    """No value yet: a stream that gave no item."""
+
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+NOTHING = _Nothing()
+
+
+def plus(first: Any, second: Any) -> Any:
+    """Add a piece to what came before; where the type has no `+` (or not this one), the newer piece stands."""
+    if first is NOTHING:
+        return second
+    try:
+        return first + second
+    except TypeError:
+        return second
+
+
+async def one(value: Any) -> AsyncGenerator[Any, None]:
+    """A stream of one piece."""
+    yield value
+
+
+async def add_up(stream: AsyncGenerator[Any, None]) -> Any:
+    """Read a stream to its end and add up its pieces; NOTHING where there were none."""
+    whole: Any = NOTHING
+    async with aclosing(stream):
+        async for piece in stream:
+            whole = plus(whole, piece)
+    return whole
+
+
+def runs_of(
+    inputs: Sequence[Any], config: Configs, io: IO, kwargs: dict[str, Any]
+) -> tuple[Callable[[int], Run], int | None]:
+    """Say how to make the run of each input of a batch, when it is its turn, and how many may run at once."""
+    if config is not None and not isinstance(config, Mapping):
+        given: Any = config
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise UsageError(
+                f"a config is a dict such as {{'tags': [...]}}, or a list of them, not {config!r:.80}"
+            )
+        configs = list(config)
+        if len(configs) != len(inputs):
+            raise UsageError(
+                f"one config per input is needed: {len(inputs)} inputs, {len(configs)} configs"
+            )
+        limit = Run.root(io, configs[0], kwargs).max_concurrency if configs else None
+        return (lambda place: Run.root(io, configs[place], kwargs)), limit
+    first = Run.root(io, config, kwargs)
+    if first.manager is None:
+        return (lambda _: first), first.max_concurrency
+    # A run id names one run: the first.
+    rest = cast(
+        "RunnableConfig", {key: value for key, value in (config or {}).items() if key != "run_id"}
+    )
+    return (lambda place: Run.root(io, rest, kwargs) if place else first), first.max_concurrency
+
+
+async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:
+    """Tell listeners that a run starts."""
+    if run.manager is None:
+        return
+    extra = {} if runnable._run_type is None else {"run_type": runnable._run_type}
+    name = run.get("run_name") or runnable.get_name()
+    await run.begin("chain", "on_chain_start", runnable._serialized(), value, name=name, **extra)
+
+
+async def call(runnable: Runnable[Any, Any], value: Any, run: Run) -> Any:
+    """Run once, told."""
+    run = runnable._own_run(run)
+    try:
+        await begin(runnable, value, run)
+        output = await runnable._once(value, run)
+    except BaseException as error:
+        await run.tell("on_chain_error", error)
+        raise
+    await run.tell("on_chain_end", output)
+    return output
+
+
+def observers(handlers: Sequence[BaseCallbackHandler]) -> list[Any]:
+    """Give the handlers that want to see every piece."""
+    return [handler for handler in handlers if isinstance(handler, StreamObserver)]
+
+
+async def _watch(
+    runnable: Runnable[Any, Any],
+    told: Any,
+    open_outputs: Callable[[], AsyncGenerator[Any, None]],
+    run: Run,
+    ending: dict[str, Any],
+) -> AsyncGenerator[Any, None]:
+    whole: Any = NOTHING
+    watching = observers(run.handlers)
+    try:
+        await begin(runnable, told, run)
+        async with aclosing(open_outputs()) as outputs:
+            async for output in outputs:
+                whole = plus(whole, output)
+                for observer in watching:
+                    observer.on_chunk(run.id, output)
+                yield output
+    except GeneratorExit:
+        await run.leave(None if whole is NOTHING else whole, **ending)
+        raise
+    except BaseException as error:
+        await run.tell("on_chain_error", error, **ending)
+        raise
+    await run.tell("on_chain_end", None if whole is NOTHING else whole, **ending)
+
+
+def _gives_pieces(runnable: Runnable[Any, Any]) -> bool:
+    """Whether its class streams; one that does not is told as one call, with its input at the start."""
+    cls = type(runnable)
+    return cls._pieces.__module__ != _BASE or cls._flow.__module__ != _BASE
+
+
+_BASE = "foldline.runnables.base"
+
+
+async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGenerator[Any, None]:
+    """Stream, told."""
+    if not _gives_pieces(runnable):
+        yield await call(runnable, value, run)
+        return
+    run = run.patched()
+    async with aclosing(
+        _watch(runnable, value, lambda: runnable._pieces(value, run), run, {})
+    ) as outputs:
+        async for output in outputs:
+            yield output
+
+
+async def transform(
+    runnable: Runnable[Any, Any], inputs: AsyncGenerator[Any, None], run: Run
+) -> AsyncGenerator[Any, None]:
+    """Transform, told: the input is known only when it has been read, so the end says it.
+
+    The first piece is read before the start is told, so that the steps of a sequence start in their order.
+    """
+    if not _gives_pieces(runnable):
+        whole = await add_up(inputs)
+        if whole is not NOTHING:
+            yield await call(runnable, whole, run)
+        return
+    run = run.patched()
+    ending: dict[str, Any] = {}
+
+    async def heard(piece: Any) -> AsyncGenerator[Any, None]:
+        while piece is not NOTHING:
+            ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
+            yield piece
+            piece = await anext(inputs, NOTHING)
+
+    async with aclosing(inputs):
+        first = await anext(inputs, NOTHING)
+        flow = lambda: runnable._flow(heard(first), run)  # noqa: E731
+        async with aclosing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
+            async for output in outputs:
+                yield output

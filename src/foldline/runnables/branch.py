@@ -1,0 +1,116 @@
+"""`RunnableBranch`: the first condition that holds says which runnable gets the input."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from foldline._config import RunnableConfig
+from foldline._run import Run
+from foldline.exceptions import UsageError
+from foldline.runnables import _types
+from foldline.runnables.base import Runnable
+from foldline.runnables.coerce import coerce_to_runnable
+from foldline.runnables.serializable import RunnableSerializable
+
+Input = TypeVar("Input", contravariant=True)
+Output = TypeVar("Output", covariant=True)
+Step = Runnable[Any, Any] | Callable[..., Any] | Mapping[str, Any]
+
+
+class RunnableBranch(RunnableSerializable[Input, Output]):
+    """Runs the first branch whose condition holds for the input, or the default.
+
+    ```python
+    from foldline.runnables import RunnableBranch
+
+    branch = RunnableBranch(
+        (lambda x: isinstance(x, str), lambda x: x.upper()),
+        (lambda x: isinstance(x, int), lambda x: x + 1),
+        lambda x: "goodbye",
+    )
+    print(branch.batch(["hi", 1, None]))
+    #> ['HI', 2, 'goodbye']
+    ```
+    """
+
+    branches: Sequence[tuple[Runnable[Any, Any], Runnable[Any, Any]]]
+    """Conditions, each with the runnable that gets the input if it holds."""
+    default: Runnable[Any, Any]
+    """Who gets the input where no condition holds."""
+
+    def __init__(
+        self,
+        *branches: tuple[Step, Step] | Step,
+        default: Step | None = None,
+        **given: Any,
+    ) -> None:
+        """Take (condition, runnable) pairs and, last, the default."""
+        if not branches and default is not None:  # as written by `dumps`
+            branches = (*given.pop("branches"), default)
+        if len(branches) < 2:
+            raise UsageError(
+                "RunnableBranch needs at least one (condition, runnable) pair and a default"
+            )
+        last = branches[-1]
+        if not isinstance(last, Runnable | Mapping) and not callable(last):
+            raise TypeError(
+                f"the default of RunnableBranch must be a Runnable, a function or a dict, not {type(last).__name__}"
+            )
+        pairs = [_pair(branch) for branch in branches[:-1]]
+        super().__init__(branches=pairs, default=coerce_to_runnable(last), **given)
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Whether this can be dumped: yes, if its branches can."""
+        return True
+
+    async def _choose(self, input: Any, run: Run) -> tuple[Runnable[Any, Any], Run]:
+        for place, (condition, runnable) in enumerate(self.branches, start=1):
+            if await condition._step(input, run.child(f"condition:{place}")):
+                return runnable, self._child(run, f"branch:{place}")
+        return self.default, self._child(run, "branch:default")
+
+    def _child(self, run: Run, tag: str) -> Run:
+        child = run.child(tag)
+        return child.patched(kwargs=run.kwargs) if run.kwargs else child
+
+    async def _once(self, input: Any, run: Run) -> Any:
+        chosen, child = await self._choose(input, run)
+        return await chosen._step(input, child)
+
+    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+        chosen, child = await self._choose(input, run)
+        async with aclosing(chosen._step_stream(input, child)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give the input of the first part that says its type."""
+        parts = [self.default, *(runnable for pair in self.branches for runnable in pair)]
+        for part in parts:
+            schema = part.get_input_schema(config)
+            if not _types.is_anything(schema):
+                return schema
+        return super().get_input_schema(config)
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """The configurable fields of all parts."""
+        parts = [self.default, *(runnable for pair in self.branches for runnable in pair)]
+        return _types.unique_specs(part.config_specs for part in parts)
+
+
+def _pair(branch: Any) -> tuple[Runnable[Any, Any], Runnable[Any, Any]]:
+    if not isinstance(branch, tuple | list):
+        raise TypeError(
+            f"a branch must be a tuple (condition, runnable), not {type(branch).__name__}: {branch!r:.200}"
+        )
+    if len(branch) != 2:
+        raise UsageError(
+            f"a branch must be a tuple (condition, runnable), not of length {len(branch)}"
+        )
+    return coerce_to_runnable(branch[0]), coerce_to_runnable(branch[1])

@@ -1,0 +1,113 @@
+"""`RunnableEach`: runs a runnable for each item of a list; what `.map()` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel
+
+from foldline._config import RunnableConfig
+from foldline._run import Run
+from foldline.exceptions import UsageError
+from foldline.runnables import _types
+from foldline.runnables.base import Runnable
+from foldline.runnables.serializable import RunnableSerializable
+
+Input = TypeVar("Input", contravariant=True)
+Output = TypeVar("Output", covariant=True)
+
+
+class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
+    """Runs a runnable for each item of its input, at most `max_concurrency` at once."""
+
+    bound: Runnable[Any, Any]
+    """Gets the items."""
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Whether this can be dumped: yes, if what it holds can."""
+        return True
+
+    async def _once(self, input: Any, run: Run) -> list[Any]:
+        if isinstance(input, str | bytes | dict) or not hasattr(input, "__iter__"):
+            raise UsageError(
+                f"{self.get_name()} needs a list of inputs, not {type(input).__name__}: {input!r:.200}"
+            )
+        items = list(input)
+        outputs: list[Any] = [None] * len(items)
+
+        async def one(item: Any) -> Any:
+            child = run.child()
+            return await self.bound._step(
+                item, child.patched(kwargs=run.kwargs) if run.kwargs else child
+            )
+
+        async with aclosing(run.io.as_completed(one, items, limit=run.max_concurrency)) as outcomes:
+            async for place, value, error in outcomes:
+                if error is not None:
+                    raise error
+                outputs[place] = value
+        return outputs
+
+    @property
+    def InputType(self) -> Any:
+        """A list of the bound one's input."""
+        return list[self.bound.InputType]  # type: ignore[name-defined]
+
+    @property
+    def OutputType(self) -> Any:
+        """A list of the bound one's output."""
+        return list[self.bound.OutputType]  # type: ignore[name-defined]
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give the input as a Pydantic model."""
+        item: Any = self.bound.get_input_schema(config)
+        return _types.value_model(self.get_name("Input"), list[item])
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give the output as a Pydantic model."""
+        item: Any = self.bound.get_output_schema(config)
+        return _types.value_model(self.get_name("Output"), list[item])
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """The configurable fields of what is bound."""
+        return self.bound.config_specs
+
+
+class RunnableEach(RunnableEachBase[Input, Output]):
+    """Runs a runnable for each item of its input; config and arguments bound to it are for every item.
+
+    ```python
+    from foldline.runnables import RunnableLambda
+
+    print(RunnableLambda(lambda x: x + 1).map().invoke([1, 2, 3]))
+    #> [2, 3, 4]
+    ```
+    """
+
+    def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
+        """Give the name shown in traces: with that of what is bound."""
+        return super().get_name(
+            suffix, name=name or self.name or f"RunnableEach<{self.bound.get_name()}>"
+        )
+
+    def bind(self, **kwargs: Any) -> RunnableEach[Input, Output]:
+        """Bind arguments for every item."""
+        return RunnableEach(bound=self.bound.bind(**kwargs))
+
+    def with_config(
+        self, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> RunnableEach[Input, Output]:
+        """Bind config for every item."""
+        return RunnableEach(bound=self.bound.with_config(config, **kwargs))
+
+    def with_listeners(self, **listeners: Any) -> RunnableEach[Input, Output]:
+        """Listen to the run of every item."""
+        return RunnableEach(bound=cast("Any", self.bound).with_listeners(**listeners))
+
+    def with_alisteners(self, **listeners: Any) -> RunnableEach[Input, Output]:
+        """Listen to the run of every item, awaited."""
+        return RunnableEach(bound=cast("Any", self.bound).with_alisteners(**listeners))

@@ -1,0 +1,123 @@
+"""`RunnableGenerator`: a generator function from a stream to a stream, of either colour or both."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, aclosing
+from typing import Any, TypeVar, cast
+
+from foldline._drive import Iterated, drive_each
+from foldline._run import Run
+from foldline.exceptions import BlockingCallError
+from foldline.runnables import _functions
+from foldline.runnables._trace import NOTHING, one, plus
+from foldline.runnables.base import Runnable
+from foldline.runnables.coerce import is_generator_function
+
+Input = TypeVar("Input", contravariant=True)
+Output = TypeVar("Output", covariant=True)
+
+
+class RunnableGenerator(Runnable[Input, Output]):
+    """A generator function as a runnable: gets the stream of inputs, yields the stream of outputs.
+
+    A blocking generator function serves async calls too, in a thread.
+
+    ```python
+    from collections.abc import Iterator
+
+    from foldline.runnables import RunnableGenerator
+
+    def shout(words: Iterator[str]) -> Iterator[str]:
+        for word in words:
+            yield word.upper()
+
+    print(list(RunnableGenerator(shout).transform(iter(["a", "b"]))))
+    #> ['A', 'B']
+    ```
+    """
+
+    def __init__(
+        self,
+        transform: Callable[..., Iterator[Any]] | Callable[..., AsyncIterator[Any]],
+        atransform: Callable[..., AsyncIterator[Any]] | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        """Wrap a generator function; `atransform` is its async twin where it has one."""
+        if not is_generator_function(transform):
+            raise TypeError(
+                f"RunnableGenerator needs a generator function, not {type(transform).__name__}: {transform!r:.200}; "
+                "use RunnableLambda for other functions"
+            )
+        is_async = inspect.isasyncgenfunction(transform) or inspect.isasyncgenfunction(
+            getattr(type(transform), "__call__", None)  # noqa: B004
+        )
+        self._blocking: Callable[..., Any] | None = None if is_async else transform
+        self._async: Callable[..., Any] | None = transform if is_async else atransform
+        given = getattr(transform, "__name__", None)
+        self.name = name or (given if given and given != "<lambda>" else type(self).__name__)
+
+    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+        plain = run.io.blocking and run.manager is None and not run.given
+        if not plain or self._blocking is None:
+            return self._guarded(inputs, run)
+        if isinstance(inputs, Iterated):
+            return Iterated(self._call(self._blocking, inputs.items, run), inputs.chain)
+        source = drive_each(inputs)
+        return Iterated(self._call(self._blocking, source, run), (source,))
+
+    async def _guarded(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
+        if run.io.blocking and self._blocking is None:
+            raise BlockingCallError(
+                f"{self.get_name()} is an async generator and was reached by a blocking call: use ainvoke, "
+                "astream or atransform, or give RunnableGenerator a blocking generator too"
+            )
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(aclosing(inputs))
+            if self._async is not None and not run.io.blocking:
+                outputs = self._call(self._async, inputs, run)
+            else:
+                source = await stack.enter_async_context(run.io.iterate(inputs))
+                outputs = self._call(cast("Callable[..., Any]", self._blocking), source, run)
+            pieces = await stack.enter_async_context(aclosing(run.io.each(outputs, run.current())))
+            async for piece in pieces:
+                yield piece
+
+    def _call(self, function: Callable[..., Any], source: Any, run: Run) -> Any:
+        """Give the user's generator, not yet begun."""
+        return function(source, **_functions.extras(_functions.wanted(function), run))
+
+    def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+        return self._flow(one(input), run)
+
+    async def _once(self, input: Any, run: Run) -> Any:
+        whole: Any = NOTHING
+        async with aclosing(self._pieces(input, run)) as pieces:
+            async for piece in pieces:
+                whole = plus(whole, piece)
+        return None if whole is NOTHING else whole
+
+    @property
+    def InputType(self) -> Any:
+        """What the annotation of the first parameter iterates over."""
+        return _functions.iterated(_functions.parameter_type(self._blocking or self._async))
+
+    @property
+    def OutputType(self) -> Any:
+        """What the annotated result iterates over."""
+        return _functions.iterated(_functions.return_type(self._blocking or self._async))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RunnableGenerator):
+            return False
+        return self._blocking == other._blocking and self._async == other._async
+
+    def __hash__(self) -> int:
+        return hash((self._blocking, self._async))
+
+    def __repr__(self) -> str:
+        return f"RunnableGenerator({self.name})"

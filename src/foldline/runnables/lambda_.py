@@ -1,0 +1,198 @@
+"""`RunnableLambda`: a function as a runnable, of either colour or both."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from functools import cached_property
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from foldline._config import RunnableConfig
+from foldline._run import Run
+from foldline._waiting import is_async_callable
+from foldline.exceptions import BlockingCallError, RecursionLimitError, UsageError
+from foldline.runnables import _functions, _types
+from foldline.runnables._trace import NOTHING, plus
+from foldline.runnables.base import Runnable
+from foldline.runnables.utils import (
+    get_function_first_arg_dict_keys,
+    get_function_nonlocals,
+    get_lambda_source,
+)
+
+Input = TypeVar("Input", contravariant=True)
+Output = TypeVar("Output", covariant=True)
+
+
+class RunnableLambda(Runnable[Input, Output]):
+    """A function as a runnable.
+
+    The function may take `config` or `run_manager` beside its input, may be async, may be a generator, and may
+    return a runnable, which is then run in its place.
+
+    ```python
+    from foldline.runnables import RunnableLambda
+
+    print(RunnableLambda(lambda word: word.upper()).invoke("hi"))
+    #> HI
+    ```
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        afunc: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Wrap a function; `afunc` is its async twin where it has one."""
+        if not callable(func):
+            raise TypeError(f"RunnableLambda needs a function, not {type(func).__name__}: {func!r}")
+        if isinstance(func, Runnable):
+            raise UsageError(f"{func!r} is a Runnable already: use it as it is")
+        is_async = is_async_callable(func) or inspect.isasyncgenfunction(func)
+        if is_async and afunc is not None:
+            raise UsageError(
+                "func is async already: give the blocking function first, its async twin as afunc"
+            )
+        self.func: Callable[..., Any] | None = None if is_async else func
+        self.afunc: Callable[..., Any] | None = func if is_async else afunc
+        given = getattr(func, "__name__", None)
+        self.name = name or (given if given and given != "<lambda>" else None)
+        self._wants = {
+            id(one): _functions.wanted(one) for one in (self.func, self.afunc) if one is not None
+        }
+
+    def _choose(self, run: Run) -> Callable[..., Any]:
+        if run.io.blocking:
+            if self.func is None:
+                raise BlockingCallError(
+                    f"{self.get_name()} is an async function and was reached by a blocking call: use ainvoke, "
+                    "astream or abatch, or give RunnableLambda a blocking function too"
+                )
+            return self.func
+        function = self.afunc or self.func
+        if function is None:
+            raise UsageError("RunnableLambda has no function")
+        return function
+
+    async def _call(self, input: Any, run: Run) -> Any:
+        function = self._choose(run)
+        wants = self._wants[id(function)]
+        if run.manager is None and not run.given:
+            if run.io.blocking and not wants and not run.kwargs:
+                return await run.io.call(function, input)
+            return await run.io.call(function, input, **_functions.extras(wants, run))
+        with run.current():
+            return await run.io.call(function, input, **_functions.extras(wants, run))
+
+    async def _once(self, input: Any, run: Run) -> Any:
+        try:
+            result = await self._call(input, run)
+        except RecursionError as error:
+            if isinstance(error, RecursionLimitError):  # an inner call said so already
+                raise
+            raise RecursionLimitError(
+                f"{self.get_name()} calls functions too deep for Python's stack: end the recursion, return a "
+                "runnable instead of invoking it, or raise sys.setrecursionlimit()"
+            ) from error
+        if isinstance(result, Runnable):
+            return await result._step(input, self._deeper(run))
+        if inspect.isgenerator(result) or inspect.isasyncgen(result):
+            whole: Any = NOTHING
+            async with aclosing(run.io.each(result, run.current())) as pieces:
+                async for piece in pieces:
+                    whole = plus(whole, piece)
+            return None if whole is NOTHING else whole
+        return result
+
+    def _deeper(self, run: Run) -> Run:
+        left = run.recursion_limit - 1
+        if left <= 0:
+            raise RecursionLimitError(
+                f"{self.get_name()} returned runnables that return runnables too deep: "
+                "raise config['recursion_limit'] or end the recursion"
+            )
+        child = run.child()
+        return Run(child.io, {**child.given, "recursion_limit": left}, child.manager, child.kwargs)
+
+    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+        result = await self._call(input, run)
+        if isinstance(result, Runnable):
+            stream = result._step_stream(input, self._deeper(run))
+        elif inspect.isgenerator(result) or inspect.isasyncgen(result):
+            stream = run.io.each(result, run.current())
+        else:
+            yield result
+            return
+        async with aclosing(stream) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    # -- types
+
+    @cached_property
+    def deps(self) -> list[Runnable[Any, Any]]:
+        """The runnables that the function names: of its closure, and of its module."""
+        named = get_function_nonlocals(self._function) if self._function is not None else []
+        owners = [getattr(value, "__self__", value) for value in named]
+        return [one for one in owners if isinstance(one, Runnable)]
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """The configurable fields of the runnables that the function names."""
+        # Not those of other functions, which may name this one again.
+        named = [one for one in self.deps if not isinstance(one, RunnableLambda)]
+        return _types.unique_specs(one.config_specs for one in named)
+
+    @property
+    def _function(self) -> Callable[..., Any] | None:
+        return self.func or self.afunc
+
+    @property
+    def InputType(self) -> Any:
+        """The annotated type of the first parameter."""
+        return _functions.parameter_type(self._function)
+
+    @property
+    def OutputType(self) -> Any:
+        """The annotated type of the result; of a generator, what it yields."""
+        annotated = _functions.return_type(self._function)
+        is_stream = inspect.isgeneratorfunction(self._function) or inspect.isasyncgenfunction(
+            self._function
+        )
+        return _functions.iterated(annotated) if is_stream else annotated
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Give the keys that the function reads, where it is seen to read keys of a dict."""
+        if self.InputType is not Any:
+            return super().get_input_schema(config)
+        keys = _functions.item_keys(self._function)
+        if keys and not all(isinstance(key, str) for key in keys):
+            return _types.value_model(self.get_name("Input"), list[Any])
+        if not keys and self._function is not None:
+            keys = tuple(sorted(get_function_first_arg_dict_keys(self._function) or ()))
+        if not keys:
+            return super().get_input_schema(config)
+        return _types.object_model(self.get_name("Input"), dict.fromkeys(keys, (Any, ...)))
+
+    # -- names
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RunnableLambda):
+            return False
+        return self.func == other.func and self.afunc == other.afunc
+
+    def __hash__(self) -> int:
+        return hash((self.func, self.afunc))
+
+    def __repr__(self) -> str:
+        if isinstance(self.func, itemgetter):
+            return f"RunnableLambda({str(self.func).removeprefix('operator.')})"
+        if self.func is None:
+            return f"RunnableLambda(afunc={self.name or '...'})"
+        given = get_lambda_source(self.func)
+        return f"RunnableLambda({'...' if given in (None, '<lambda>') else given})"

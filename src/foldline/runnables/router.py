@@ -1,0 +1,89 @@
+"""`RouterRunnable`: the input names the runnable that gets it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from typing_extensions import TypedDict
+
+from foldline._run import Run
+from foldline.exceptions import UsageError
+from foldline.runnables import _types
+from foldline.runnables._trace import NOTHING, add_up
+from foldline.runnables.base import Runnable
+from foldline.runnables.coerce import coerce_to_runnable
+from foldline.runnables.serializable import RunnableSerializable
+
+Output = TypeVar("Output", covariant=True)
+
+
+class RouterInput(TypedDict):
+    """The name of a runnable, and what to give it."""
+
+    key: str
+    """Which runnable."""
+    input: Any
+    """Its input."""
+
+
+class RouterRunnable(RunnableSerializable[RouterInput, Output]):
+    """Passes a call on to the runnable that `input["key"]` names.
+
+    ```python
+    from foldline.runnables import RouterRunnable
+
+    router = RouterRunnable({"add": lambda x: x + 1, "square": lambda x: x * x})
+    print(router.invoke({"key": "square", "input": 3}))
+    #> 9
+    ```
+    """
+
+    runnables: Mapping[str, Runnable[Any, Any]]
+    """The runnables by name."""
+
+    def __init__(
+        self, runnables: Mapping[str, Runnable[Any, Output] | Callable[[Any], Output]]
+    ) -> None:
+        """Take runnables or functions by name."""
+        super().__init__(runnables={key: coerce_to_runnable(one) for key, one in runnables.items()})
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Whether this can be dumped: yes, if its runnables can."""
+        return True
+
+    def _route(self, value: Any) -> tuple[Runnable[Any, Any], Any]:
+        if not isinstance(value, Mapping) or "key" not in value or "input" not in value:
+            raise UsageError(f"RouterRunnable needs {{'key': …, 'input': …}}, not {value!r:.200}")
+        if value["key"] not in self.runnables:
+            raise UsageError(
+                f"no runnable is called {value['key']!r}; there are {', '.join(map(repr, self.runnables))}"
+            )
+        return self.runnables[value["key"]], value["input"]
+
+    async def _traced(self, input: RouterInput, run: Run) -> Any:
+        chosen, value = self._route(input)
+        return await chosen._step(value, run)
+
+    async def _traced_stream(self, input: RouterInput, run: Run) -> AsyncGenerator[Any, None]:
+        chosen, value = self._route(input)
+        async with aclosing(chosen._step_stream(value, run)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _traced_transform(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
+        whole = await add_up(inputs)
+        if whole is NOTHING:
+            return
+        async with aclosing(self._traced_stream(whole, run)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """The configurable fields of all runnables."""
+        return _types.unique_specs(one.config_specs for one in self.runnables.values())

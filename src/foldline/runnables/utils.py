@@ -1,0 +1,269 @@
+"""Small things runnables share: what adds up, what is configurable, what a function asks for and reads."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, aclosing
+from contextvars import Context
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar
+
+from foldline._io import ASYNC
+from foldline._waiting import is_async_callable as is_async_callable
+from foldline.exceptions import UsageError
+from foldline.runnables._source import (
+    FunctionNonLocals as FunctionNonLocals,
+)
+from foldline.runnables._source import (
+    GetLambdaSource as GetLambdaSource,
+)
+from foldline.runnables._source import (
+    IsFunctionArgDict as IsFunctionArgDict,
+)
+from foldline.runnables._source import (
+    IsLocalDict as IsLocalDict,
+)
+from foldline.runnables._source import (
+    NonLocals as NonLocals,
+)
+from foldline.runnables._source import (
+    get_function_first_arg_dict_keys as get_function_first_arg_dict_keys,
+)
+from foldline.runnables._source import (
+    get_function_nonlocals as get_function_nonlocals,
+)
+from foldline.runnables._source import (
+    get_lambda_source as get_lambda_source,
+)
+from foldline.runnables._trace import NOTHING
+
+T = TypeVar("T")
+Input = TypeVar("Input", contravariant=True)
+Output = TypeVar("Output", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+T_co = TypeVar("T_co", covariant=True)
+
+
+class SupportsAdd(Protocol[T_contra, T_co]):
+    """What has a `+`."""
+
+    def __add__(self, x: T_contra, /) -> T_co:
+        """Add another."""
+
+
+Addable = TypeVar("Addable", bound=SupportsAdd[Any, Any])
+
+
+# -- what is configurable
+
+
+class ConfigurableField(NamedTuple):
+    """A setting that a config may give any value."""
+
+    id: str
+    """Its key in `config["configurable"]`."""
+    name: str | None = None
+    description: str | None = None
+    annotation: Any = None
+    """Its type, where it is not that of the setting."""
+    is_shared: bool = False
+    """Whether alternatives share it, so that its id gets no prefix."""
+
+
+class ConfigurableFieldSingleOption(NamedTuple):
+    """A setting that a config may give one of some values, by name."""
+
+    id: str
+    options: Mapping[str, Any]
+    """Name -> value."""
+    default: str
+    """The name of the value where the config says nothing."""
+    name: str | None = None
+    description: str | None = None
+    is_shared: bool = False
+
+    def __hash__(self) -> int:
+        return hash((self.id, tuple(self.options), self.default))
+
+
+class ConfigurableFieldMultiOption(NamedTuple):
+    """A setting that a config may give a list of some values, by their names."""
+
+    id: str
+    options: Mapping[str, Any]
+    """Name -> value."""
+    default: Sequence[str]
+    """The names of the values where the config says nothing."""
+    name: str | None = None
+    description: str | None = None
+    is_shared: bool = False
+
+    def __hash__(self) -> int:
+        return hash((self.id, tuple(self.options), tuple(self.default)))
+
+
+AnyConfigurableField: TypeAlias = (
+    ConfigurableField | ConfigurableFieldSingleOption | ConfigurableFieldMultiOption
+)
+
+
+class ConfigurableFieldSpec(NamedTuple):
+    """What a runnable tells of one of its configurable fields."""
+
+    id: str
+    annotation: Any
+    name: str | None = None
+    description: str | None = None
+    default: Any = None
+    is_shared: bool = False
+    dependencies: list[str] | None = None
+
+
+class AddableDict(dict[str, Any]):
+    """A dict that adds up with others: new keys join, values of the same key add.
+
+    ```python
+    from foldline.runnables import AddableDict
+
+    print(AddableDict(text="a") + AddableDict(text="b", done=True))
+    #> {'text': 'ab', 'done': True}
+    ```
+    """
+
+    def __add__(self, other: dict[str, Any]) -> AddableDict:
+        """Add another dict's values to this one's."""
+        return _joined(self, other)
+
+    def __radd__(self, other: dict[str, Any]) -> AddableDict:
+        """Add this dict's values to another one's."""
+        return _joined(other, self)
+
+
+def _joined(first: dict[str, Any], second: dict[str, Any]) -> AddableDict:
+    total = AddableDict(first)
+    for key, value in second.items():
+        if total.get(key) is None:
+            total[key] = value
+        elif value is not None:
+            try:
+                total[key] = total[key] + value
+            except TypeError:
+                total[key] = value
+    return total
+
+
+def add(addables: Iterable[T]) -> T | None:
+    """Add up the items; None where there are none."""
+    total: Any = NOTHING
+    for item in addables:
+        total = item if total is NOTHING else total + item
+    return None if total is NOTHING else total
+
+
+async def aadd(addables: AsyncIterable[T]) -> T | None:
+    """Add up the items of an async iterable; None where there are none."""
+    total: Any = NOTHING
+    async for item in addables:
+        total = item if total is NOTHING else total + item
+    return None if total is NOTHING else total
+
+
+def get_unique_config_specs(specs: Iterable[ConfigurableFieldSpec]) -> list[ConfigurableFieldSpec]:
+    """Give each configurable field once; two different ones under one id are an error."""
+    by_id: dict[str, ConfigurableFieldSpec] = {}
+    for spec in specs:
+        known = by_id.setdefault(spec.id, spec)
+        if known != spec:
+            raise UsageError(
+                f"two configurable fields share the id {spec.id!r}: {known!r} and {spec!r}"
+            )
+    return [by_id[key] for key in sorted(by_id)]
+
+
+# -- what waits
+
+
+async def gather_with_concurrency(n: int | None, *coros: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Await all, at most `n` at once; results in their order. The first error cancels the others."""
+    waiting = list(coros)
+    results: list[Any] = [None] * len(waiting)
+
+    async def awaited(coro: Coroutine[Any, Any, Any]) -> Any:
+        return await coro
+
+    try:
+        async with aclosing(ASYNC.as_completed(awaited, waiting, limit=n)) as outcomes:
+            async for place, value, error in outcomes:
+                if error is not None:
+                    raise error
+                results[place] = value
+    finally:
+        for coro in waiting:
+            coro.close()  # those that were never begun; the others are over
+    return results
+
+
+async def gated_coro(
+    semaphore: AbstractAsyncContextManager[Any], coro: Coroutine[Any, Any, T]
+) -> T:
+    """Await a coroutine while holding a semaphore."""
+    async with semaphore:
+        return await coro
+
+
+def coro_with_context(
+    coro: Coroutine[Any, Any, T], context: Context, *, create_task: bool = False
+) -> Awaitable[T]:
+    """Run a coroutine beside this one, in a copy of a context."""
+    return context.run(ASYNC.start, coro).result()
+
+
+def asyncio_accepts_context() -> bool:
+    """Whether tasks can be given a context: yes, since Python 3.11."""
+    return True
+
+
+# -- what a function asks for
+
+
+def is_async_generator(func: Any) -> TypeGuard[Callable[..., AsyncIterator[Any]]]:
+    """Whether calling this gives an async generator, also for objects with such a `__call__`."""
+    return inspect.isasyncgenfunction(func) or inspect.isasyncgenfunction(
+        getattr(type(func), "__call__", None)  # noqa: B004
+    )
+
+
+def _accepts(function: Callable[..., Any], name: str) -> bool:
+    try:
+        return name in inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return False
+
+
+def accepts_run_manager(callable: Callable[..., Any]) -> bool:
+    """Whether a function takes `run_manager`."""
+    return _accepts(callable, "run_manager")
+
+
+def accepts_config(callable: Callable[..., Any]) -> bool:
+    """Whether a function takes `config`."""
+    return _accepts(callable, "config")
+
+
+def accepts_context(callable: Callable[..., Any]) -> bool:
+    """Whether a function takes `context`."""
+    return _accepts(callable, "context")
+
+
+def indent_lines_after_first(text: str, prefix: str) -> str:
+    """Indent all lines but the first by the width of a prefix."""
+    return text.replace("\n", "\n" + " " * len(prefix))

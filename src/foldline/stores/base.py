@@ -1,0 +1,62 @@
+"""`BaseStore`: values by key, many at a time. An author writes the blocking half; the twins are derived."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
+from typing import Generic, TypeAlias, TypeVar
+
+from foldline._io import ASYNC
+from foldline.exceptions import UsageError
+
+__all__ = ["BaseStore", "ByteStore", "InvalidKeyException"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class InvalidKeyException(UsageError):
+    """A key that this store cannot hold."""
+
+
+class BaseStore(ABC, Generic[K, V]):
+    """Values by key."""
+
+    @abstractmethod
+    def mget(self, keys: Sequence[K]) -> list[V | None]:
+        """Give the values of some keys, None where there is none."""
+
+    @abstractmethod
+    def mset(self, key_value_pairs: Sequence[tuple[K, V]]) -> None:
+        """Keep some values."""
+
+    @abstractmethod
+    def mdelete(self, keys: Sequence[K]) -> None:
+        """Forget some keys."""
+
+    @abstractmethod
+    def yield_keys(self, *, prefix: str | None = None) -> Iterator[K]:
+        """Give the keys, or those that begin with a prefix."""
+
+    async def amget(self, keys: Sequence[K]) -> list[V | None]:
+        """Give the values of some keys, None where there is none."""
+        found: list[V | None] = await ASYNC.call(self.mget, keys)
+        return found
+
+    async def amset(self, key_value_pairs: Sequence[tuple[K, V]]) -> None:
+        """Keep some values."""
+        await ASYNC.call(self.mset, key_value_pairs)
+
+    async def amdelete(self, keys: Sequence[K]) -> None:
+        """Forget some keys."""
+        await ASYNC.call(self.mdelete, keys)
+
+    async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[K]:
+        """Give the keys, or those that begin with a prefix."""
+        async with aclosing(ASYNC.each(self.yield_keys(prefix=prefix))) as keys:
+            async for key in keys:
+                yield key
+
+
+ByteStore: TypeAlias = BaseStore[str, bytes]

@@ -1,0 +1,29 @@
+"""For tests: models that answer as scripted, recording and replay of a provider's wire, a kit for authors of models.
+
+`ScriptedChatModel` streams, fails, stalls and calls tools as told. `foldline.testing.replay` records a real provider's
+answers and serves them again. `foldline.testing.conformance` (which needs pytest) has the classes that an author of a
+chat model subclasses.
+"""
+
+from foldline.testing.models import (
+    Call,
+    Fail,
+    Finish,
+    Reason,
+    ScriptedChatModel,
+    Stall,
+    Step,
+)
+
+FakeChatModel = ScriptedChatModel
+
+__all__ = [
+    "Call",
+    "Fail",
+    "FakeChatModel",
+    "Finish",
+    "Reason",
+    "ScriptedChatModel",
+    "Stall",
+    "Step",
+]

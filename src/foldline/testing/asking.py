@@ -1,0 +1,128 @@
+"""Asking a model in both colours, and listening to what its runs tell: what the conformance classes ask with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from itertools import islice
+from typing import Any, cast
+
+from foldline._drive import drive
+from foldline._io import BLOCKING
+from foldline.callbacks import BaseCallbackHandler
+from foldline.messages import AIMessage
+from foldline.protocol.events import Event
+from foldline.tracers._streaming import V2StreamingHandler
+
+__all__ = ["Asker", "Told", "ToldEvents"]
+
+
+class Told(BaseCallbackHandler):
+    """Remembers what a run told its listeners."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.events: list[Event] = []
+        self.responses: list[Any] = []
+        self.errors: list[BaseException] = []
+
+    def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
+        """Count."""
+        self.names.append("start")
+
+    on_llm_start = on_chat_model_start
+
+    def on_stream_event(self, event: Event, **kwargs: Any) -> None:
+        """Keep the event."""
+        self.events.append(event)
+
+    def on_llm_end(self, response: Any, **kwargs: Any) -> None:
+        """Keep the answer."""
+        self.names.append("end")
+        self.responses.append(response)
+
+    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+        """Keep the error and what had been said."""
+        self.names.append("error")
+        self.errors.append(error)
+        self.responses.append(kwargs.get("response"))
+
+
+class ToldEvents(Told, V2StreamingHandler):
+    """Wants events from `invoke` too."""
+
+
+class Asker:
+    """Calls a model in one colour."""
+
+    def __init__(self, colour: str) -> None:
+        self.colour = colour
+        self.is_blocking = colour == "blocking"
+
+    def invoke(self, model: Any, prompt: Any, config: Any = None, **options: Any) -> Any:
+        """Give the answer."""
+        if self.is_blocking:
+            return model.invoke(prompt, config, **options)
+        return self.wait(lambda: model.ainvoke(prompt, config, **options))
+
+    def stream(self, model: Any, prompt: Any, config: Any = None, **options: Any) -> list[Any]:
+        """Give the pieces of `stream`."""
+        if self.is_blocking:
+            return list(model.stream(prompt, config, **options))
+        return cast(
+            "list[Any]", self.wait(lambda: _listed(model.astream(prompt, config, **options)))
+        )
+
+    def batch(self, model: Any, prompts: list[Any]) -> list[Any]:
+        """Give the answers of `batch`."""
+        if self.is_blocking:
+            return cast("list[Any]", model.batch(prompts))
+        return cast("list[Any]", self.wait(lambda: model.abatch(prompts)))
+
+    def read(
+        self,
+        model: Any,
+        prompt: Any,
+        config: Any = None,
+        *,
+        events: int | None = None,
+        **options: Any,
+    ) -> tuple[list[Event], Any]:
+        """Read the first `events` events of a `stream_v2` (or all), close it, and give them and the stream."""
+        if self.is_blocking:
+            stream = model.stream_v2(prompt, config, **options)
+            with stream:
+                return list(islice(stream, events)), stream
+
+        async def body() -> Any:
+            stream = await model.astream_v2(prompt, config, **options)
+            seen: list[Event] = []
+            async with stream:
+                if events == 0:
+                    return seen, stream
+                async for event in stream:
+                    seen.append(event)
+                    if len(seen) == events:
+                        break
+            return seen, stream
+
+        return cast("tuple[list[Event], Any]", self.wait(body))
+
+    def output(self, stream: Any) -> AIMessage:
+        """Give the message of a stream that was read."""
+        if self.is_blocking:
+            return cast("AIMessage", stream.output)
+        return cast("AIMessage", self.wait(stream._finished))
+
+    def wait(self, body: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Run an async body in a loop of its own."""
+
+        async def waited() -> Any:
+            return await body()
+
+        return drive(BLOCKING.settle(waited()))
+
+
+async def _listed(stream: Any) -> list[Any]:
+    return [item async for item in stream]

@@ -1,0 +1,238 @@
+"""`ScriptedChatModel`: a chat model that answers as its script says, and remembers what it was asked.
+
+A script is a list of turns. A turn is a text, a message, an error to raise, or a list of steps, each of which the model
+takes in order: a `str` is a piece of text, the classes below are the rest, a dict is a raw event and a chunk is a v1
+chunk, both passed on as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from pydantic import Field, PrivateAttr
+
+from foldline._run import Run
+from foldline.exceptions import StreamInterruptedError, UsageError
+from foldline.language_models._bridge import ChunkBridge
+from foldline.language_models.chat_models import BaseChatModel
+from foldline.language_models.request import ChatRequest
+from foldline.messages import AIMessageChunk, BaseMessage
+from foldline.outputs import ChatGenerationChunk
+from foldline.protocol.events import Event
+from foldline.protocol.replay import message_to_events
+from foldline.protocol.writer import EventWriter
+
+FOREVER = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A piece of reasoning."""
+
+    text: str
+    extras: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call, its arguments in slices of `slice_size` characters."""
+
+    name: str
+    args: Mapping[str, Any] | str = field(default_factory=dict)
+    id: str | None = None
+    slice_size: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A wait, for ever if no time is said (an hour)."""
+
+    seconds: float = FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """An error raised in the middle of an answer."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The end: why, and at what cost. A script without one ends with "stop", or "tool_use" after a call."""
+
+    reason: str | None = "stop"
+    usage: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+Step: TypeAlias = (
+    str
+    | Reason
+    | Call
+    | Stall
+    | Fail
+    | Finish
+    | dict[str, Any]
+    | AIMessageChunk
+    | ChatGenerationChunk
+)
+Turn: TypeAlias = "str | BaseMessage | BaseException | Sequence[Step]"
+Script: TypeAlias = "Sequence[Turn] | Callable[[ChatRequest], Turn]"
+
+
+class ScriptedChatModel(BaseChatModel):
+    """Answers as scripted, piece by piece, in both colours.
+
+    ```python
+    from foldline.testing import Call, ScriptedChatModel
+
+    model = ScriptedChatModel(script=["Hello there!", ["Let me see. ", Call("add", {"a": 1, "b": 2})]])
+    print(list(model.stream_v2("Hi").text))
+    #> ['Hello', ' there!']
+    print(model.invoke("1 + 2?").tool_calls[0]["args"])
+    #> {'a': 1, 'b': 2}
+    print(len(model.requests))
+    #> 2
+    ```
+    """
+
+    script: Any
+    """The turns, one per request, or a function from the request to its turn."""
+    model: str = "scripted"
+    """The name the model says it has."""
+    fail_at: int | None = None
+    """The event before which every answer breaks, counted from 0."""
+    fail_with: Any = None
+    """What is raised there; a `StreamInterruptedError` if nothing is given."""
+    is_cyclic: bool = False
+    """Whether the script begins again after its last turn."""
+    usage: dict[str, int] | None = Field(default=None)
+    """The usage of answers that say none of their own."""
+
+    _requests: list[ChatRequest] = PrivateAttr(default_factory=list)
+    _interrupted: int = PrivateAttr(default=0)
+
+    @property
+    def requests(self) -> list[ChatRequest]:
+        """What the model was asked, in order."""
+        return self._requests
+
+    @property
+    def interrupted(self) -> int:
+        """How many answers were closed, cancelled or broken before their end."""
+        return self._interrupted
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    @property
+    def _provider(self) -> str:
+        return "scripted"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"model": self.model}
+
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
+        turn = self._turn(request)
+        self._requests.append(request)
+        is_whole = False
+        try:
+            for count, said in enumerate(self._said(turn)):
+                if count == self.fail_at:
+                    raise self.fail_with or _interruption(count)
+                if isinstance(said, Stall):
+                    await run.io.sleep(said.seconds)
+                    continue
+                yield said
+            is_whole = True
+        finally:
+            self._interrupted += not is_whole
+
+    def _turn(self, request: ChatRequest) -> Turn:
+        if callable(self.script):
+            return cast("Turn", self.script(request))
+        place = len(self._requests)
+        if self.is_cyclic and self.script:
+            place %= len(self.script)
+        if place >= len(self.script):
+            raise UsageError(
+                f"the script has {len(self.script)} turns and this is request {place + 1}: write more turns, "
+                "or is_cyclic=True"
+            )
+        return cast("Turn", self.script[place])
+
+    def _said(self, turn: Turn) -> Iterator[Any]:
+        if isinstance(turn, BaseException):
+            raise turn
+        if isinstance(turn, BaseMessage) and not isinstance(turn, AIMessageChunk):
+            yield from message_to_events(turn)
+            return
+        steps = (
+            _words(turn)
+            if isinstance(turn, str)
+            else [turn]
+            if isinstance(turn, BaseMessage)
+            else turn
+        )
+        yield from _Speaker(self, f"msg_{len(self._requests)}").take_all(steps)
+
+
+class _Speaker:
+    """Takes the steps of one turn."""
+
+    def __init__(self, model: ScriptedChatModel, id: str) -> None:
+        self._model = model
+        self._id = id
+        self._writer = EventWriter(id, metadata={"provider": "scripted", "model": model.model})
+        self._bridge = ChunkBridge(self._writer)
+        self._calls = 0
+        self._is_raw = False
+
+    def take_all(self, steps: Any) -> Iterator[Any]:
+        for step in steps:
+            yield from [step] if isinstance(step, Stall) else self._take(step)
+        if self._is_raw or self._writer.is_over:
+            return
+        yield from self._take(Finish("tool_use" if self._calls else "stop"))
+
+    def _take(self, step: Step) -> list[Event]:
+        if isinstance(step, str):
+            return self._writer.text(step)
+        if isinstance(step, Reason):
+            return self._writer.reasoning(step.text, extras=step.extras or None)
+        if isinstance(step, Call):
+            return self._call(step)
+        if isinstance(step, Finish):
+            usage = step.usage or self._model.usage
+            return self._writer.finish(step.reason, usage=usage, metadata=step.metadata)
+        if isinstance(step, Fail):
+            raise step.error
+        if isinstance(step, dict):
+            self._is_raw = True
+            return [step]  # type: ignore[list-item]  # wrong ones too: that is what they are for
+        chunk = step if isinstance(step, ChatGenerationChunk) else ChatGenerationChunk(message=step)
+        return self._bridge.feed(chunk)
+
+    def _call(self, call: Call) -> list[Event]:
+        key, self._calls = f"call-{self._calls}", self._calls + 1
+        args = call.args if isinstance(call.args, str) else json.dumps(dict(call.args))
+        id = call.id or f"{self._id}_call_{self._calls}"
+        events = self._writer.tool_call(key, id=id, name=call.name)
+        for start in range(0, len(args), call.slice_size):
+            events += self._writer.tool_call(key, args=args[start : start + call.slice_size])
+        return events + self._writer.close(key)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\s*\S+|\s+", text)
+
+
+def _interruption(count: int) -> BaseException:
+    return StreamInterruptedError(f"the scripted stream broke before event {count}")

@@ -1,0 +1,50 @@
+"""Cut long texts into pieces that fit: by characters, tokens, headings, or a language's rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.text_splitters.base import TextSplitter
+    from foldline.text_splitters.character import (
+        CharacterTextSplitter,
+        RecursiveCharacterTextSplitter,
+    )
+    from foldline.text_splitters.languages import Language
+    from foldline.text_splitters.markdown import HeaderType, LineType, MarkdownHeaderTextSplitter
+    from foldline.text_splitters.source import (
+        LatexTextSplitter,
+        MarkdownTextSplitter,
+        PythonCodeTextSplitter,
+    )
+    from foldline.text_splitters.token import Tokenizer, TokenTextSplitter, split_text_on_tokens
+
+__all__ = [
+    "CharacterTextSplitter",
+    "HeaderType",
+    "Language",
+    "LatexTextSplitter",
+    "LineType",
+    "MarkdownHeaderTextSplitter",
+    "MarkdownTextSplitter",
+    "PythonCodeTextSplitter",
+    "RecursiveCharacterTextSplitter",
+    "TextSplitter",
+    "TokenTextSplitter",
+    "Tokenizer",
+    "split_text_on_tokens",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "TextSplitter",
+        ".character": "CharacterTextSplitter RecursiveCharacterTextSplitter",
+        ".languages": "Language",
+        ".markdown": "HeaderType LineType MarkdownHeaderTextSplitter",
+        ".source": "LatexTextSplitter MarkdownTextSplitter PythonCodeTextSplitter",
+        ".token": "TokenTextSplitter Tokenizer split_text_on_tokens",
+    },
+)

@@ -1,0 +1,79 @@
+"""What comes of a call that reached its tool: an answer, in time or not, and errors that the tool wants said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from foldline._io import OutOfTime
+from foldline._run import Run
+from foldline.exceptions import ToolException, UsageError
+from foldline.tools._content import as_message
+from foldline.tools.errors import ToolTimeoutError
+
+if TYPE_CHECKING:
+    from foldline.tools.base import BaseTool
+
+__all__ = ["answer"]
+
+
+async def answer(tool: BaseTool, given: Any, call_id: str | None, run: Run) -> Any:
+    """Call a tool; give what it returned, as a message where the call has an id."""
+    artifact, status = None, "success"
+    try:
+        output = await _result(tool, given, call_id, run)
+        if tool.response_format == "content_and_artifact":
+            output, artifact = _pair(tool.name, output)
+    except ValidationError as error:
+        if not tool.handle_validation_error:
+            raise
+        output, status = _said_of_invalid(tool, error), "error"
+    except ToolException as error:
+        if not tool.handle_tool_error:
+            raise
+        output, status = _said_of(tool, error), "error"
+    return as_message(
+        output,
+        name=tool.name,
+        call_id=call_id,
+        artifact=artifact,
+        status=status,
+        limit=tool.max_output,
+    )
+
+
+async def _result(tool: BaseTool, given: Any, call_id: str | None, run: Run) -> Any:
+    if tool.timeout is None:
+        return await tool._plan.call(given, call_id, run)
+    try:
+        return await run.io.bounded(tool.timeout, tool._plan.call(given, call_id, run))
+    except OutOfTime as error:
+        raise ToolTimeoutError(
+            f"{tool.name} took longer than its {tool.timeout:g} s and was given up"
+        ) from error
+
+
+def _said_of(tool: BaseTool, error: ToolException) -> Any:
+    flag = tool.handle_tool_error
+    if callable(flag):
+        return flag(error)
+    if isinstance(flag, str):
+        return flag
+    return error.args[0] if error.args else "Tool execution error"
+
+
+def _said_of_invalid(tool: BaseTool, error: ValidationError) -> Any:
+    flag = tool.handle_validation_error
+    if callable(flag):
+        return flag(error)
+    return flag if isinstance(flag, str) else "Tool input validation error"
+
+
+def _pair(name: str, output: Any) -> tuple[Any, Any]:
+    if not isinstance(output, tuple) or len(output) != 2:
+        raise UsageError(
+            f'{name} has response_format="content_and_artifact" and must return a pair (content, artifact), '
+            f"not {type(output).__name__}"
+        )
+    return output

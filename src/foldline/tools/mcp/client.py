@@ -1,0 +1,284 @@
+"""Tools of an MCP server as tools of foldline, in both colours.
+
+The official client is async and its session belongs to one event loop, so the session lives on a private loop of its
+own; calls of either colour, from any thread or loop, are run there. A server that dies fails the calls under way with a
+typed error, and the next call connects again: a call that may have run is never sent twice.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any, Self
+
+from pydantic import PrivateAttr
+
+from foldline._drive import drive
+from foldline._io import ASYNC, BLOCKING, IO, OutOfTime, PrivateLoop, mutex
+from foldline.exceptions import FoldlineError, ToolException, UsageError
+from foldline.tools.base import BaseTool, HandleToolError, ResponseFormat, tools_by_name
+from foldline.tools.errors import ToolTimeoutError
+from foldline.tools.mcp._connect import Address, connected, read_address
+from foldline.tools.mcp._content import from_mcp
+from foldline.tools.mcp._package import part
+
+__all__ = ["MCPClient", "MCPConnectionError", "MCPTool", "aload_mcp_tools", "load_mcp_tools"]
+
+Server = str | Sequence[str] | Mapping[str, Any]
+
+CLOSED = -32000
+TIMED_OUT = -32001
+MOST_PAGES = 1000
+
+
+class MCPConnectionError(FoldlineError):
+    """An MCP server cannot be reached, or went away; `server` says which."""
+
+    def __init__(self, message: str, *, server: str = "") -> None:
+        self.server = server
+        super().__init__(f"{server}: {message}" if server else message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (str(self),), self.__dict__)
+
+
+class MCPClient:
+    """A connection to one MCP server, opened when it is first needed and closed by `close` or a `with` block.
+
+    ```python {test="skip: needs a server"}
+    with MCPClient(["python", "server.py"]) as client:
+        print([tool.name for tool in client.tools()])
+    ```
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        *,
+        prefix: str | None = None,
+        connect_timeout: float = 30.0,
+        timeout: float | None = 300.0,
+        **options: Any,
+    ) -> None:
+        """Take an address: a URL, a command as a list of words, or a dict with "url" or "command".
+
+        `prefix` is put before the names of its tools; `timeout` bounds each call; `options` are fields of the tools.
+        """
+        part("mcp")
+        self._address = read_address(server)
+        self._prefix = prefix
+        self._timeout = timeout
+        self._options = options
+        # Knows the address and not the client: the session must not keep the client alive.
+        self._open = partial(_open, self._address, connect_timeout)
+        self._lock = mutex()
+        self._loop: PrivateLoop | None = None
+        self._finalizer: Any = None
+
+    @property
+    def server(self) -> str:
+        """The name of the server in errors."""
+        return self._address.name
+
+    # -- what it can do
+
+    def tools(self) -> list[BaseTool]:
+        """Give the server's tools."""
+        return drive(self._tools(BLOCKING))
+
+    async def atools(self) -> list[BaseTool]:
+        """Give the server's tools."""
+        return await self._tools(ASYNC)
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a tool by the server's name; give the result as the official package has it."""
+        return drive(self._call(BLOCKING, name, arguments))
+
+    async def acall(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a tool by the server's name; give the result as the official package has it."""
+        return await self._call(ASYNC, name, arguments)
+
+    async def _tools(self, io: IO) -> list[BaseTool]:
+        found: list[Any] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await self._page(io, cursor)
+            found += page.tools
+            if not page.next_cursor or page.next_cursor == cursor:
+                break
+            cursor = page.next_cursor
+        tools: list[BaseTool] = [self._tool(described) for described in found]
+        tools_by_name(tools)
+        return tools
+
+    async def _page(self, io: IO, cursor: str | None) -> Any:
+        return await self._use(
+            io, lambda client: client.list_tools(cursor=cursor, cache_mode="bypass")
+        )
+
+    def _tool(self, described: Any) -> MCPTool:
+        hints = described.annotations
+        about = {} if hints is None else hints.model_dump(mode="json", exclude_none=True)
+        name = f"{self._prefix}_{described.name}" if self._prefix else described.name
+        fields: dict[str, Any] = {
+            "name": name,
+            "description": described.description or described.title or described.name,
+            "args_schema": dict(described.input_schema),
+            "metadata": {
+                "mcp_server": self.server,
+                **({"mcp_annotations": about} if about else {}),
+            },
+            **self._options,
+        }
+        tool = MCPTool(**fields)
+        tool._client, tool._server_name = self, described.name
+        return tool
+
+    async def _call(self, io: IO, name: str, arguments: Mapping[str, Any]) -> Any:
+        return await self._use(
+            io,
+            lambda client: client.call_tool(
+                name, dict(arguments), read_timeout_seconds=self._timeout
+            ),
+        )
+
+    # -- the session
+
+    async def _use(self, io: IO, body: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
+        """Run a body with the session, on its loop."""
+        loop = self._running()
+        failures = (
+            part("mcp").MCPError,
+            OSError,
+            OutOfTime,
+            ExceptionGroup,
+            part("httpx2").HTTPError,
+        )
+        try:
+            return await loop.use(self._open, body, blocking=io.blocking)
+        except failures as error:
+            raise self._explained(error, loop) from error
+
+    def _running(self) -> PrivateLoop:
+        with self._lock:
+            if self._loop is None or not self._loop.is_running:
+                if self._finalizer is not None:
+                    self._finalizer.detach()
+                self._loop = PrivateLoop()
+                # Also when nobody closes: at the end of the program, or when the last tool is gone.
+                self._finalizer = weakref.finalize(self, self._loop.close)
+            return self._loop
+
+    def _explained(self, error: BaseException, loop: PrivateLoop) -> FoldlineError:
+        cause = _first(error)
+        code = getattr(getattr(cause, "error", None), "code", None)
+        if code == TIMED_OUT:
+            return ToolTimeoutError(f"{self.server} did not answer within {self._timeout:g} s")
+        if code is not None and code != CLOSED:
+            return ToolException(f"{self.server} refused: {cause}")
+        with self._lock:  # the next call connects anew
+            if self._loop is loop:
+                self._loop = None
+        loop.close(patience=0)
+        is_gone = code == CLOSED or isinstance(cause, ConnectionAbortedError)
+        what = "went away" if is_gone else "cannot be reached"
+        return MCPConnectionError(
+            f"the MCP server {what}: {str(cause) or type(cause).__name__}", server=self.server
+        )
+
+    def close(self) -> None:
+        """End the session, and the process of a server that was started."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.close()
+
+    async def aclose(self) -> None:
+        """End the session, and the process of a server that was started."""
+        await ASYNC.call(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class MCPTool(BaseTool):
+    """A tool of an MCP server; made by `MCPClient.tools` and `load_mcp_tools`.
+
+    What the server calls an error becomes a message with status "error"; structured content is in the artifact.
+    """
+
+    handle_tool_error: HandleToolError = True
+    response_format: ResponseFormat = "content_and_artifact"
+
+    _client: MCPClient | None = PrivateAttr(default=None)
+    _server_name: str = PrivateAttr(default="")
+
+    def _run(self, **kwargs: Any) -> Any:
+        return drive(self._both(BLOCKING, kwargs))
+
+    async def _arun(self, **kwargs: Any) -> Any:
+        return await self._both(ASYNC, kwargs)
+
+    async def _both(self, io: IO, arguments: dict[str, Any]) -> Any:
+        if self._client is None:
+            raise UsageError(f"{self.name} belongs to no MCP client: get it from MCPClient.tools()")
+        result = await self._client._call(io, self._server_name, arguments)
+        content = from_mcp(result)
+        if result.is_error:
+            raise ToolException(content)
+        structured = result.structured_content
+        return content, None if structured is None else {"structured_content": structured}
+
+
+def _open(address: Address, seconds: float) -> _InTime:
+    return _InTime(connected(address, seconds), seconds)
+
+
+class _InTime:
+    """A context manager that must be entered in time."""
+
+    def __init__(self, inner: Any, seconds: float) -> None:
+        self._inner = inner
+        self._seconds = seconds
+
+    async def __aenter__(self) -> Any:
+        return await ASYNC.bounded(self._seconds, self._inner.__aenter__())
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._inner.__aexit__(*error)
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def load_mcp_tools(server: Server | Mapping[str, Server], **options: Any) -> list[BaseTool]:
+    """Give the tools of one server, or of several by name (`{"math": ["python", "math.py"], "web": "https://…"}`).
+
+    Of several, each name is put before the names of its tools. The connection stays open while the tools are used.
+    """
+    return [tool for client in _clients(server, options) for tool in client.tools()]
+
+
+async def aload_mcp_tools(server: Server | Mapping[str, Server], **options: Any) -> list[BaseTool]:
+    """Give the tools of one server, or of several by name."""
+    return [tool for client in _clients(server, options) for tool in await client.atools()]
+
+
+def _clients(server: Any, options: dict[str, Any]) -> list[MCPClient]:
+    if isinstance(server, Mapping) and not {"url", "command"} & server.keys():
+        servers = server.get("mcpServers", server)
+        return [MCPClient(one, **{"prefix": name, **options}) for name, one in servers.items()]
+    return [MCPClient(server, **options)]

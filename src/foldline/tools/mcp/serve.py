@@ -1,0 +1,190 @@
+"""Tools of foldline as an MCP server: over the pipes of this process, or over HTTP on this machine.
+
+Over HTTP the server listens on loopback unless told otherwise, answers only requests whose Host and Origin are its own
+(a web page must not reach it by DNS rebinding), and beyond loopback demands a token.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypedDict, Unpack, cast
+
+from pydantic import ValidationError
+
+from foldline._io import run_loop
+from foldline.exceptions import SecurityError, ToolException, UsageError
+from foldline.messages.tool import ToolCall, ToolMessage
+from foldline.tools._content import content_of
+from foldline.tools.base import BaseTool, inject, tools_by_name
+from foldline.tools.errors import describe_validation_error
+from foldline.tools.mcp._content import to_mcp
+from foldline.tools.mcp._package import part
+
+__all__ = ["aserve_mcp", "mcp_app", "mcp_server", "serve_mcp"]
+
+Transport = Literal["stdio", "http"]
+logger = logging.getLogger("foldline.tools.mcp")
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+MAX_BODY = 4 * 1024 * 1024
+
+
+class ServeOptions(TypedDict, total=False):
+    """How tools are served."""
+
+    host: str
+    """Where to listen ("127.0.0.1"); other machines need a token."""
+    port: int
+    """8000, if nothing is said."""
+    name: str
+    """What the server is called ("foldline")."""
+    token: str | None
+    """What clients must send as `Authorization: Bearer …`."""
+    allowed_hosts: Sequence[str]
+    """The names by which clients know it."""
+    injected: Mapping[str, Any] | None
+    """The injected arguments of the tools."""
+
+
+def serve_mcp(
+    tools: Sequence[BaseTool], transport: Transport = "stdio", **options: Unpack[ServeOptions]
+) -> None:
+    """Serve tools until the client leaves (stdio) or the process is told to stop (http)."""
+    run_loop(aserve_mcp(tools, transport, **options))
+
+
+async def aserve_mcp(
+    tools: Sequence[BaseTool], transport: Transport = "stdio", **options: Unpack[ServeOptions]
+) -> None:
+    """Serve tools until the client leaves (stdio) or the process is told to stop (http)."""
+    unknown = options.keys() - ServeOptions.__annotations__.keys()
+    if unknown:
+        raise UsageError(f"serve_mcp does not know {sorted(unknown)}")
+    if transport == "http":
+        rest: dict[str, Any] = dict(options)
+        port, host = rest.pop("port", 8000), rest.get("host", "127.0.0.1")
+        app = mcp_app(tools, **rest)
+        uvicorn = part("uvicorn")
+        config = uvicorn.Config(app, host=host, port=port, log_level="warning", lifespan="on")
+        await uvicorn.Server(config).serve()
+        return
+    if transport != "stdio":
+        raise UsageError(f'transport={transport!r}: "stdio" or "http"')
+    server = mcp_server(
+        tools, name=options.get("name", "foldline"), injected=options.get("injected")
+    )
+    async with part("mcp.server.stdio").stdio_server() as (reader, writer):
+        await server.run(reader, writer, server.create_initialization_options())
+
+
+def mcp_app(
+    tools: Sequence[BaseTool],
+    *,
+    host: str = "127.0.0.1",
+    path: str = "/mcp",
+    name: str = "foldline",
+    token: str | None = None,
+    allowed_hosts: Sequence[str] = (),
+    injected: Mapping[str, Any] | None = None,
+) -> Any:
+    """Give an ASGI application that serves tools; `allowed_hosts` are the names by which clients know it."""
+    if not _is_loopback(host) and not token:
+        raise SecurityError(
+            f"host={host!r} is open to other machines: pass token=, which clients send as `Authorization: Bearer …`"
+        )
+    own = LOOPBACK if _is_loopback(host) or not allowed_hosts else ()
+    names = [*own, *allowed_hosts]
+    hosts = [one for name_ in names for one in (name_, f"{name_}:*")]
+    origins = [f"{scheme}://{one}" for scheme in ("http", "https") for one in hosts]
+    settings = part("mcp.server.transport_security").TransportSecuritySettings(
+        enable_dns_rebinding_protection=True, allowed_hosts=hosts, allowed_origins=origins
+    )
+    server = mcp_server(tools, name=name, injected=injected)
+    app = server.streamable_http_app(
+        streamable_http_path=path,
+        transport_security=settings,
+        host=host,
+        max_request_body_size=MAX_BODY,
+    )
+    return _with_token(app, token) if token else app
+
+
+def mcp_server(
+    tools: Sequence[BaseTool], *, name: str = "foldline", injected: Mapping[str, Any] | None = None
+) -> Any:
+    """Give a server of the official package that has these tools; `injected` gives their injected arguments."""
+    types, by_name = part("mcp.types"), tools_by_name(tools)
+    described = [
+        types.Tool(name=tool.name, description=tool.description, input_schema=_schema(tool))
+        for tool in tools
+    ]
+
+    async def list_tools(context: Any, params: Any) -> Any:
+        return types.ListToolsResult(tools=described)
+
+    async def call_tool(context: Any, params: Any) -> Any:
+        tool = by_name.get(params.name)
+        if tool is None:
+            return to_mcp(f"there is no tool named {params.name!r}", is_error=True)
+        return await _answer(tool, params.arguments or {}, injected or {})
+
+    return part("mcp.server.lowlevel").Server(
+        name, on_list_tools=list_tools, on_call_tool=call_tool
+    )
+
+
+def _schema(tool: BaseTool) -> dict[str, Any]:
+    schema = tool.tool_call_schema
+    whole = dict(schema) if isinstance(schema, dict) else schema.model_json_schema()
+    return {
+        "type": "object",
+        **{key: one for key, one in whole.items() if key not in ("title", "description")},
+    }
+
+
+async def _answer(tool: BaseTool, arguments: dict[str, Any], injected: Mapping[str, Any]) -> Any:
+    call = cast(
+        "ToolCall", {"type": "tool_call", "name": tool.name, "args": arguments, "id": "mcp"}
+    )
+    try:
+        output = await tool.ainvoke(inject(tool, call, injected))
+    except ValidationError as error:
+        return to_mcp(describe_validation_error(error), is_error=True)
+    except ToolException as error:
+        return to_mcp(content_of(error.args[0] if error.args else "the tool failed"), is_error=True)
+    except Exception as error:  # whatever a tool raised: the client hears of it, not what it says
+        logger.warning("the tool %s failed", tool.name, exc_info=True)
+        return to_mcp(f"{tool.name} failed ({type(error).__name__})", is_error=True)
+    failed = isinstance(output, ToolMessage) and output.status == "error"
+    return to_mcp(content_of(output), is_error=failed)
+
+
+# -- who may ask
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _with_token(app: Callable[..., Any], token: str) -> Callable[..., Any]:
+    wanted = f"Bearer {token}".encode()
+
+    async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        if hmac.compare_digest(given, wanted):
+            await app(scope, receive, send)
+            return
+        headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    return guarded

@@ -1,0 +1,33 @@
+"""Tools as plain text, for prompts of models that are told of tools in words."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+
+from foldline.tools.base import BaseTool
+
+__all__ = ["ToolsRenderer", "render_text_description", "render_text_description_and_args"]
+
+ToolsRenderer = Callable[[list[BaseTool]], str]
+
+
+def render_text_description(tools: Sequence[BaseTool]) -> str:
+    """Say each tool on a line: its signature, where it has a function, and its description."""
+    return "\n".join(_line(tool) for tool in tools)
+
+
+def render_text_description_and_args(tools: Sequence[BaseTool]) -> str:
+    """Say each tool on a line, with the schemas of its arguments."""
+    return "\n".join(f"{_line(tool)}, args: {tool.args}" for tool in tools)
+
+
+def _line(tool: BaseTool) -> str:
+    function = getattr(tool, "func", None)
+    if function is None:
+        return f"{tool.name} - {tool.description}"
+    try:
+        signature = str(inspect.signature(function))
+    except (TypeError, ValueError):  # some functions written in C say nothing of themselves
+        signature = ""
+    return f"{tool.name}{signature} - {tool.description}"

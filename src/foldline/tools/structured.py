@@ -1,0 +1,155 @@
+"""`StructuredTool`: a function as a tool, its arguments by name."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Awaitable, Callable
+from typing import Any, Self
+
+from pydantic import field_serializer
+
+from foldline._config import RunnableConfig
+from foldline.callbacks.manager import AsyncCallbackManagerForToolRun, CallbackManagerForToolRun
+from foldline.exceptions import BlockingCallError, UsageError
+from foldline.tools._arguments import Target, is_unbound_method, read_arguments
+from foldline.tools._schema import create_schema_from_function, docstring_of, model_of
+from foldline.tools.base import ArgsSchema, BaseTool, ResponseFormat
+from foldline.utils._signature_schema import name_and_doc, own_doc
+
+__all__ = ["StructuredTool"]
+
+
+class StructuredTool(BaseTool):
+    """A function as a tool.
+
+    ```python
+    from foldline.tools import StructuredTool
+
+    def multiply(a: int, b: int) -> int:
+        "Multiply two numbers."
+        return a * b
+
+    print(StructuredTool.from_function(multiply).invoke({"a": 6, "b": 7}))
+    #> 42
+    ```
+    """
+
+    description: str = ""
+    func: Callable[..., Any] | None = None
+    """The function of blocking calls; async ones use it too, in a thread, where there is no `coroutine`."""
+    coroutine: Callable[..., Awaitable[Any]] | None = None
+    """The async function."""
+
+    @field_serializer("func", "coroutine", when_used="json-unless-none")
+    def _function_text(self, value: Any) -> str:
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+
+    def _functions(self) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
+        cls = type(self)
+        return (
+            self.func if cls._run is StructuredTool._run else self._run,
+            self.coroutine if cls._arun is StructuredTool._arun else self._arun,
+        )
+
+    def _run(
+        self,
+        *args: Any,
+        config: RunnableConfig | None = None,
+        run_manager: CallbackManagerForToolRun | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        if self.func is None:
+            raise BlockingCallError(f"{self.name} is async: use ainvoke")
+        return self.func(*args, **kwargs, **_given(self.func, config, run_manager))
+
+    async def _arun(
+        self,
+        *args: Any,
+        config: RunnableConfig | None = None,
+        run_manager: AsyncCallbackManagerForToolRun | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        function = self.coroutine or self.func
+        if function is None:
+            raise UsageError(f"{self.name} has no function")
+        result = function(*args, **kwargs, **_given(function, config, run_manager))
+        return await result if hasattr(type(result), "__await__") else result
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Self:
+        """Bind a tool that was made of a method in a class body to an object of that class."""
+        functions: tuple[Any, Any] = (self.func, self.coroutine)
+        if instance is None or not any(is_unbound_method(one) for one in functions):
+            return self
+        bound = [
+            types.MethodType(one, instance) if is_unbound_method(one) else one for one in functions
+        ]
+        return self.model_copy(update={"func": bound[0], "coroutine": bound[1]})
+
+    @classmethod
+    def from_function(
+        cls,
+        func: Callable[..., Any] | None = None,
+        coroutine: Callable[..., Awaitable[Any]] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        return_direct: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
+        args_schema: ArgsSchema | None = None,
+        infer_schema: bool = True,  # noqa: FBT001, FBT002
+        *,
+        response_format: ResponseFormat = "content",
+        parse_docstring: bool = False,
+        error_on_invalid_docstring: bool = False,
+        **kwargs: Any,
+    ) -> Self:
+        """Make a tool of a function, an async function or both; name, description and schema are read off it."""
+        source = func if func is not None else coroutine
+        if source is None:
+            raise UsageError("a tool needs a function: pass func, coroutine or both")
+        name = name or name_and_doc(source)[0]
+        said = docstring_of(
+            source, read_arguments(source), parse=parse_docstring, strict=error_on_invalid_docstring
+        )
+        if args_schema is None and infer_schema:
+            args_schema = create_schema_from_function(
+                name,
+                source,
+                parse_docstring=parse_docstring,
+                error_on_invalid_docstring=error_on_invalid_docstring,
+            )
+            text = said.description
+        else:
+            text = said.description or _doc_of(args_schema)
+        if description is None and not text:
+            raise UsageError(
+                f"{name} has no docstring, and a model must be told what it does: write one, or pass description="
+            )
+        return cls(
+            name=name,
+            func=func,
+            coroutine=coroutine,
+            args_schema=args_schema,
+            description=(text if description is None else description).strip(),
+            return_direct=return_direct,
+            response_format=response_format,
+            **kwargs,
+        )
+
+
+def _doc_of(schema: Any) -> str:
+    if isinstance(schema, dict):
+        return str(schema.get("description") or "")
+    return own_doc(schema) if model_of(schema) is not None else ""
+
+
+def _given(
+    function: Callable[..., Any], config: RunnableConfig | None, run_manager: Any
+) -> dict[str, Any]:
+    target = Target(function)
+    given: dict[str, Any] = {}
+    if target.config is not None:
+        given[target.config] = config or {}
+    if "run_manager" in target.filled:
+        given["run_manager"] = run_manager
+    if "callbacks" in target.filled:
+        given["callbacks"] = None if run_manager is None else run_manager.get_child()
+    return given

@@ -1,0 +1,48 @@
+"""Tracers: handlers that record runs, in memory, on a terminal, as streams of events, in SQLite, in OpenTelemetry.
+
+Every model imports the markers of `_streaming`; the recorders themselves are loaded when asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.tracers.base import AsyncBaseTracer, BaseTracer
+    from foldline.tracers.log_stream import LogStreamCallbackHandler, RunLog, RunLogPatch
+    from foldline.tracers.otel import OpenTelemetryTracer
+    from foldline.tracers.run_collector import RunCollectorCallbackHandler
+    from foldline.tracers.schemas import Run
+    from foldline.tracers.sqlite import SQLiteTracer
+    from foldline.tracers.stdout import ConsoleCallbackHandler
+    from foldline.tracers.store import TraceStore
+
+__all__ = [
+    "AsyncBaseTracer",
+    "BaseTracer",
+    "ConsoleCallbackHandler",
+    "LogStreamCallbackHandler",
+    "OpenTelemetryTracer",
+    "Run",
+    "RunCollectorCallbackHandler",
+    "RunLog",
+    "RunLogPatch",
+    "SQLiteTracer",
+    "TraceStore",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "AsyncBaseTracer BaseTracer",
+        ".log_stream": "LogStreamCallbackHandler RunLog RunLogPatch",
+        ".otel": "OpenTelemetryTracer",
+        ".run_collector": "RunCollectorCallbackHandler",
+        ".schemas": "Run",
+        ".sqlite": "SQLiteTracer",
+        ".stdout": "ConsoleCallbackHandler",
+        ".store": "TraceStore",
+    },
+)

@@ -1,0 +1,211 @@
+"""A run as a row of SQLite and back; the schema and its version. Nothing here opens a file.
+
+Version 1: `runs`, one row each, values as JSON; `tags`, one row per tag of a run. A file of a newer version is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from foldline.exceptions import StoreError
+from foldline.load import dumpd
+from foldline.tracers._redact import Redactor
+from foldline.tracers.schemas import Run
+
+logger = logging.getLogger("foldline.tracers")
+
+VERSION = 1
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    id TEXT PRIMARY KEY,
+    trace_id TEXT NOT NULL,
+    parent_run_id TEXT,
+    name TEXT NOT NULL,
+    run_type TEXT NOT NULL,
+    start_time REAL NOT NULL,
+    first_token_time REAL,
+    end_time REAL,
+    input_tokens INTEGER,
+    output_tokens INTEGER,
+    total_tokens INTEGER,
+    error TEXT,
+    inputs TEXT NOT NULL,
+    outputs TEXT,
+    serialized TEXT,
+    extra TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    events TEXT NOT NULL,
+    dotted_order TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS runs_by_trace ON runs (trace_id, dotted_order);
+CREATE INDEX IF NOT EXISTS runs_by_time ON runs (start_time);
+CREATE INDEX IF NOT EXISTS roots_by_time ON runs (start_time) WHERE parent_run_id IS NULL;
+CREATE INDEX IF NOT EXISTS runs_by_error ON runs (start_time) WHERE error IS NOT NULL;
+CREATE TABLE IF NOT EXISTS tags (
+    tag TEXT NOT NULL,
+    run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    PRIMARY KEY (tag, run_id)
+) STRICT, WITHOUT ROWID;
+"""
+COLUMNS = [
+    "id",
+    "trace_id",
+    "parent_run_id",
+    "name",
+    "run_type",
+    "start_time",
+    "first_token_time",
+    "end_time",
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "error",
+    "inputs",
+    "outputs",
+    "serialized",
+    "extra",
+    "tags",
+    "events",
+    "dotted_order",
+]
+UPSERT = (
+    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in COLUMNS[1:])}"
+)
+PATIENCE_MS = 2_000
+"""How long SQLite itself waits for another writer before it says BUSY."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file, make or check its schema; what cannot be is a `StoreError`."""
+    try:
+        connection = sqlite3.connect(path, timeout=PATIENCE_MS / 1000, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: cannot open the trace file: {error}") from error
+    try:
+        connection.isolation_level = None
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise StoreError(
+                f"{path}: the traces are of version {version} and this foldline writes version {VERSION}: "
+                "upgrade foldline"
+            )
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if version < VERSION:
+            _make(connection)
+    except sqlite3.Error as error:
+        connection.close()
+        raise StoreError(f"{path}: no file of traces: {error}") from error
+    except StoreError:
+        connection.close()
+        raise
+    return connection
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statement in SCHEMA.split(";\n"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+# -- a run as a row
+
+
+def row_of(run: Run, redactor: Redactor) -> tuple[Any, ...]:
+    """Write a run as a row, without secrets."""
+    usage = run.usage or {}
+    return (
+        str(run.id),
+        str(run.trace_id or run.id),
+        str(run.parent_run_id) if run.parent_run_id else None,
+        redactor.text(run.name),
+        run.run_type,
+        run.start_time.timestamp(),
+        run.first_token_time.timestamp() if run.first_token_time else None,
+        run.end_time.timestamp() if run.end_time else None,
+        usage.get("input_tokens"),
+        usage.get("output_tokens"),
+        usage.get("total_tokens"),
+        None if run.error is None else redactor.text(run.error),
+        written(run.inputs, redactor),
+        None if run.outputs is None else written(run.outputs, redactor),
+        None if run.serialized is None else written(run.serialized, redactor),
+        written(run.extra, redactor),
+        written(run.tags or [], redactor),
+        written(run.events, redactor),
+        run.dotted_order,
+    )
+
+
+def written(value: Any, redactor: Redactor) -> str:
+    """Write any value as JSON: messages and documents as dumps, times in ISO, strangers by their repr."""
+    return json.dumps(redactor.json(_plain(value)), ensure_ascii=True, allow_nan=True, default=repr)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in list(value.items())}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in list(value)]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, UUID | Path | BaseException | bytes):
+        return repr(value) if isinstance(value, BaseException | bytes) else str(value)
+    return _plain_object(value)
+
+
+def _plain_object(value: Any) -> Any:
+    try:
+        dumped = dumpd(value)
+        return _plain(dumped) if isinstance(dumped, dict | list | str) else repr(dumped)
+    except Exception:  # noqa: BLE001  a stranger's object must not cost the row
+        return repr(type(value))
+
+
+# -- a row as a run
+
+
+DAMAGE = (ValueError, TypeError, OverflowError, OSError, RecursionError)
+"""What reading a damaged row may stumble with."""
+
+
+def runs_of(rows: Iterable[tuple[Any, ...]], path: Path) -> list[Run]:
+    """Read runs back; a damaged row is left out and reported, the others are kept (F-K02)."""
+    runs: list[Run] = []
+    for row in rows:
+        try:
+            runs.append(run_of(row))
+        except DAMAGE as error:
+            logger.warning(
+                "%s: the run %.40s is damaged and was left out: %.200s", path, row[0], error
+            )
+    return runs
+
+
+def run_of(row: tuple[Any, ...]) -> Run:
+    """Read a run back; values are JSON as it was written, and hostile: they are checked."""
+    found = dict(zip(COLUMNS, row, strict=True))
+    for key in ("inputs", "outputs", "serialized", "extra", "tags", "events"):
+        found[key] = json.loads(found[key]) if found[key] is not None else None
+    for key in ("start_time", "first_token_time", "end_time"):
+        found[key] = datetime.fromtimestamp(found[key], UTC) if found[key] is not None else None
+    for key in ("input_tokens", "output_tokens", "total_tokens"):
+        del found[key]
+    return Run(**found)

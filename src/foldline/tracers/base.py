@@ -1,0 +1,181 @@
+"""Tracers: handlers that keep a `Run` of every run, in both colours from one table.
+
+A subclass says what becomes of a finished trace (`_persist_run`) and may override the hooks: `_on_run_create`,
+`_on_run_update`, `_on_chain_start`, ... The blocking and the awaited class differ only in who waits.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from foldline.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
+from foldline.callbacks.dispatch import inline
+from foldline.tracers.core import _TracerCore
+from foldline.tracers.schemas import Run
+
+__all__ = ["AsyncBaseTracer", "BaseTracer"]
+
+
+class Step(NamedTuple):
+    """What an event does to its run: which method of the core, which hook, and whether it begins or ends it."""
+
+    make: str
+    hook: str
+    phase: str
+
+
+STEPS = {
+    "on_chat_model_start": Step("_create_chat_model_run", "_on_chat_model_start", "start"),
+    "on_llm_start": Step("_create_llm_run", "_on_llm_start", "start"),
+    "on_llm_end": Step("_complete_llm_run", "_on_llm_end", "end"),
+    "on_llm_error": Step("_errored_llm_run", "_on_llm_error", "end"),
+    "on_chain_start": Step("_create_chain_run", "_on_chain_start", "start"),
+    "on_chain_end": Step("_complete_chain_run", "_on_chain_end", "end"),
+    "on_chain_error": Step("_errored_chain_run", "_on_chain_error", "end"),
+    "on_tool_start": Step("_create_tool_run", "_on_tool_start", "start"),
+    "on_tool_end": Step("_complete_tool_run", "_on_tool_end", "end"),
+    "on_tool_error": Step("_errored_tool_run", "_on_tool_error", "end"),
+    "on_retriever_start": Step("_create_retrieval_run", "_on_retriever_start", "start"),
+    "on_retriever_end": Step("_complete_retrieval_run", "_on_retriever_end", "end"),
+    "on_retriever_error": Step("_errored_retrieval_run", "_on_retriever_error", "end"),
+}
+"""Event -> what it does."""
+
+
+class BaseTracer(_TracerCore, BaseCallbackHandler, ABC):
+    """Keeps a `Run` of every run; `_persist_run` gets each finished trace."""
+
+    @abstractmethod
+    def _persist_run(self, run: Run) -> None:
+        """Keep a finished trace: its root, children below."""
+
+    def _start_trace(self, run: Run) -> None:
+        self._enter(run)
+        self._on_run_create(run)
+
+    def _end_trace(self, run: Run) -> None:
+        if run.parent_run is None:
+            self._persist_run(run)
+        self._leave(run)
+        self._on_run_update(run)
+
+    def on_llm_new_token(
+        self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: Any
+    ) -> Run:
+        """Note a token."""
+        run = self._llm_run_with_token_event(token, run_id, chunk)
+        self._on_llm_new_token(run, token, chunk)
+        return run
+
+    @inline
+    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Note when the first content arrived."""
+        self._note_stream_event(event, run_id)
+
+    def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: Any) -> Run:
+        """Note another try."""
+        return self._run_with_retry_event(retry_state, run_id)
+
+    def _on_run_create(self, run: Run) -> None:
+        """A run began."""
+
+    def _on_run_update(self, run: Run) -> None:
+        """A run ended."""
+
+    def _on_llm_new_token(self, run: Run, token: Any, chunk: Any) -> None:
+        """A token arrived."""
+
+
+class AsyncBaseTracer(_TracerCore, AsyncCallbackHandler, ABC):
+    """Keeps a `Run` of every run; its hooks are awaited."""
+
+    @abstractmethod
+    async def _persist_run(self, run: Run) -> None:
+        """Keep a finished trace: its root, children below."""
+
+    async def _start_trace(self, run: Run) -> None:
+        self._enter(run)
+        await self._on_run_create(run)
+
+    async def _end_trace(self, run: Run) -> None:
+        if run.parent_run is None:
+            await self._persist_run(run)
+        self._leave(run)
+        await self._on_run_update(run)
+
+    async def on_llm_new_token(
+        self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: Any
+    ) -> None:
+        """Note a token."""
+        run = self._llm_run_with_token_event(token, run_id, chunk)
+        await self._on_llm_new_token(run, token, chunk)
+
+    @inline
+    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Note when the first content arrived."""
+        self._note_stream_event(event, run_id)
+
+    async def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Note another try."""
+        self._run_with_retry_event(retry_state, run_id)
+
+    async def _on_run_create(self, run: Run) -> None:
+        """A run began."""
+
+    async def _on_run_update(self, run: Run) -> None:
+        """A run ended."""
+
+    async def _on_llm_new_token(self, run: Run, token: Any, chunk: Any) -> None:
+        """A token arrived."""
+
+
+def _as_text(core: _TracerCore, event: str, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Messages become text for a tracer of the original format, as they do for a handler of text models."""
+    if event != "on_chat_model_start" or core._schema_format != "original":
+        return event, args
+    from foldline.messages import get_buffer_string  # noqa: PLC0415
+
+    serialized, messages = args
+    return "on_llm_start", (serialized, [get_buffer_string(one) for one in messages])
+
+
+def _hears(event: str) -> Callable[..., Run]:
+    def hear(self: BaseTracer, *args: Any, **kwargs: Any) -> Run:
+        told, given = _as_text(self, event, args)
+        step = STEPS[told]
+        run: Run = getattr(self, step.make)(*given, **kwargs)
+        (self._start_trace if step.phase == "start" else self._end_trace)(run)
+        getattr(self, step.hook)(run)
+        return run
+
+    return hear
+
+
+def _hears_awaited(event: str) -> Callable[..., Coroutine[Any, Any, Run]]:
+    async def hear(self: AsyncBaseTracer, *args: Any, **kwargs: Any) -> Run:
+        told, given = _as_text(self, event, args)
+        step = STEPS[told]
+        run: Run = getattr(self, step.make)(*given, **kwargs)
+        await (self._start_trace if step.phase == "start" else self._end_trace)(run)
+        await getattr(self, step.hook)(run)
+        return run
+
+    return hear
+
+
+def _hook(self: BaseTracer, run: Run) -> None:
+    """Nothing to do."""
+
+
+async def _awaited_hook(self: AsyncBaseTracer, run: Run) -> None:
+    """Nothing to do."""
+
+
+for _event, _step in STEPS.items():
+    setattr(BaseTracer, _event, _hears(_event))
+    setattr(AsyncBaseTracer, _event, _hears_awaited(_event))
+    setattr(BaseTracer, _step.hook, _hook)
+    setattr(AsyncBaseTracer, _step.hook, _awaited_hook)

@@ -1,0 +1,384 @@
+"""`astream_events`: everything that happens inside a runnable, as a stream of small dicts, LangChain's v1 and v2.
+
+One handler turns callbacks into v2 events as they happen; v1 is a translation of v2. The root's events say the input
+as the caller gave it, at the start and not again at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, Literal, NotRequired, TypedDict
+from uuid import UUID
+
+from foldline._config import RunnableConfig
+from foldline._drive import drive_each
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline.callbacks.base import BaseCallbackHandler
+from foldline.exceptions import UsageError
+from foldline.tracers._filter import Filters, shows, take_filters
+from foldline.tracers._streaming import StreamingHandler, StreamObserver
+from foldline.tracers.core import llm_outputs
+from foldline.tracers.memory_stream import beside, with_handler
+from foldline.utils.uuid import uuid7
+
+__all__ = [
+    "EventStreamHandler",
+    "RunInfo",
+    "StandardStreamEvent",
+    "StreamEvent",
+    "astream_events",
+    "stream_events",
+]
+
+UNKNOWN = {"input": ""}
+"""What a streamed step says of its input at the start, when it has not read it yet."""
+
+
+class RunInfo(TypedDict):
+    """What the stream remembers of a run while it lasts."""
+
+    name: str
+    run_type: str
+    tags: list[str]
+    metadata: dict[str, Any]
+    inputs: NotRequired[Any]
+    parent_run_id: UUID | None
+    shown: bool
+
+
+class StandardStreamEvent(TypedDict):
+    """One thing that happened: `on_<type>_<start|stream|end>`, or `on_custom_event`."""
+
+    event: str
+    name: str
+    run_id: str
+    parent_ids: list[str]
+    tags: list[str]
+    metadata: dict[str, Any]
+    data: Any
+
+
+StreamEvent = StandardStreamEvent
+
+
+class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
+    """Turns callbacks into v2 events and hands each to `send`."""
+
+    run_inline = True
+
+    def __init__(self, send: Callable[[StreamEvent], None], filters: Filters | None = None) -> None:
+        self._send = send
+        self._filters = filters or {}
+        self._runs: dict[UUID, RunInfo] = {}
+        self._parents: dict[UUID, UUID | None] = {}
+
+    # -- runs
+
+    def _begin(
+        self,
+        run_type: str,
+        data: dict[str, Any],
+        inputs: Any,
+        serialized: Any,
+        kwargs: dict[str, Any],
+    ) -> None:
+        run_id: UUID = kwargs["run_id"]
+        name = kwargs.get("name") or _class_name(serialized)
+        tags = kwargs.get("tags") or []
+        info: RunInfo = {
+            "name": name,
+            "run_type": run_type,
+            "tags": tags,
+            "metadata": kwargs.get("metadata") or {},
+            "parent_run_id": kwargs.get("parent_run_id"),
+            "shown": shows(self._filters, name, run_type, tags),
+        }
+        if inputs is not None:
+            info["inputs"] = inputs
+        self._runs[run_id] = info
+        self._parents[run_id] = info["parent_run_id"]
+        self._tell("start", run_id, info, data)
+
+    def _end(self, run_id: UUID, data: dict[str, Any], what: str = "end") -> None:
+        info = self._runs.pop(run_id, None)
+        if info is None:
+            return
+        if "input" not in data and "inputs" in info:
+            data["input"] = info["inputs"]
+        self._tell(what, run_id, info, data)
+        self._parents.pop(run_id, None)
+
+    def _tell(self, what: str, run_id: UUID, info: RunInfo, data: dict[str, Any]) -> None:
+        if info["shown"]:
+            self._send(
+                self._event(f"on_{info['run_type']}_{what}", info["name"], run_id, info, data)
+            )
+
+    def _event(
+        self, event: str, name: str, run_id: UUID, info: RunInfo | dict[str, Any], data: Any
+    ) -> StreamEvent:
+        return {
+            "event": event,
+            "data": data,
+            "name": name,
+            "tags": list(info["tags"]),
+            "run_id": str(run_id),
+            "metadata": dict(info["metadata"]),
+            "parent_ids": self._above(run_id),
+        }
+
+    def _above(self, run_id: UUID) -> list[str]:
+        above: list[str] = []
+        parent = self._parents.get(run_id)
+        while parent is not None:
+            above.append(str(parent))
+            parent = self._parents.get(parent)
+        return above[::-1]
+
+    # -- models
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+        """A chat model starts."""
+        inputs = {"messages": messages}
+        self._begin("chat_model", {"input": inputs}, inputs, serialized, kwargs)
+
+    def on_llm_start(self, serialized: Any, prompts: Any, **kwargs: Any) -> None:
+        """A text model starts."""
+        inputs = {"prompts": prompts}
+        self._begin("llm", {"input": inputs}, inputs, serialized, kwargs)
+
+    def on_llm_new_token(
+        self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any
+    ) -> None:
+        """A piece of an answer arrived."""
+        info = self._runs.get(run_id)
+        if info is not None and info["shown"]:
+            self._tell("stream", run_id, info, {"chunk": _piece(info["run_type"], token, chunk)})
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A model answered."""
+        info = self._runs.get(run_id)
+        if info is None:
+            return
+        if info["run_type"] == "chat_model":
+            answers = [one for some in response.generations for one in some]
+            output = answers[-1].message if answers else None
+        else:
+            output = llm_outputs(response, dump=False)
+        self._end(run_id, {"output": output})
+
+    # -- chains, prompts, parsers
+
+    def on_chain_start(
+        self, serialized: Any, inputs: Any, *, run_type: str | None = None, **kwargs: Any
+    ) -> None:
+        """A chain starts."""
+        known = inputs != UNKNOWN if isinstance(inputs, dict) else inputs is not None
+        data = {"input": inputs} if known else {}
+        self._begin(run_type or "chain", data, inputs if known else None, serialized, kwargs)
+
+    def on_chunk(self, run_id: UUID | None, chunk: Any) -> None:
+        """A piece of a run's output passed by."""
+        info = self._runs.get(run_id) if run_id is not None else None
+        if info is not None and run_id is not None:
+            self._tell("stream", run_id, info, {"chunk": chunk})
+
+    def on_chain_end(
+        self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
+    ) -> None:
+        """A chain finished."""
+        data = {"output": outputs}
+        if inputs is not None:
+            data["input"] = inputs
+        self._end(run_id, data)
+
+    # -- tools and retrievers
+
+    def on_tool_start(
+        self, serialized: Any, input_str: str, *, inputs: Any = None, **kwargs: Any
+    ) -> None:
+        """A tool starts."""
+        given = inputs if inputs is not None else {}
+        self._begin("tool", {"input": given}, given, serialized, kwargs)
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool returned."""
+        self._end(run_id, {"output": output})
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A tool failed: the only error that is an event, because an agent goes on after it."""
+        extra = {"tool_call_id": kwargs["tool_call_id"]} if kwargs.get("tool_call_id") else {}
+        self._end(run_id, {"error": error, **extra}, "error")
+
+    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+        """A retriever starts."""
+        inputs = {"query": query}
+        self._begin("retriever", {"input": inputs}, inputs, serialized, kwargs)
+
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """A retriever gave documents."""
+        self._end(run_id, {"output": documents})
+
+    # -- the rest
+
+    def on_custom_event(
+        self,
+        name: str,
+        data: Any,
+        *,
+        run_id: UUID,
+        tags: Any = None,
+        metadata: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """An event of the application's own."""
+        if shows(self._filters, name, "on_custom_event", tags or []):
+            self._send(
+                self._event(
+                    "on_custom_event",
+                    name,
+                    run_id,
+                    {"tags": tags or [], "metadata": metadata or {}},
+                    data,
+                )
+            )
+
+    def _forget(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """A run failed: no event says so, the caller gets the error itself."""
+        self._runs.pop(run_id, None)
+        self._parents.pop(run_id, None)
+
+    on_chain_error = on_llm_error = on_retriever_error = _forget
+
+
+def _class_name(serialized: dict[str, Any] | None) -> str:
+    if not serialized:
+        return "Unnamed"
+    return str(serialized.get("name") or (serialized.get("id") or ["Unnamed"])[-1])
+
+
+def _piece(run_type: str, token: Any, chunk: Any) -> Any:
+    if run_type == "chat_model":
+        from foldline.messages import AIMessageChunk  # noqa: PLC0415  streams of chains need no messages
+
+        return chunk.message if chunk is not None else AIMessageChunk(content=token)
+    from foldline.outputs import GenerationChunk  # noqa: PLC0415
+
+    return chunk if chunk is not None else GenerationChunk(text=token)
+
+
+async def events_of(
+    io: IO,
+    runnable: Any,
+    value: Any,
+    config: RunnableConfig | None,
+    version: Literal["v1", "v2"],
+    filters: Filters,
+    kwargs: dict[str, Any],
+) -> AsyncGenerator[StreamEvent, None]:
+    """Stream a runnable and give what happens inside it."""
+    if version not in ("v1", "v2"):
+        raise UsageError(
+            f'astream_events knows the versions "v1" and "v2" (and "v3" of a chat model), not {version!r}'
+        )
+    channel = io.channel()
+    handler = EventStreamHandler(channel.put, filters)
+    config = with_handler(config, handler)
+    run_id = config.setdefault("run_id", uuid7()) or uuid7()
+    config["run_id"] = run_id
+    root = _Root(str(run_id), value, version)
+    async with aclosing(beside(io, runnable, value, config, kwargs, channel)) as events:
+        async for event in events:
+            for seen in root.translate(event):
+                yield seen
+
+
+def astream_events(
+    runnable: Any,
+    value: Any,
+    config: RunnableConfig | None = None,
+    *,
+    version: Literal["v1", "v2", "v3"] = "v2",
+    **kwargs: Any,
+) -> Any:
+    """Give everything that happens inside a runnable, awaited; "v3" gives a chat model's stream of events."""
+    if version == "v3":
+        return runnable.astream_v2(value, config, **kwargs)
+    return events_of(ASYNC, runnable, value, config, version, take_filters(kwargs), kwargs)
+
+
+def stream_events(
+    runnable: Any,
+    value: Any,
+    config: RunnableConfig | None = None,
+    *,
+    version: Literal["v1", "v2", "v3"] = "v2",
+    **kwargs: Any,
+) -> Any:
+    """Give everything that happens inside a runnable; "v3" gives a chat model's stream of events."""
+    if version == "v3":
+        return runnable.stream_v2(value, config, **kwargs)
+    return drive_each(
+        events_of(BLOCKING, runnable, value, config, version, take_filters(kwargs), kwargs)
+    )
+
+
+class _Root:
+    """Says the root's input as the caller gave it, and translates to v1 where asked."""
+
+    def __init__(self, run_id: str, value: Any, version: str) -> None:
+        self._run_id, self._value, self._version = run_id, value, version
+        self._is_tool = False
+
+    def translate(self, event: StreamEvent) -> list[StreamEvent]:
+        before: list[StreamEvent] = []
+        if event["run_id"] == self._run_id and event["event"] != "on_custom_event":
+            data = dict(event["data"])
+            if event["event"].endswith("_start"):
+                data["input"] = self._value
+            elif event["event"].endswith("_end"):
+                data.pop("input", None)
+                before = self._streamed(event, data)
+            event["data"] = data
+        return [*before, event] if self._version == "v2" else [*before, *self._v1(event)]
+
+    def _streamed(self, end: StreamEvent, data: dict[str, Any]) -> list[StreamEvent]:
+        """In v1 a root that gives no pieces of its own (a tool) streams its output whole."""
+        kind = end["event"].removeprefix("on_").removesuffix("_end")
+        if self._version == "v2" or kind not in ("tool", "retriever", "prompt"):
+            return []
+        return [
+            {
+                **end,
+                "event": f"on_{kind}_stream",
+                "data": {"chunk": data["output"]},
+                "parent_ids": [],
+            }
+        ]
+
+    def _v1(self, event: StreamEvent) -> list[StreamEvent]:
+        if event["event"] in ("on_custom_event", "on_tool_error"):
+            return []
+        event = {**event, "parent_ids": []}
+        if event["event"] == "on_chat_model_end" and event["run_id"] != self._run_id:
+            message = event["data"]["output"]
+            kind = (
+                "ChatGenerationChunk"
+                if type(message).__name__.endswith("Chunk")
+                else "ChatGeneration"
+            )
+            answer = {
+                "text": str(message.text),
+                "generation_info": None,
+                "type": kind,
+                "message": message,
+            }
+            result = {
+                "generations": [[answer]],
+                "llm_output": None,
+                "run": None,
+                "type": "LLMResult",
+            }
+            event["data"] = {**event["data"], "output": result}
+        return [event]

@@ -1,0 +1,27 @@
+"""A tracer that keeps finished traces in a list."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from foldline.tracers.base import BaseTracer
+from foldline.tracers.schemas import Run
+
+__all__ = ["RunCollectorCallbackHandler"]
+
+
+class RunCollectorCallbackHandler(BaseTracer):
+    """Keeps finished traces in `traced_runs`: roots, children below."""
+
+    name: str = "run-collector_callback_handler"
+    run_inline = True
+
+    def __init__(self, example_id: UUID | str | None = None, **kwargs: Any) -> None:
+        """`example_id` of LangChain belongs to a hosted service; it is kept and not used."""
+        super().__init__(**kwargs)
+        self.example_id = UUID(example_id) if isinstance(example_id, str) else example_id
+        self.traced_runs: list[Run] = []
+
+    def _persist_run(self, run: Run) -> None:
+        self.traced_runs.append(run)

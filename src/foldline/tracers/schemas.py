@@ -1,0 +1,119 @@
+"""`Run`: what a tracer knows of one run. Plain data, the field names of LangChain; children hang below their parent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from foldline.utils.trusted import build_trusted
+from foldline.utils.uuid import uuid7
+
+__all__ = ["Run"]
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+class Run(BaseModel):
+    """One run: what went in, what came out, when, and the runs inside it.
+
+    ```python
+    from foldline.runnables import RunnableLambda
+    from foldline.tracers.run_collector import RunCollectorCallbackHandler
+
+    runs = RunCollectorCallbackHandler()
+    RunnableLambda(lambda x: x + 1).with_config(run_name="add").invoke(1, {"callbacks": [runs]})
+    run = runs.traced_runs[0]
+    print(run.name, run.inputs, run.outputs)
+    #> add {'input': 1} {'output': 2}
+    ```
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    id: UUID = Field(default_factory=uuid7)
+    name: str
+    run_type: str = "chain"
+    """chain, llm, tool, retriever, prompt or parser."""
+    start_time: datetime = Field(default_factory=now)
+    end_time: datetime | None = None
+    first_token_time: datetime | None = None
+    """When the first piece of a streamed answer arrived."""
+    inputs: dict[str, Any] = Field(default_factory=dict)
+    outputs: dict[str, Any] | None = None
+    error: str | None = None
+    serialized: dict[str, Any] | None = None
+    extra: dict[str, Any] = Field(default_factory=dict)
+    tags: list[str] | None = Field(default_factory=list)
+    events: list[dict[str, Any]] = Field(default_factory=list)
+    parent_run_id: UUID | None = None
+    parent_run: Run | None = Field(default=None, exclude=True, repr=False)
+    child_runs: list[Run] = Field(default_factory=list)
+    trace_id: UUID | None = None
+    """The id of the run at the root."""
+    dotted_order: str = ""
+    """Start times and ids from the root to here: sorts the runs of a trace."""
+
+    @classmethod
+    def trusted(cls, **fields: Any) -> Run:
+        """Make a run from values known to be right, without validation; what is not given is as if new."""
+        made = {
+            "end_time": None,
+            "first_token_time": None,
+            "outputs": None,
+            "error": None,
+            "parent_run": None,
+            "child_runs": [],
+            "trace_id": None,
+            "dotted_order": "",
+            **fields,
+        }
+        return build_trusted(cls, made, set(fields))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the caller said of this run; kept in `extra`, as LangChain does."""
+        kept: dict[str, Any] = self.extra.setdefault("metadata", {})
+        return kept
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds from start to end; None while it runs."""
+        return (self.end_time - self.start_time).total_seconds() if self.end_time else None
+
+    @property
+    def time_to_first_token(self) -> float | None:
+        """Seconds from start to the first streamed piece; None where nothing was streamed."""
+        if self.first_token_time is None:
+            return None
+        return (self.first_token_time - self.start_time).total_seconds()
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """Tokens of a model run, as its answers say; None where they do not."""
+        return usage_of(self.outputs)
+
+
+def usage_of(outputs: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Find the tokens in what a model run gave: the first answer to each prompt carries the bill."""
+    total: dict[str, Any] | None = None
+    for generations in (outputs or {}).get("generations") or []:
+        message = generations[0].get("message") if generations else None
+        if isinstance(message, dict):  # written down: {"lc": 1, ..., "kwargs": {...}}
+            usage = (message.get("kwargs") or message).get("usage_metadata")
+        else:
+            usage = getattr(message, "usage_metadata", None)
+        if usage:
+            total = _sum(total, usage)
+    return total
+
+
+def _sum(total: dict[str, Any] | None, usage: dict[str, Any]) -> dict[str, Any]:
+    from foldline.messages.usage import add_usage  # noqa: PLC0415  a tracer of chains needs no messages
+
+    return dict(add_usage(total, usage))  # type: ignore[arg-type]

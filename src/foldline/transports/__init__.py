@@ -1,0 +1,51 @@
+"""HTTP for models: a small protocol, the clients that keep it, and one client shared by the whole process.
+
+`NativeTransport` (the default), `PyreqwestTransport` and `foldline.transports.httpx.HttpxTransport` pass the same
+tests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.transports._default import default_transport, transport_for
+    from foldline.transports.base import (
+        HttpOptions,
+        Limits,
+        Request,
+        Response,
+        Timeouts,
+        Transport,
+        check_request,
+        origin_of,
+    )
+    from foldline.transports.native import NativeTransport
+    from foldline.transports.pyreqwest import PyreqwestTransport
+
+__all__ = [
+    "HttpOptions",
+    "Limits",
+    "NativeTransport",
+    "PyreqwestTransport",
+    "Request",
+    "Response",
+    "Timeouts",
+    "Transport",
+    "check_request",
+    "default_transport",
+    "origin_of",
+    "transport_for",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "._default": "default_transport transport_for",
+        ".base": "HttpOptions Limits Request Response Timeouts Transport check_request origin_of",
+        ".native": "NativeTransport",
+        ".pyreqwest": "PyreqwestTransport",
+    },
+)

@@ -1,0 +1,44 @@
+"""The transport that a model uses when none is given: one per process, shared by every thread and event loop."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from foldline.transports.base import HttpOptions, Transport
+
+_lock = threading.Lock()
+_shared: Transport | None = None
+
+
+def default_transport() -> Transport:
+    """Give the process's shared transport; a forked child may use it too, and gets connections of its own."""
+    global _shared
+    if _shared is None:
+        from foldline.transports.native import NativeTransport  # noqa: PLC0415  for the first call, not the import
+
+        with _lock:
+            if _shared is None:
+                _shared = NativeTransport()
+    return _shared
+
+
+def transport_for(options: HttpOptions) -> Transport:
+    """Make the transport that can do what the options ask: HTTP/2 and unusual proxies need pyreqwest."""
+    proxy = options.proxy or ""
+    if options.http2 or (proxy and not proxy.startswith("http://")):
+        from foldline.transports.pyreqwest import PyreqwestTransport  # noqa: PLC0415
+
+        return PyreqwestTransport(options)
+    from foldline.transports.native import NativeTransport  # noqa: PLC0415
+
+    return NativeTransport(options)
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread may have held it at the moment of the fork
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

@@ -1,0 +1,85 @@
+"""The TLS context of a transport that uses Python's `ssl`: made once, shared by every connection."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from pathlib import Path
+
+from foldline.exceptions import UsageError
+from foldline.transports.base import HttpOptions
+
+BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+"""Where systems keep their certificates when OpenSSL was built to look elsewhere."""
+
+
+class Tls:
+    """The context of one transport: made when first needed, off the event loop, and kept."""
+
+    def __init__(self, options: HttpOptions) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._made: ssl.SSLContext | None = None
+
+    def get(self) -> ssl.SSLContext:
+        """Give the context."""
+        if self._made is None:
+            with self._lock:
+                if self._made is None:
+                    self._made = tls_context(self._options)
+        return self._made
+
+    async def aget(self) -> ssl.SSLContext:
+        """Give the context; reading a hundred certificates does not hold up the loop."""
+        made = self._made
+        return made if made is not None else await asyncio.to_thread(self.get)
+
+    def after_fork(self) -> None:
+        """Forget a lock that another thread of the parent may have held."""
+        self._lock = threading.Lock()
+
+
+def tls_context(options: HttpOptions) -> ssl.SSLContext:
+    """Make a context that trusts the system's certificates and the ones given."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["h2", "http/1.1"] if options.http2 else ["http/1.1"])
+    if not options.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+    if options.trust_env:
+        context.load_default_certs()
+    else:
+        _load_system(context)
+    _load_given(context, options)
+    return context
+
+
+def _load_system(context: ssl.SSLContext) -> None:
+    # `load_default_certs` would obey SSL_CERT_FILE and SSL_CERT_DIR; these two paths were compiled in.
+    paths = ssl.get_default_verify_paths()
+    files = [path for path in (paths.openssl_cafile, *BUNDLES) if Path(path).is_file()]
+    folder = paths.openssl_capath if Path(paths.openssl_capath).is_dir() else None
+    if files:
+        context.load_verify_locations(files[0], folder)
+    else:
+        context.load_default_certs()  # Windows keeps them in a store, not in a file
+
+
+def _load_given(context: ssl.SSLContext, options: HttpOptions) -> None:
+    try:
+        if (pem := options.ca_pem()) is not None:
+            context.load_verify_locations(cadata=pem.decode("ascii"))
+    except (ssl.SSLError, ValueError) as error:
+        raise UsageError("HttpOptions(ca=...) holds no PEM certificate") from error
+    if options.client_certificate is not None:
+        try:
+            context.load_cert_chain(options.client_certificate)
+        except (OSError, ssl.SSLError) as error:
+            raise UsageError(f"HttpOptions(client_certificate=...): {error}") from error

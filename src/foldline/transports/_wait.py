@@ -1,0 +1,167 @@
+"""Waiting with a limit, in two colours, and the arithmetic of the four clocks.
+
+`Clock` only counts. `Bell` ends the waits of the native transport on a loop. `Alarm` interrupts a task that waits in
+somebody else's code; its timer is set once per response and moved by writing a number, because an `asyncio.timeout`
+around every chunk costs half as much as reading the chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Coroutine, Generator
+from typing import Any, TypeVar
+
+from foldline.transports._faults import Phase
+from foldline.transports.base import Timeouts
+
+T = TypeVar("T")
+
+
+class Expired(Exception):
+    """The budget of a wait was used up."""
+
+
+class Clock:
+    """How long the next wait may take, and which clock says so."""
+
+    __slots__ = ("phase", "started", "timeouts", "waited")
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self.timeouts = timeouts
+        self.started = time.monotonic()
+        self.waited = 0.0
+        """Seconds waited in reads since the last progress."""
+        self.phase: Phase = "first_byte"
+
+    def budget(self, phase: Phase) -> float | None:
+        """Give the seconds left for a wait of this phase, the whole call's deadline included."""
+        limit = self.timeouts.first_byte if phase == "first_byte" else self.timeouts.idle
+        left = None if limit is None else limit - self.waited
+        self.phase = phase
+        total = self.timeouts.total
+        if total is not None:
+            rest = total - (time.monotonic() - self.started)
+            if left is None or rest <= left:
+                self.phase = "total"
+                left = rest
+        return None if left is None else max(left, 0.0)
+
+    def limit(self, phase: Phase) -> float:
+        """Give the seconds that were allowed."""
+        return float(getattr(self.timeouts, phase, None) or 0.0)
+
+
+class Bell:
+    """One timer for the futures that wait on one loop; `Expired` is what they get when their time is over.
+
+    A timer for each would cost a quick call more than its reading, and the loop keeps those that were cancelled.
+    """
+
+    __slots__ = ("_deadlines", "_handle", "_loop", "_when")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._deadlines: dict[asyncio.Future[None], float] = {}
+        self._handle: asyncio.TimerHandle | None = None
+        self._when = math.inf
+
+    def watch(self, waiting: asyncio.Future[None], seconds: float) -> None:
+        """Let a future fail when the seconds are over; `leave` when it no longer waits."""
+        self._deadlines[waiting] = deadline = self._loop.time() + seconds
+        if deadline < self._when:
+            self._set(deadline)
+
+    def leave(self, waiting: asyncio.Future[None]) -> None:
+        """Forget a future. The timer stays: it is likely to be early enough for the next."""
+        self._deadlines.pop(waiting, None)
+
+    def close(self) -> None:
+        """Take the timer off the loop, unless somebody waits."""
+        if not self._deadlines:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._when = math.inf
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _set(self, when: float) -> None:
+        self._stop()
+        self._when = when
+        self._handle = self._loop.call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        self._stop()
+        now = self._loop.time()
+        for waiting in [one for one, deadline in self._deadlines.items() if deadline <= now]:
+            del self._deadlines[waiting]
+            if not waiting.done():
+                waiting.set_exception(Expired())
+        if self._deadlines:
+            self._set(min(self._deadlines.values()))
+
+
+class Alarm:
+    """Interrupts the waits of one task at their deadlines; cancellation from outside always wins."""
+
+    __slots__ = ("_deadline", "_handle", "_loop", "_rung", "_task")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._handle: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._deadline = 0.0
+        self._rung = False
+
+    async def wait(self, work: Coroutine[Any, Any, T], seconds: float | None) -> T:
+        """Wait for `work`; raise `Expired` when the seconds are over."""
+        if seconds is None:
+            return await work
+        self._deadline = deadline = self._loop.time() + seconds
+        if self._handle is None or self._handle.when() > deadline:
+            self._set(deadline)
+        self._task = task = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self._rung and task is not None:
+                self._rung = False
+                if task.uncancel() <= before:
+                    raise Expired from None
+            raise
+        finally:
+            self._task = None
+
+    def stop(self) -> None:
+        """Take the timer off the loop."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _set(self, when: float) -> None:
+        self.stop()
+        self._handle = self._loop.call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        self._handle = None
+        if self._task is None:
+            return  # between two reads; the next one sets the timer again
+        if self._loop.time() < self._deadline:
+            self._set(self._deadline)
+            return
+        self._rung = True
+        self._task.cancel()
+
+
+def finish_now(work: Coroutine[Any, Any, T] | Generator[Any, None, T]) -> bool:
+    """Step a coroutine that should end at once; say whether it did."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return True
+    work.close()
+    return False

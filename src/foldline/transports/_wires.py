@@ -1,0 +1,279 @@
+"""Connections of the native transport: one class per colour, the same five methods, and nothing about HTTP.
+
+`BlockingWire` is a socket whose every step has a budget. `AsyncWire` is a protocol on an event loop that holds back
+a server faster than its reader. Both are closed at once: nothing is sent or waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import socket
+import ssl
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+from foldline.transports._wait import Alarm, Bell, Expired
+
+HELD = 256 * 1024
+"""Bytes an `AsyncWire` keeps for its reader before it tells the server to wait."""
+PIECE = 64 * 1024
+PATIENCE = 2.0
+"""Seconds for an address that is not the last of its name."""
+Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
+
+
+class BlockingWire:
+    """A socket, used by one thread at a time."""
+
+    __slots__ = ("_limited", "_poll", "_process", "_socket", "idle_since")
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._limited: float | None = -1.0
+        """The seconds that the socket waits, as set last; -1 for not known."""
+        self._poll: Any = None
+        self._process = os.getpid()
+        self.idle_since = 0.0
+
+    @classmethod
+    def connect(
+        cls, host: str, port: int, tls: ssl.SSLContext | None, budget: float | None
+    ) -> BlockingWire:
+        """Connect, and agree on TLS if a context is given."""
+        deadline = None if budget is None else time.monotonic() + budget
+        try:
+            connected = socket.create_connection((host, port), budget)
+        except TimeoutError:
+            raise Expired from None
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        wire = cls(connected)
+        if tls is not None:
+            wire.secure(host, tls, None if deadline is None else deadline - time.monotonic())
+        return wire
+
+    def secure(self, host: str, tls: ssl.SSLContext, budget: float | None) -> None:
+        """Agree on TLS over the open connection."""
+        try:
+            self._limit(budget)
+            self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+            self._limited = -1.0
+        except TimeoutError:
+            self.close()
+            raise Expired from None
+        except BaseException:
+            self.close()
+            raise
+
+    def send(self, data: bytes, budget: float | None) -> None:
+        """Send everything."""
+        try:
+            self._limit(budget)
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise Expired from None
+
+    def receive(self, budget: float | None) -> bytes:
+        """Give what arrives next; nothing means that the other side has ended."""
+        try:
+            self._limit(budget)
+            return self._socket.recv(PIECE)
+        except TimeoutError:
+            raise Expired from None
+
+    def is_stale(self) -> bool:
+        """Whether the other side closed, or spoke out of turn, while nobody listened."""
+        try:
+            if self._poll is None:
+                self._poll = select.poll()
+                self._poll.register(self._socket, select.POLLIN)
+            return bool(self._poll.poll(0))
+        except AttributeError:  # Windows
+            return bool(select.select([self._socket], [], [], 0)[0])
+        except (OSError, ValueError):
+            return True
+
+    def close(self) -> None:
+        """Close at once; a thread that is reading wakes up."""
+        if self._process == os.getpid():  # a forked child must not end what its parent still uses
+            with suppress(OSError):
+                socket.socket.shutdown(
+                    self._socket, socket.SHUT_RDWR
+                )  # not the TLS one: it would talk first
+        self._socket.close()
+
+    def _limit(self, budget: float | None) -> None:
+        if budget is not None:
+            if budget <= 0:
+                raise Expired
+            # Telling the system costs more than all else here: a thousandth more or less is left alone.
+            if self._limited is not None and 0 <= self._limited - budget <= budget / 1000:
+                return
+        elif self._limited is None:
+            return
+        self._socket.settimeout(budget)
+        self._limited = budget
+
+
+class AsyncWire(asyncio.Protocol):
+    """A connection on the running loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._came: deque[bytes] = deque()
+        self._held = 0
+        self._ended = False
+        self._error: Exception | None = None
+        self._reader: asyncio.Future[None] | None = None
+        self.idle_since = 0.0
+
+    @classmethod
+    async def connect(
+        cls, host: str, port: int, tls: ssl.SSLContext | None, budget: float | None, alarm: Alarm
+    ) -> AsyncWire:
+        """Connect, and agree on TLS if a context is given."""
+        return await alarm.wait(cls._open(host, port, tls), budget)
+
+    @classmethod
+    async def _open(cls, host: str, port: int, tls: ssl.SSLContext | None) -> AsyncWire:
+        loop = asyncio.get_running_loop()
+        connected = await _connected(loop, host, port)
+        wire = cls()
+        try:
+            name = host if tls else None
+            await loop.create_connection(
+                lambda: wire, sock=connected, ssl=tls, server_hostname=name
+            )
+        except BaseException:
+            wire.close()
+            raise
+        return wire
+
+    async def secure(
+        self, host: str, tls: ssl.SSLContext, budget: float | None, alarm: Alarm
+    ) -> None:
+        """Agree on TLS over the open connection."""
+        assert self._transport is not None
+        starting = self._loop.start_tls(self._transport, self, tls, server_hostname=host)
+        try:
+            self._transport = await alarm.wait(starting, budget)
+        except BaseException:
+            self.close()
+            raise
+
+    def send(self, data: bytes) -> None:
+        """Send everything, in the background; a failure shows when reading."""
+        assert self._transport is not None
+        self._transport.write(data)
+
+    async def receive(self, budget: float | None, bell: Bell) -> bytes:
+        """Give what arrives next; nothing means that the other side has ended."""
+        while not self._came:
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                return b""
+            self._reader = reader = self._loop.create_future()
+            if budget is not None:
+                bell.watch(reader, budget)
+            try:
+                await reader
+            finally:
+                self._reader = None
+                bell.leave(reader)
+        piece = self._came.popleft()
+        if (
+            self._held > HELD >= self._held - len(piece)
+            and self._transport is not None
+            and not self._ended
+        ):
+            self._transport.resume_reading()
+        self._held -= len(piece)
+        return piece
+
+    def is_stale(self) -> bool:
+        """Whether the other side closed, or spoke out of turn, while nobody listened."""
+        return (
+            self._ended
+            or bool(self._came)
+            or self._transport is None
+            or self._transport.is_closing()
+        )
+
+    def close(self) -> None:
+        """Close at once."""
+        self._ended = True
+        self._wake()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Told by the loop: connected."""
+        self._transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        """Told by the loop: bytes came."""
+        self._came.append(bytes(data))
+        self._held += len(data)
+        if self._held > HELD >= self._held - len(data) and self._transport is not None:
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        """Told by the loop: the other side has ended."""
+        self._ended = True
+        self._wake()
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Told by the loop: the connection is gone."""
+        self._ended = True
+        self._error = self._error or error
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+
+async def _connected(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
+    """Connect to the first address that answers.
+
+    Not by `create_connection(host, port)`: cancelled at the wrong step, it forgets to close its socket.
+    """
+    addresses: list[Address] = _literal(host, port)
+    if not addresses:
+        addresses += await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for last, (family, kind, protocol, _, address) in _marking_last(addresses):
+        attempt = socket.socket(family, kind, protocol)
+        try:
+            attempt.settimeout(0)
+            async with asyncio.timeout(None if last else PATIENCE):
+                await loop.sock_connect(attempt, address)
+        except (OSError, TimeoutError):
+            attempt.close()
+            if last:
+                raise
+        except BaseException:
+            attempt.close()
+            raise
+        else:
+            return attempt
+    raise OSError("the name has no address")
+
+
+def _marking_last(items: list[Address]) -> list[tuple[bool, Address]]:
+    return [(place == len(items), item) for place, item in enumerate(items, 1)]
+
+
+def _literal(host: str, port: int) -> list[Address]:
+    """Give the one address of a host that is one; looking it up would cost a thread."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError):
+            socket.inet_pton(family, host)
+            return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
+    return []

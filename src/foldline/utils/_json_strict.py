@@ -1,0 +1,209 @@
+"""Strict JSON in: what is refused is refused with what and where, and nothing is guessed.
+
+`parse_strict` is for what a model wrote and a program will act on (tool arguments, structured output): duplicate keys,
+NaN, overflowing numbers, depth and trailing text are errors. `parse_wire` is for what a vendor's server wrote: several
+times faster, and it does not look for duplicate keys or overflow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import accumulate, repeat
+from typing import Any, NoReturn
+
+import pydantic_core
+
+from foldline.exceptions import FoldlineError
+
+Json = Any
+"""A JSON value passed through: None, bool, int, float, str, list or dict of these."""
+
+MAX_DEPTH = 200
+# Compiled when first needed, which most programs never do.
+TOKEN = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++'
+BRACKETS = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([\[\]{}])'
+STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
+INFINITE = (float("inf"), float("-inf"))
+
+
+class JsonError(FoldlineError, json.JSONDecodeError):
+    """The text is not the JSON it should be; `reason` says what is wrong, `position` where."""
+
+    def __init__(self, reason: str, text: str = "", position: int = 0) -> None:
+        json.JSONDecodeError.__init__(self, reason, text, position)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, without the place."""
+        return self.msg
+
+    @property
+    def position(self) -> int:
+        """The offset in characters at which it goes wrong."""
+        return self.pos
+
+
+class _Refused(ValueError):
+    """Raised inside the C scanner, which does not say where; the place is found afterwards."""
+
+
+def parse_strict(
+    text: str | bytes, *, max_depth: int = MAX_DEPTH, max_bytes: int | None = None
+) -> Json:
+    """Parse one JSON document, or raise `JsonError`.
+
+    Integers are exact. Escaped lone surrogates stay lone surrogates (their other half may come
+    in the next delta): see `mend_surrogates`.
+    """
+    if max_bytes is not None:
+        _check_size(text, max_bytes)
+    if not isinstance(text, str):
+        text = _decode(text)
+    _check_depth(text, max_depth)
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise JsonError(error.msg, text, error.pos) from None
+    except _Refused as error:
+        raise _located(text, str(error)) from None
+    except (RecursionError, ValueError) as error:  # a deep max_depth; an int beyond 4,300 digits
+        raise JsonError(str(error), text) from None
+
+
+def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> Json:
+    """Parse a vendor's JSON fast: as `parse_strict`, but the last of two equal keys wins."""
+    try:
+        if isinstance(data, str):
+            shallow = data.count("[") + data.count("{") <= max_depth
+        else:
+            shallow = data.count(b"[") + data.count(b"{") <= max_depth
+        if shallow:
+            return pydantic_core.from_json(data, allow_inf_nan=False)
+    except ValueError:
+        pass
+    text = data if isinstance(data, str) else _decode(data)
+    _check_depth(text, max_depth)
+    try:
+        return _WIRE_DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise JsonError(error.msg, text, error.pos) from None
+    except (_Refused, RecursionError, ValueError) as error:
+        raise JsonError(str(error), text) from None
+
+
+def nesting_depth(text: str) -> int:
+    """Say how deep the brackets of a JSON text nest, without parsing it."""
+    steps = map(STEPS.get, re.findall(BRACKETS, text), repeat(0))
+    return max(accumulate(steps, initial=0))
+
+
+def parse_int(digits: str) -> int:
+    """Convert exactly, or refuse with a reason what Python refuses to convert."""
+    try:
+        return int(digits)
+    except ValueError:
+        raise _Refused(f"integer of {len(digits)} digits is too long") from None
+
+
+def parse_float(digits: str) -> float:
+    """Convert, refusing numbers that would become infinite."""
+    number = float(digits)
+    if number in INFINITE:
+        raise _Refused(f"number {digits[:40]} is out of range")
+    return number
+
+
+def unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Make an object, refusing two equal names."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _Refused(f"duplicate key {key[:80]!r}")
+            seen.add(key)
+    return value
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and the infinities."""
+    raise _Refused(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=unique_keys,
+    parse_float=parse_float,
+    parse_int=parse_int,
+    parse_constant=refuse_constant,
+)
+_WIRE_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
+
+
+def _check_size(text: str | bytes, max_bytes: int) -> None:
+    size = len(text)
+    if isinstance(text, str) and size <= max_bytes < size * 4 and not text.isascii():
+        size = len(text.encode("utf-8", "surrogatepass"))
+    if size > max_bytes:
+        raise JsonError(f"{size} bytes of JSON are more than the {max_bytes} allowed")
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return bytes(data).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JsonError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _check_depth(text: str, max_depth: int) -> None:
+    # Up to max_depth brackets cannot nest deeper than max_depth: two C counts spare most texts the scan.
+    if text.count("[") + text.count("{") <= max_depth or nesting_depth(text) <= max_depth:
+        return
+    depth = 0
+    for match in re.finditer(BRACKETS, text):
+        depth += STEPS.get(match[1], 0)
+        if depth > max_depth:
+            raise JsonError(f"nested deeper than {max_depth} levels", text, match.start())
+
+
+def _located(text: str, reason: str) -> JsonError:
+    """Find, only once something was refused, where in the text it stands."""
+    keys: list[set[str] | None] = []
+    before = ""
+    for match in re.finditer(TOKEN, text):
+        mark = match.group()
+        if mark == "{":
+            keys.append(set())
+        elif mark == "[":
+            keys.append(None)
+        elif mark in ("}", "]"):
+            if keys:
+                keys.pop()
+        elif _is_refused(mark, before, keys[-1] if keys else None):
+            return JsonError(reason, text, match.start())
+        before = mark
+    return JsonError(reason, text)
+
+
+def _is_refused(mark: str, before: str, keys: set[str] | None) -> bool:
+    if mark[0] != '"':
+        return not _is_plain(mark)
+    if keys is None or before not in ("{", ","):
+        return False
+    key = json.loads(mark, strict=False)
+    repeated = key in keys
+    keys.add(key)
+    return repeated
+
+
+def _is_plain(mark: str) -> bool:
+    if mark in (",", ":", "true", "false", "null"):
+        return True
+    try:
+        return parse_int(mark) is not None
+    except _Refused:
+        pass
+    try:
+        return mark.lstrip("-")[:1].isdigit() and parse_float(mark) is not None
+    except ValueError:
+        return False

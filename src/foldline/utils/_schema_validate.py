@@ -1,0 +1,83 @@
+"""Does a value fit a JSON Schema? What each keyword asks is in `_schema_rules`; here is how deep and how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from foldline.exceptions import UsageError
+from foldline.utils._json_strict import Json
+from foldline.utils._schema_rules import MAX_ISSUES, RULES, Issue
+
+MAX_DEPTH = 200
+MAX_STEPS = 300_000
+
+
+def validate(value: Json, schema: Json) -> list[Issue]:
+    """List what does not fit, at most 100 things; an empty list means that the value is valid."""
+    issues: list[Issue] = []
+    try:
+        issues.extend(islice(_Validation(schema).check(value, schema, "$"), MAX_ISSUES))
+    except _TooLong:
+        issues.append(Issue("$", f"takes more than {MAX_STEPS} steps to check", MAX_STEPS, "$ref"))
+    return issues
+
+
+class _TooLong(Exception):
+    """The alternatives of the schema multiply beyond what is worth checking."""
+
+
+def resolve_ref(ref: Json, root: Json) -> Json:
+    """Find what a reference into the same document points to."""
+    if not isinstance(ref, str) or not ref.startswith("#"):
+        raise UsageError(f"$ref {ref!r}: only references into the same schema (#/...) are followed")
+    found = root
+    for step in ref[1:].split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and key in found:
+            found = found[key]
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            raise UsageError(f"$ref {ref!r}: nothing there in the schema")
+    return found
+
+
+class _Validation:
+    """One run: the root for references, and how deep it has gone."""
+
+    def __init__(self, root: Json) -> None:
+        self._root = root
+        self._depth = 0
+        self._steps = 0
+
+    def check(self, value: Json, schema: Json, path: str) -> Iterator[Issue]:
+        if schema is True or schema == {}:
+            return
+        if schema is False:
+            yield Issue(path, "no value is allowed here", expected=schema, keyword="false")
+            return
+        if not isinstance(schema, dict):
+            raise UsageError(f"{path}: a schema is an object or a boolean, not {schema!r:.80}")
+        if value is None and schema.get("nullable") is True:
+            return
+        if self._depth >= MAX_DEPTH:
+            yield Issue(path, f"nested deeper than {MAX_DEPTH} levels", MAX_DEPTH, "$ref")
+            return
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise _TooLong
+        self._depth += 1
+        try:
+            for keyword, expected in schema.items():
+                rule = RULES.get(keyword)
+                if rule is not None:
+                    yield from rule(self, value, expected, schema, path)
+        finally:
+            self._depth -= 1
+
+    def fits(self, value: Json, schema: Json) -> bool:
+        return next(self.check(value, schema, "$"), None) is None
+
+    def resolve(self, ref: Json) -> Json:
+        return resolve_ref(ref, self._root)

@@ -1,0 +1,145 @@
+"""The one formatter of `{name}` templates. Only plain names: no attribute, index, conversion, format spec or nesting.
+
+A template that reached into its values (`{user.__class__}`) would hand whoever writes templates the program's secrets,
+so what is not a plain name is refused when the template is compiled, and again whenever it is formatted. Values are
+inserted literally and once: braces inside them mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from string import Formatter
+from typing import Any
+
+from foldline.exceptions import UsageError
+
+__all__ = [
+    "MissingVariableError",
+    "StrictFormatter",
+    "Template",
+    "TemplateError",
+    "compile_template",
+    "format_template",
+    "formatter",
+    "get_variables",
+]
+
+PARSER = Formatter()
+HINT = "write {{ and }} for braces that are text"
+
+
+class TemplateError(UsageError):
+    """A template is not written as templates are; the message says what to write."""
+
+
+class MissingVariableError(TemplateError, KeyError):
+    """A template was formatted without one of its variables."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class Template:
+    """A checked template: `variables` in order of appearance, and `format`."""
+
+    __slots__ = ("_format", "template", "variables")
+
+    def __init__(self, template: str) -> None:
+        self.template = template
+        self.variables: tuple[str, ...] = _checked_variables(template)
+        # Safe here: nothing but plain names is left, and format_map looks those up as keys.
+        self._format = template.format_map
+
+    def format(self, values: Mapping[str, object]) -> str:
+        """Put the values in; names the template does not have are ignored."""
+        try:
+            return self._format(values)
+        except KeyError:
+            raise _missing(self, values) from None
+
+    def __repr__(self) -> str:
+        return f"Template({self.template!r})"
+
+
+class StrictFormatter:
+    """LangChain's formatter by name: keyword values only, and all of them."""
+
+    def format(self, format_string: str, /, *args: object, **kwargs: object) -> str:
+        """Format with keyword values."""
+        return self.vformat(format_string, args, kwargs)
+
+    def vformat(
+        self, format_string: str, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> str:
+        """Format with a mapping; positional values are refused."""
+        if args:
+            raise TemplateError("values have no place by position: pass them by name, as keywords")
+        return compile_template(format_string).format(kwargs)
+
+    def validate_input_variables(self, format_string: str, input_variables: list[str]) -> None:
+        """See that the template can be formatted with these names."""
+        compile_template(format_string).format(dict.fromkeys(input_variables, "foo"))
+
+
+formatter = StrictFormatter()
+
+
+@lru_cache(maxsize=512)
+def _compiled(template: str) -> Template:
+    return Template(template)
+
+
+def compile_template(template: str) -> Template:
+    """Check a template once; recent ones are remembered."""
+    if not isinstance(template, str):
+        raise TemplateError(f"a template is text, not {type(template).__name__}")
+    return _compiled(template) if len(template) < 10_000 else Template(template)
+
+
+def format_template(template: str, values: Mapping[str, Any]) -> str:
+    """Format once."""
+    return compile_template(template).format(values)
+
+
+def get_variables(template: str) -> list[str]:
+    """List the names of a template, each once, in order of appearance."""
+    return list(compile_template(template).variables)
+
+
+def _checked_variables(template: str) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    try:
+        for _, field, spec, conversion in PARSER.parse(template):
+            if field is not None:
+                _check_field(template, field, spec or "", conversion)
+                names[field] = None
+    except ValueError as error:
+        if isinstance(error, TemplateError):
+            raise
+        raise TemplateError(f"template {template[:80]!r}: {error}; {HINT}") from None
+    return tuple(names)
+
+
+def _check_field(template: str, field: str, spec: str, conversion: str | None) -> None:
+    reason = ""
+    if "." in field or "[" in field or "]" in field:
+        reason = f"{{{field}}} reaches into a value; only plain names are allowed"
+    elif spec:
+        reason = f"{{{field}:{spec[:40]}}} has a format spec; format the value before passing it"
+    elif conversion:
+        reason = f"{{{field}!{conversion}}} has a conversion; convert the value before passing it"
+    elif not field.strip():
+        reason = "{} has no name"
+    elif field.strip().isdigit():
+        reason = f"{{{field}}} is a position; give the variable a name"
+    if reason:
+        raise TemplateError(f"template {template[:80]!r}: {reason} ({HINT})")
+
+
+def _missing(template: Template, values: Mapping[str, object]) -> MissingVariableError:
+    missing = [name for name in template.variables if name not in values]
+    return MissingVariableError(
+        f"template {template.template[:80]!r}: no value for {', '.join(map(repr, missing))}; "
+        f"given were {sorted(map(str, values))}"
+    )

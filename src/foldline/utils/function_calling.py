@@ -1,0 +1,241 @@
+"""Anything that can be called by a model, in the form models are told of it.
+
+Functions, pydantic models, TypedDicts, dataclasses, tools, JSON Schemas and the tool dicts of OpenAI, Anthropic,
+Bedrock and MCP become one description: name, description, parameters. Dicts that name a tool of the provider's own
+(web search and the like) are nobody's function and pass through untouched.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from foldline.exceptions import UsageError
+from foldline.utils._json_strict import Json
+from foldline.utils._signature_schema import (
+    is_typed_dict,
+    model_from_function,
+    model_from_typed_dict,
+    name_and_doc,
+    own_doc,
+    schema_of_type,
+)
+from foldline.utils.docstrings import parse_docstring
+from foldline.utils.json_schema import dereference_refs, remove_titles, strict_schema
+
+__all__ = [
+    "convert_to_json_schema",
+    "convert_to_openai_function",
+    "convert_to_openai_tool",
+    "is_server_tool",
+]
+
+Callable_ = Callable[..., Any]
+Described = dict[str, Json]
+
+SERVER_TOOL_KEYS = frozenset(  # tools of Gemini and Bedrock, which are named by their only key
+    [
+        "google_search",
+        "google_search_retrieval",
+        "google_maps",
+        "enterprise_web_search",
+        "code_execution",
+        "url_context",
+        "computer_use",
+        "file_search",
+        "googleSearch",
+        "googleSearchRetrieval",
+        "googleMaps",
+        "enterpriseWebSearch",
+        "codeExecution",
+        "urlContext",
+        "computerUse",
+        "fileSearch",
+        "cachePoint",
+        "systemTool",
+    ]
+)
+FUNCTION_KEYS = ("parameters", "input_schema", "inputSchema", "function", "toolSpec", "properties")
+JSON_TYPES = ("object", "array", "string", "number", "integer", "boolean", "null", "function")
+NO_INPUT: Described = {"type": "object", "properties": {}}
+SINGLE_INPUT: Described = {
+    "type": "object",
+    "properties": {"__arg1": {"title": "__arg1", "type": "string"}},
+    "required": ["__arg1"],
+}
+
+
+def convert_to_openai_function(
+    function: Mapping[str, Any] | type | Callable_ | object, *, strict: bool | None = None
+) -> Described:
+    """Describe a function as OpenAI has it: name, description, parameters.
+
+    `strict=True` also closes every object and requires every property; `strict=False` says so.
+    """
+    described = _described(function)
+    if strict is None:
+        return described
+    if "strict" in described and described["strict"] != strict:
+        raise UsageError(
+            f"{described.get('name')!r} says strict={described['strict']}, and strict={strict} was asked for"
+        )
+    if strict and isinstance(described.get("parameters"), dict):
+        described["parameters"] = strict_schema(described["parameters"], optional_as_nullable=False)
+    return {**described, "strict": strict}
+
+
+def convert_to_openai_tool(
+    tool: Mapping[str, Any] | type | Callable_ | object, *, strict: bool | None = None
+) -> Described:
+    """Describe a tool as OpenAI has it; OpenAI's own form and providers' own tools pass through."""
+    if isinstance(tool, Mapping):
+        if tool.get("type") == "function" and isinstance(tool.get("function"), Mapping):
+            return dict(tool)
+        if is_server_tool(tool):
+            return dict(tool)
+    custom = _custom_tool(tool)
+    if custom is not None:
+        return custom
+    return {"type": "function", "function": convert_to_openai_function(tool, strict=strict)}
+
+
+def convert_to_json_schema(
+    schema: Mapping[str, Any] | type | Callable_ | object, *, strict: bool | None = None
+) -> Described:
+    """Describe as one JSON Schema whose title is the name."""
+    if isinstance(schema, Mapping) and is_server_tool(schema):
+        raise UsageError(f"{dict(schema)!r:.200} is a tool of the provider: it has no JSON Schema")
+    described = convert_to_openai_tool(schema, strict=strict)
+    if described.get("type") != "function":
+        raise UsageError(f"{described.get('name')!r} takes free text: it has no JSON Schema")
+    function = described["function"]
+    whole = {"title": function["name"]}
+    if "description" in function:
+        whole["description"] = function["description"]
+    return {**whole, **(function.get("parameters") or {})}
+
+
+def is_server_tool(tool: Mapping[str, Any]) -> bool:
+    """Say whether a dict names a tool that the provider runs, and so must be sent as it is."""
+    if any(key in tool for key in FUNCTION_KEYS):
+        return False
+    kind = tool.get("type")
+    if isinstance(kind, str):
+        return kind not in JSON_TYPES
+    return "name" not in tool and len(tool) == 1 and next(iter(tool)) in SERVER_TOOL_KEYS
+
+
+def _described(function: Any) -> Described:  # noqa: ANN401  anything may be offered as a function
+    if isinstance(function, Mapping):
+        return _from_dict(function)
+    if isinstance(function, type):
+        return _from_class(function)
+    if _is_tool(function):
+        return _from_tool(function)
+    if callable(function):
+        return _from_function(function)
+    raise _unsupported(function)
+
+
+def _unsupported(function: object) -> UsageError:
+    return UsageError(
+        f"{function!r:.200} cannot be described as a function: pass a function, a pydantic model, a TypedDict, a "
+        'dataclass, a tool, a JSON Schema with a "title", or a tool dict of OpenAI, Anthropic, Bedrock or MCP'
+    )
+
+
+def _from_dict(given: Mapping[str, Any]) -> Described:
+    if isinstance(given.get("toolSpec"), Mapping):  # Bedrock
+        spec = given["toolSpec"]
+        return _assembled(spec, (spec.get("inputSchema") or {}).get("json"))
+    if given.get("type") == "function" and isinstance(given.get("function"), Mapping):
+        return dict(given["function"])
+    if "name" in given and "input_schema" in given:  # Anthropic
+        return _assembled(given, given["input_schema"])
+    if "name" in given and "inputSchema" in given:  # MCP
+        return _assembled(given, given["inputSchema"])
+    if "name" in given:  # OpenAI
+        return {
+            key: given[key]
+            for key in ("name", "description", "parameters", "strict")
+            if key in given
+        }
+    if "title" in given:  # JSON Schema
+        rest = {key: item for key, item in given.items() if key not in ("title", "description")}
+        return _assembled({"name": given["title"], **given}, rest)
+    raise _unsupported(dict(given))
+
+
+def _assembled(named: Mapping[str, Any], parameters: Json) -> Described:
+    described: Described = {"name": named["name"]}
+    if named.get("description") is not None:
+        described["description"] = named["description"]
+    if parameters is not None:
+        described["parameters"] = dict(parameters)
+    return described
+
+
+def _from_class(kind: type) -> Described:
+    if is_typed_dict(kind):
+        schema = schema_of_type(model_from_typed_dict(kind))
+        return _from_schema(kind.__name__, parse_docstring(own_doc(kind)).description, schema)
+    if issubclass(kind, BaseModel):
+        schema = schema_of_type(kind)
+        return _from_schema(
+            schema.get("title", kind.__name__), schema.get("description", ""), schema
+        )
+    if dataclasses.is_dataclass(kind):
+        schema = schema_of_type(kind)
+        return _from_schema(kind.__name__, parse_docstring(own_doc(kind)).description, schema)
+    return _from_function(kind)
+
+
+def _from_function(function: Callable_) -> Described:
+    name, text = name_and_doc(function)
+    docstring = parse_docstring(text)
+    model = model_from_function(function, name=name, docstring=docstring)
+    return _from_schema(name, docstring.description, schema_of_type(model))
+
+
+def _is_tool(value: object) -> bool:
+    return isinstance(getattr(value, "name", None), str) and hasattr(value, "description")
+
+
+def _from_tool(tool: Any) -> Described:  # noqa: ANN401  by duck type: tools live above
+    schema = getattr(tool, "tool_call_schema", None)
+    if schema is None:
+        schema = getattr(tool, "args_schema", None)
+    if schema is None:
+        args = getattr(tool, "args", None)
+        parameters = {**SINGLE_INPUT, "properties": args} if args else SINGLE_INPUT
+        return {"name": tool.name, "description": tool.description, "parameters": dict(parameters)}
+    if isinstance(schema, Mapping):
+        parameters = {
+            key: item for key, item in schema.items() if key not in ("title", "description")
+        }
+        return {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": parameters or NO_INPUT,
+        }
+    return _from_schema(tool.name, tool.description, schema_of_type(schema))
+
+
+def _custom_tool(tool: object) -> Described | None:
+    """Describe a tool that takes free text (OpenAI's custom tools)."""
+    metadata = getattr(tool, "metadata", None)
+    if isinstance(tool, Mapping) or not isinstance(metadata, dict) or not _is_tool(tool):
+        return None
+    if metadata.get("type") != "custom_tool":
+        return None
+    described: Described = {"type": "custom", "name": tool.name, "description": tool.description}  # type: ignore[attr-defined]
+    return {**described, "format": metadata["format"]} if "format" in metadata else described
+
+
+def _from_schema(name: str, description: str, schema: Described) -> Described:
+    flat = remove_titles(dereference_refs(schema))
+    parameters = {key: item for key, item in flat.items() if key != "description"}
+    return {"name": name, "description": description, "parameters": parameters}

@@ -1,0 +1,180 @@
+"""JSON Schema: references, titles, the strict form and a small validator.
+
+The validator is hand-written because the core of foldline has three dependencies and `jsonschema` is not one of them;
+the tests hold it against `jsonschema`. It checks draft 2020-12's assertions on types, values, objects and arrays;
+`format` and the `unevaluated*` keywords are not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from foldline.exceptions import UsageError
+from foldline.utils._json_strict import Json
+from foldline.utils._schema_rules import Issue
+from foldline.utils._schema_validate import resolve_ref, validate
+
+__all__ = ["Issue", "dereference_refs", "remove_titles", "resolve_ref", "strict_schema", "validate"]
+
+MAX_NODES = 100_000
+Schema = dict[str, Json]
+
+
+def dereference_refs(
+    schema_obj: Schema,
+    *,
+    full_schema: Schema | None = None,
+    skip_keys: Sequence[str] | None = None,
+) -> Schema:
+    """Put what references point to in their place; the schema given is not changed.
+
+    A reference inside what it refers to (a tree of trees) cannot be replaced and stays, together with its
+    definition. Keys beside a `$ref` win over what it refers to.
+    """
+    root = schema_obj if full_schema is None else full_schema
+    work = _Dereference(root, frozenset(skip_keys or ()))
+    top = {key: item for key, item in schema_obj.items() if key not in ("$defs", "definitions")}
+    whole: Schema = work.replace(top, ())
+    for name in ("$defs", "definitions"):
+        kept = work.kept_definitions(name)
+        if kept:
+            whole[name] = kept
+    return whole
+
+
+class _Dereference:
+    def __init__(self, root: Schema, skip_keys: frozenset[str]) -> None:
+        self._root = root
+        self._skip_keys = skip_keys
+        self._nodes = 0
+        self._recursive: set[str] = set()
+
+    def replace(self, node: Json, above: tuple[str, ...]) -> Json:
+        self._nodes += 1
+        if self._nodes > MAX_NODES or len(above) > 200:
+            raise UsageError(
+                f"schema grows beyond {MAX_NODES} parts when its references are replaced"
+            )
+        if isinstance(node, list):
+            return [self.replace(item, above) for item in node]
+        if not isinstance(node, dict):
+            return node
+        ref = node.get("$ref")
+        if isinstance(ref, str):
+            return self._replace_ref(ref, node, above)
+        return {
+            key: item if key in self._skip_keys else self.replace(item, above)
+            for key, item in node.items()
+        }
+
+    def _replace_ref(self, ref: str, node: Schema, above: tuple[str, ...]) -> Json:
+        beside = {key: self.replace(item, above) for key, item in node.items() if key != "$ref"}
+        target = resolve_ref(ref, self._root)
+        if ref in above or ref == "#":
+            self._recursive.add(ref)
+            return {"$ref": ref, **beside}
+        inlined = self.replace(target, (*above, ref))
+        if not beside or not isinstance(inlined, dict):
+            return inlined
+        return {**inlined, **beside}
+
+    def kept_definitions(self, name: str) -> Schema:
+        """Give the definitions that recursive references still need, and those these need."""
+        needed: Schema = {}
+        definitions = self._root.get(name)
+        if not isinstance(definitions, dict):
+            return needed
+        waiting = [ref.split("/")[2] for ref in self._recursive if ref.startswith(f"#/{name}/")]
+        while waiting:
+            key = waiting.pop()
+            if key not in needed and key in definitions:
+                needed[key] = definitions[key]
+                refs = _refs_in(definitions[key])
+                waiting += [ref.split("/")[2] for ref in refs if ref.startswith(f"#/{name}/")]
+        return needed
+
+
+def _refs_in(node: Json) -> list[str]:
+    if isinstance(node, list):
+        return [ref for item in node for ref in _refs_in(item)]
+    if not isinstance(node, dict):
+        return []
+    own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+    return own + [ref for item in node.values() for ref in _refs_in(item)]
+
+
+def remove_titles(schema: Json, *, is_name_map: bool = False) -> Json:
+    """Leave out the titles pydantic writes; a property named "title" stays."""
+    if isinstance(schema, list):
+        return [remove_titles(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept: Schema = {}
+    for key, item in schema.items():
+        if not is_name_map and key == "title" and isinstance(item, str):
+            continue
+        if not is_name_map and key in ("default", "const", "enum", "examples"):
+            kept[key] = item
+        else:
+            names = key in ("properties", "$defs", "definitions", "patternProperties")
+            kept[key] = remove_titles(item, is_name_map=names and not is_name_map)
+    return kept
+
+
+def strict_schema(schema: Schema, *, optional_as_nullable: bool = True) -> Schema:
+    """Give the form OpenAI's strict mode wants: objects closed, every property required.
+
+    What was optional becomes nullable, unless told otherwise. The schema given is not changed.
+    """
+    strict: Schema = _strict(schema, nullable=optional_as_nullable)
+    return strict
+
+
+def _strict(node: Json, *, nullable: bool) -> Json:
+    if isinstance(node, list):
+        return [_strict(item, nullable=nullable) for item in node]
+    if not isinstance(node, dict):
+        return node
+    strict: Schema = {}
+    for key, item in node.items():
+        if key in ("default", "const", "enum", "examples"):
+            strict[key] = item
+        elif key in ("properties", "$defs", "definitions") and isinstance(item, dict):
+            strict[key] = {name: _strict(part, nullable=nullable) for name, part in item.items()}
+        else:
+            strict[key] = _strict(item, nullable=nullable)
+    properties = strict.get("properties")
+    if node.get("type") == "object" or isinstance(properties, dict):
+        strict["additionalProperties"] = False
+    if isinstance(properties, dict) and properties:
+        required = node.get("required") or []
+        if nullable:
+            strict["properties"] = {
+                name: part if name in required else _nullable(part)
+                for name, part in properties.items()
+            }
+        strict["required"] = list(properties)
+    return strict
+
+
+def _nullable(schema: Json) -> Json:
+    if not isinstance(schema, dict) or _admits_null(schema):
+        return schema
+    kind = schema.get("type")
+    if isinstance(kind, str) and "enum" not in schema and "const" not in schema:
+        return {**schema, "type": [kind, "null"]}
+    if isinstance(schema.get("anyOf"), list):
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    outer = {key: schema[key] for key in ("description", "default") if key in schema}
+    inner = {key: item for key, item in schema.items() if key not in outer}
+    return {"anyOf": [inner, {"type": "null"}], **outer}
+
+
+def _admits_null(schema: Schema) -> bool:
+    """Say whether null fits, as far as the schema itself shows; references are not followed."""
+    kind = schema.get("type")
+    if kind is not None:
+        return kind == "null" or (isinstance(kind, list) and "null" in kind)
+    if isinstance(schema.get("anyOf"), list):
+        return any(isinstance(part, dict) and _admits_null(part) for part in schema["anyOf"])
+    return not schema.keys() & {"$ref", "allOf", "oneOf", "not", "enum", "const", "if"}

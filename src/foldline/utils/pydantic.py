@@ -1,0 +1,123 @@
+"""Pydantic under LangChain's names. foldline knows pydantic 2 only."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeGuard, cast
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, RootModel, model_validator
+from pydantic.fields import FieldInfo
+
+from foldline.utils._json_strict import Json
+
+__all__ = [
+    "PYDANTIC_MAJOR_VERSION",
+    "create_model",
+    "create_model_v2",
+    "get_fields",
+    "get_pydantic_major_version",
+    "is_basemodel_instance",
+    "is_basemodel_subclass",
+    "is_pydantic_v1_subclass",
+    "is_pydantic_v2_subclass",
+    "model_json_schema",
+    "model_validate",
+    "pre_init",
+]
+
+PYDANTIC_MAJOR_VERSION = int(pydantic.VERSION.partition(".")[0])
+
+
+def get_pydantic_major_version() -> int:
+    """Say which pydantic is installed: 2."""
+    return PYDANTIC_MAJOR_VERSION
+
+
+def is_basemodel_subclass(cls: type) -> TypeGuard[type[BaseModel]]:
+    """Say whether this is a model class (and a class at all, not `list[int]`)."""
+    return inspect.isclass(cls) and not hasattr(cls, "__origin__") and issubclass(cls, BaseModel)
+
+
+is_pydantic_v2_subclass = is_basemodel_subclass
+
+
+def is_pydantic_v1_subclass(cls: type) -> bool:
+    """Say whether this is a model class of `pydantic.v1`, which foldline does not take."""
+    names = (base.__module__ for base in getattr(cls, "__mro__", ()))
+    return any(name.startswith("pydantic.v1") for name in names)
+
+
+def is_basemodel_instance(obj: object) -> bool:
+    """Say whether this is a model."""
+    return isinstance(obj, BaseModel)
+
+
+def get_fields(model: type[BaseModel] | BaseModel) -> dict[str, FieldInfo]:
+    """Give the fields of a model or model class."""
+    kind = model if isinstance(model, type) else type(model)
+    return dict(kind.model_fields)
+
+
+def model_json_schema(model: type[BaseModel]) -> dict[str, Json]:
+    """Give the JSON Schema of a model class."""
+    return model.model_json_schema()
+
+
+def model_validate(model: type[BaseModel], obj: object) -> BaseModel:
+    """Validate a value as a model."""
+    return model.model_validate(obj)
+
+
+def create_model(
+    model_name: str, module_name: str | None = None, /, **field_definitions: Any
+) -> type[BaseModel]:
+    """Make a model class; the field `__root__` makes it a root model."""
+    root = field_definitions.pop("__root__", None)
+    return create_model_v2(
+        model_name, module_name=module_name, field_definitions=field_definitions, root=root
+    )
+
+
+def create_model_v2(
+    model_name: str,
+    *,
+    module_name: str | None = None,
+    field_definitions: dict[str, Any] | None = None,
+    root: Any = None,  # noqa: ANN401  a type, or a type and its default
+) -> type[BaseModel]:
+    """Make a model class whose fields may have names that pydantic's methods have."""
+    module = module_name or __name__
+    if root is not None:
+        if field_definitions:
+            raise ValueError("a root model has no fields: pass `root` or `field_definitions`")
+        kind, default = root if isinstance(root, tuple) else (root, ...)
+        base: Any = RootModel.__class_getitem__(kind)
+        model: Any = pydantic.create_model(
+            model_name, __base__=base, __module__=module, root=(kind, default)
+        )
+        return cast("type[BaseModel]", model)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*shadows an attribute.*")
+        return pydantic.create_model(
+            model_name,
+            __config__=ConfigDict(arbitrary_types_allowed=True, protected_namespaces=()),
+            __module__=module,
+            **(field_definitions or {}),
+        )
+
+
+def pre_init(func: Callable[[Any, dict[str, Any]], Any]) -> Any:  # noqa: ANN401  a pydantic decorator's proxy
+    """Run before validation, with the defaults already filled in."""
+
+    def with_defaults(cls: type[BaseModel], values: dict[str, Any]) -> Any:  # noqa: ANN401  what func gives
+        filled = dict(values)
+        for name, field in cls.model_fields.items():
+            given = name in filled or (field.alias is not None and field.alias in filled)
+            if not given and not field.is_required():
+                filled[name] = field.get_default(call_default_factory=True, validated_data=filled)
+        return func(cls, filled)
+
+    return model_validator(mode="before")(classmethod(with_defaults))  # type: ignore[arg-type]

@@ -1,0 +1,358 @@
+"""`VectorStore`: documents found by the nearness of their vectors, with LangChain's whole surface.
+
+An author writes at least `from_texts`, `similarity_search` and one of `add_texts` and `add_documents`. What was not
+written is derived: one from the other, and every awaited twin from its blocking method, in a thread. The stores of
+foldline write each behaviour once for both colours: see `_embedded`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, Self, TypeVar
+
+from foldline._io import ASYNC
+from foldline.documents.base import Document
+from foldline.embeddings.base import Embeddings
+from foldline.exceptions import UsageError
+from foldline.vectorstores.retriever import VectorStoreRetriever
+
+__all__ = ["VST", "VectorStore", "VectorStoreRetriever"]
+
+VST = TypeVar("VST", bound="VectorStore")
+Scored = list[tuple[Document, float]]
+Metadatas = list[dict[str, Any]] | None
+
+logger = logging.getLogger("foldline.vectorstores")
+
+
+class VectorStore(ABC):
+    """Documents found by meaning."""
+
+    @property
+    def embeddings(self) -> Embeddings | None:
+        """What makes the vectors, where the store knows it."""
+        return None
+
+    # -- adding and taking away
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Metadatas = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts, or replace those with the same id; gives their ids."""
+        if type(self).add_documents is VectorStore.add_documents:
+            self._not_written("add_texts", "add_documents")
+        return self.add_documents(as_documents(texts, metadatas, ids), **kwargs)
+
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Metadatas = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts, or replace those with the same id; gives their ids."""
+        if type(self).aadd_documents is not VectorStore.aadd_documents:
+            return await self.aadd_documents(as_documents(texts, metadatas, ids), **kwargs)
+        given = {} if ids is None else {"ids": ids}
+        added: list[str] = await ASYNC.call(self.add_texts, texts, metadatas, **given, **kwargs)
+        return added
+
+    def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
+        """Add documents, or replace those with the same id; gives their ids."""
+        if type(self).add_texts is VectorStore.add_texts:
+            self._not_written("add_documents", "add_texts")
+        return self.add_texts(*as_texts(documents), **_with_ids(documents, kwargs))
+
+    async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
+        """Add documents, or replace those with the same id; gives their ids."""
+        if type(self).aadd_texts is not VectorStore.aadd_texts:
+            return await self.aadd_texts(*as_texts(documents), **_with_ids(documents, kwargs))
+        added: list[str] = await ASYNC.call(self.add_documents, documents, **kwargs)
+        return added
+
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
+        """Forget documents."""
+        self._not_written("delete")
+
+    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
+        """Forget documents."""
+        gone: bool | None = await ASYNC.call(self.delete, ids, **kwargs)
+        return gone
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Give the documents with these ids; those that are not there are left out."""
+        self._not_written("get_by_ids")
+
+    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Give the documents with these ids; those that are not there are left out."""
+        found: list[Document] = await ASYNC.call(self.get_by_ids, ids)
+        return found
+
+    @classmethod
+    @abstractmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings,
+        metadatas: Metadatas = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Make a store and add texts."""
+
+    @classmethod
+    async def afrom_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings,
+        metadatas: Metadatas = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Make a store and add texts."""
+        given = {} if ids is None else {"ids": ids}
+        made: Self = await ASYNC.call(
+            cls.from_texts, texts, embedding, metadatas, **given, **kwargs
+        )
+        return made
+
+    @classmethod
+    def from_documents(
+        cls, documents: list[Document], embedding: Embeddings, **kwargs: Any
+    ) -> Self:
+        """Make a store and add documents."""
+        texts, metadatas = as_texts(documents)
+        return cls.from_texts(texts, embedding, metadatas, **_with_ids(documents, kwargs))
+
+    @classmethod
+    async def afrom_documents(
+        cls, documents: list[Document], embedding: Embeddings, **kwargs: Any
+    ) -> Self:
+        """Make a store and add documents."""
+        texts, metadatas = as_texts(documents)
+        return await cls.afrom_texts(texts, embedding, metadatas, **_with_ids(documents, kwargs))
+
+    # -- finding
+
+    @abstractmethod
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """Give the documents nearest to a question."""
+
+    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """Give the documents nearest to a question."""
+        found: list[Document] = await ASYNC.call(self.similarity_search, query, k=k, **kwargs)
+        return found
+
+    def similarity_search_with_score(self, *args: Any, **kwargs: Any) -> Scored:
+        """Give the documents nearest to a question, with the store's own measure of nearness."""
+        self._not_written("similarity_search_with_score")
+
+    async def asimilarity_search_with_score(self, *args: Any, **kwargs: Any) -> Scored:
+        """Give the documents nearest to a question, with the store's own measure of nearness."""
+        found: Scored = await ASYNC.call(self.similarity_search_with_score, *args, **kwargs)
+        return found
+
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, **kwargs: Any
+    ) -> list[Document]:
+        """Give the documents nearest to a vector."""
+        self._not_written("similarity_search_by_vector")
+
+    async def asimilarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, **kwargs: Any
+    ) -> list[Document]:
+        """Give the documents nearest to a vector."""
+        found: list[Document] = await ASYNC.call(
+            self.similarity_search_by_vector, embedding, k=k, **kwargs
+        )
+        return found
+
+    def max_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """Give documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
+        self._not_written("max_marginal_relevance_search")
+
+    async def amax_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """Give documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
+        given = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
+        found: list[Document] = await ASYNC.call(self.max_marginal_relevance_search, query, **given)
+        return found
+
+    def max_marginal_relevance_search_by_vector(
+        self,
+        embedding: list[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Give documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
+        self._not_written("max_marginal_relevance_search_by_vector")
+
+    async def amax_marginal_relevance_search_by_vector(
+        self,
+        embedding: list[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Give documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
+        given = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
+        found: list[Document] = await ASYNC.call(
+            self.max_marginal_relevance_search_by_vector, embedding, **given
+        )
+        return found
+
+    def search(self, query: str, search_type: str, **kwargs: Any) -> list[Document]:
+        """Find in one of the three ways: similarity, similarity_score_threshold or mmr."""
+        if search_type == "similarity":
+            return self.similarity_search(query, **kwargs)
+        if search_type == "similarity_score_threshold":
+            scored = self.similarity_search_with_relevance_scores(query, **kwargs)
+            return [document for document, _ in scored]
+        if search_type == "mmr":
+            return self.max_marginal_relevance_search(query, **kwargs)
+        raise _unknown(search_type)
+
+    async def asearch(self, query: str, search_type: str, **kwargs: Any) -> list[Document]:
+        """Find in one of the three ways: similarity, similarity_score_threshold or mmr."""
+        if search_type == "similarity":
+            return await self.asimilarity_search(query, **kwargs)
+        if search_type == "similarity_score_threshold":
+            scored = await self.asimilarity_search_with_relevance_scores(query, **kwargs)
+            return [document for document, _ in scored]
+        if search_type == "mmr":
+            return await self.amax_marginal_relevance_search(query, **kwargs)
+        raise _unknown(search_type)
+
+    def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
+        """Give a retriever over this store; `search_type` and `search_kwargs` say how it looks."""
+        tags = kwargs.pop("tags", None) or self._get_retriever_tags()
+        return VectorStoreRetriever(vectorstore=self, tags=tags, **kwargs)
+
+    def _get_retriever_tags(self) -> list[str]:
+        tags = [type(self).__name__]
+        if self.embeddings is not None:
+            tags.append(type(self.embeddings).__name__)
+        return tags
+
+    # -- scores from 0 (unlike) to 1 (alike)
+
+    def similarity_search_with_relevance_scores(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> Scored:
+        """Give documents with scores from 0 to 1; those below `score_threshold` are left out."""
+        threshold = kwargs.pop("score_threshold", None)
+        scored = self._similarity_search_with_relevance_scores(query, k=k, **kwargs)
+        return _above(threshold, scored)
+
+    async def asimilarity_search_with_relevance_scores(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> Scored:
+        """Give documents with scores from 0 to 1; those below `score_threshold` are left out."""
+        threshold = kwargs.pop("score_threshold", None)
+        scored = await self._asimilarity_search_with_relevance_scores(query, k=k, **kwargs)
+        return _above(threshold, scored)
+
+    def _similarity_search_with_relevance_scores(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> Scored:
+        relevance = self._select_relevance_score_fn()
+        scored = self.similarity_search_with_score(query, k, **kwargs)
+        return [(document, relevance(score)) for document, score in scored]
+
+    async def _asimilarity_search_with_relevance_scores(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> Scored:
+        relevance = self._select_relevance_score_fn()
+        scored = await self.asimilarity_search_with_score(query, k, **kwargs)
+        return [(document, relevance(score)) for document, score in scored]
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        """Give the function from this store's scores to relevance, 0 to 1."""
+        self._not_written("_select_relevance_score_fn")
+
+    @staticmethod
+    def _euclidean_relevance_score_fn(distance: float) -> float:
+        """Relevance of the distance between two unit vectors, which is at most the square root of two."""
+        return 1.0 - distance / math.sqrt(2)
+
+    @staticmethod
+    def _cosine_relevance_score_fn(distance: float) -> float:
+        """Relevance of a cosine distance."""
+        return 1.0 - distance
+
+    @staticmethod
+    def _max_inner_product_relevance_score_fn(distance: float) -> float:
+        """Relevance of an inner product."""
+        return 1.0 - distance if distance > 0 else -1.0 * distance
+
+    def _not_written(self, *names: str) -> NoReturn:
+        either = " nor ".join(f"`{name}`" for name in names)
+        what = f"implements neither {either}" if len(names) > 1 else f"has no {either}"
+        raise NotImplementedError(f"{type(self).__name__} {what}")
+
+
+def as_documents(
+    texts: Iterable[str], metadatas: Sequence[dict[str, Any]] | None, ids: Sequence[str] | None
+) -> list[Document]:
+    """Make documents of texts, checking that there is one metadata and one id for each."""
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    if metadatas is not None and len(metadatas) != len(texts):
+        raise UsageError(
+            f"one metadata per text: got {len(metadatas)} metadatas and {len(texts)} texts"
+        )
+    if ids is not None and len(ids) != len(texts):
+        raise UsageError(f"one id per text: got {len(ids)} ids and {len(texts)} texts")
+    return [
+        Document(
+            text,
+            metadata=(metadatas[place] if metadatas else None) or {},
+            id=ids[place] if ids is not None else None,
+        )
+        for place, text in enumerate(texts)
+    ]
+
+
+def as_texts(documents: Iterable[Document]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Take documents apart."""
+    documents = list(documents)
+    return (
+        [document.page_content for document in documents],
+        [document.metadata for document in documents],
+    )
+
+
+def _with_ids(documents: Sequence[Document], kwargs: dict[str, Any]) -> dict[str, Any]:
+    if "ids" in kwargs or not any(document.id for document in documents):
+        return kwargs
+    return {**kwargs, "ids": [document.id for document in documents]}
+
+
+def _above(threshold: float | None, scored: Scored) -> Scored:
+    if any(not 0.0 <= score <= 1.0 for _, score in scored):
+        logger.warning("relevance scores must be between 0 and 1, got %s", [s for _, s in scored])
+    if threshold is None:
+        return scored
+    return [(document, score) for document, score in scored if score >= threshold]
+
+
+def _unknown(search_type: str) -> UsageError:
+    return UsageError(
+        f"search_type is similarity, similarity_score_threshold or mmr, not {search_type!r}"
+    )

@@ -1,0 +1,305 @@
+"""`PostgresVectorStore`: documents and vectors in PostgreSQL (extras `postgres` and `vectors`).
+
+With the pgvector extension distances are its `<=>`, and `create_index` makes searches approximate and fast. Without it
+vectors are plain `real[]` and the search is exact SQL: right, and slow beyond some ten thousand documents. The store
+looks which of the two there is when it makes its table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from foldline._postgres import PostgresConnection, PostgresServer
+from foldline.documents.base import Document
+from foldline.embeddings.base import Embeddings
+from foldline.exceptions import UsageError
+from foldline.vectorstores._embedded import EmbeddedVectorStore, Hit
+from foldline.vectorstores._rows import metadata_json
+from foldline.vectorstores._sql_filter import compile_filter, fits
+from foldline.vectorstores.filters import Filter, parse_filter
+
+if TYPE_CHECKING:
+    from foldline.vectorstores._vectors import Floats
+
+__all__ = ["PostgresVectorStore"]
+
+LOCK = "SELECT pg_advisory_xact_lock(7364503)"
+"""Keeps two processes from making the tables at once, which PostgreSQL answers with an error."""
+TABLES = """
+CREATE TABLE IF NOT EXISTS foldline_vector_collections (name TEXT PRIMARY KEY, dimension INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS foldline_vectors (
+    place BIGINT GENERATED ALWAYS AS IDENTITY,
+    collection TEXT NOT NULL,
+    id TEXT NOT NULL,
+    content TEXT NOT NULL,
+    metadata JSONB NOT NULL,
+    norm DOUBLE PRECISION NOT NULL,
+    embedding {kind} NOT NULL,
+    PRIMARY KEY (collection, id)
+)
+"""
+COLUMN = """
+SELECT format_type(atttypid, NULL) FROM pg_attribute
+WHERE attrelid = to_regclass('foldline_vectors') AND attname = 'embedding' AND NOT attisdropped
+"""
+KEEP = """
+INSERT INTO foldline_vectors (collection, id, content, metadata, norm, embedding)
+VALUES (%s, %s, %s, %s::jsonb, %s, {vector})
+ON CONFLICT (collection, id) DO UPDATE SET content = excluded.content, metadata = excluded.metadata,
+    norm = excluded.norm, embedding = excluded.embedding
+"""
+COSINE = """
+(SELECT sum(a::float8 * b::float8) FROM unnest(embedding, %s::real[]) AS pair(a, b)) / NULLIF(norm * %s::float8, 0)
+"""
+DIMENSION = """
+SELECT dimension FROM foldline_vector_collections WHERE name = %s
+AND EXISTS (SELECT 1 FROM foldline_vectors WHERE collection = name)
+"""
+PAGE = 200
+"""Rows read at once while a filter written in Python looks at them."""
+
+
+class PostgresVectorStore(EmbeddedVectorStore):
+    """Documents in PostgreSQL, found by meaning."""
+
+    def __init__(
+        self,
+        embedding: Embeddings,
+        conninfo: str | PostgresServer = "postgresql://127.0.0.1/postgres",
+        *,
+        collection: str = "documents",
+        pgvector: bool | None = None,
+    ) -> None:
+        """Open a collection, making the tables where they are not there.
+
+        `pgvector` says whether to use that extension; left out, it is used where the server has it.
+        """
+        if not fits(collection) or not collection:
+            raise UsageError(
+                f"a collection has a name that PostgreSQL can hold, not {collection!r}"
+            )
+        self.embedding = embedding
+        self.collection = collection
+        self._server = (
+            conninfo
+            if isinstance(conninfo, PostgresServer)
+            else PostgresServer(conninfo, "SELECT 1")
+        )
+        self.has_pgvector: bool = self._server.run(lambda one: _prepare(one, pgvector))
+        """Whether vectors are pgvector's, else plain arrays."""
+
+    @classmethod
+    def _made(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
+        if "connection" in given:  # as LangChain's PGVector has it
+            given = {"conninfo": given["connection"], **given}
+            del given["connection"]
+        return cls(embedding, **given)
+
+    def close(self) -> None:
+        """Close connections."""
+        self._server.close()
+
+    # -- the four operations
+
+    def _dimension(self) -> int | None:
+        row = self._server.run(lambda one: one.execute(DIMENSION, (self.collection,)).fetchone())
+        return int(row[0]) if row else None
+
+    def _keep(self, documents: Sequence[Document], vectors: Floats) -> None:
+        from foldline.vectorstores._vectors import lengths  # noqa: PLC0415  NumPy is an extra
+
+        rows = [
+            (self.collection, *_columns(document), float(norm), self._spelled(vector))
+            for document, vector, norm in zip(documents, vectors, lengths(vectors), strict=True)
+        ]
+        statement = KEEP.format(vector="%s::vector" if self.has_pgvector else "%s::real[]")
+
+        def write(connection: PostgresConnection) -> None:
+            self._hold_dimension(connection, int(vectors.shape[1]))
+            with connection.cursor() as cursor:
+                cursor.executemany(statement, rows)
+
+        self._server.run(write)
+
+    def _hold_dimension(self, connection: PostgresConnection, dimension: int) -> None:
+        # One writer at a time per collection, so that two of them cannot wait for each other's rows.
+        connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 7364503))", (self.collection,)
+        )
+        known = connection.execute(DIMENSION, (self.collection,)).fetchone()
+        if known and known[0] != dimension:
+            raise UsageError(
+                f"PostgreSQL: the collection {self.collection!r} holds vectors of {known[0]} numbers, got one of "
+                f"{dimension}: use the embedding model that it was filled with"
+            )
+        connection.execute(
+            "INSERT INTO foldline_vector_collections (name, dimension) VALUES (%s, %s) "
+            "ON CONFLICT (name) DO UPDATE SET dimension = excluded.dimension",
+            (self.collection, dimension),
+        )
+
+    def _drop(self, ids: Sequence[str]) -> None:
+        names = [name for name in ids if fits(name)]
+        self._server.run(
+            lambda one: one.execute(
+                "DELETE FROM foldline_vectors WHERE collection = %s AND id = ANY(%s::text[])",
+                (self.collection, names),
+            )
+        )
+
+    def _get(self, ids: Sequence[str]) -> list[Document]:
+        names = [name for name in ids if fits(name)]
+        rows = self._server.run(
+            lambda one: one.execute(
+                "SELECT id, content, metadata FROM foldline_vectors "
+                "WHERE collection = %s AND id = ANY(%s::text[])",
+                (self.collection, names),
+            ).fetchall()
+        )
+        found = {
+            name: Document(content, metadata=metadata, id=name) for name, content, metadata in rows
+        }
+        return [found[name] for name in ids if name in found]
+
+    def _nearest(
+        self, vector: Floats, k: int, filter: Filter | None, *, with_vectors: bool
+    ) -> list[Hit]:
+        nearest, values = self._query(vector, filter, with_vectors=with_vectors)
+
+        def read(connection: PostgresConnection) -> list[Hit]:
+            # Equal ones in the order they were added; the index cannot give them so.
+            statement = nearest + ("" if self._tune(connection, k, len(vector)) else ", place")
+            if not callable(filter):
+                rows = connection.execute(statement + " LIMIT %s", [*values, k]).fetchall()
+                return [_hit(row) for row in rows]
+            hits: list[Hit] = []
+            with connection.cursor(name="foldline_nearest") as cursor:
+                cursor.itersize = max(PAGE, k)
+                for row in cursor.execute(statement, values):
+                    hit = _hit(row)
+                    hits += [hit] if filter(hit.document) else []
+                    if len(hits) == k:
+                        break
+            return hits
+
+        return self._server.run(read)
+
+    def _query(
+        self, vector: Floats, filter: Filter | None, *, with_vectors: bool
+    ) -> tuple[str, list[Any]]:
+        size = len(vector)
+        if self.has_pgvector:
+            # The length is a number of ours; with it the statement fits the index that `create_index` makes.
+            same_size = f"vector_dims(embedding) = {size}"
+            order, bound = (
+                f"embedding::vector({size}) <=> %s::vector({size})",
+                [self._spelled(vector)],
+            )
+            score = f"1 - ({order})"
+        else:
+            score, bound = (
+                COSINE,
+                [self._spelled(vector), math.sqrt(sum(float(x) ** 2 for x in vector))],
+            )
+            same_size = "TRUE"
+            order = f"COALESCE(({score}), 0) * -1"
+        condition, values = (
+            compile_filter(parse_filter(filter))
+            if filter is not None and not callable(filter)
+            else ("TRUE", [])
+        )
+        shown = "embedding::real[]" if with_vectors else "NULL"
+        statement = (
+            f"SELECT id, content, metadata, {score}, {shown} FROM foldline_vectors "
+            f"WHERE {same_size} AND collection = %s AND ({condition}) ORDER BY {order}"
+        )
+        return statement, [*bound, self.collection, *values, *bound]
+
+    def _tune(self, connection: PostgresConnection, k: int, size: int) -> bool:
+        """Set up the index, if there is one for vectors of this size."""
+        if not self.has_pgvector:
+            return False
+        index = f"foldline_vectors_hnsw_{size}"
+        if connection.execute("SELECT to_regclass(%s)", (index,)).fetchone()[0] is None:
+            return False
+        connection.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, 2 * k))}")
+        # So that a filter does not leave fewer than k.
+        connection.execute("SET LOCAL hnsw.iterative_scan = 'strict_order'")
+        return True
+
+    # -- the index
+
+    def create_index(self) -> None:
+        """Make an index (HNSW): searches become fast, and no longer exact. Needs pgvector 0.8.
+
+        It serves all collections whose vectors are as long as this one's.
+        """
+        if not self.has_pgvector:
+            raise UsageError("an index needs the pgvector extension, which this server has not")
+        dimension = self._dimension()
+        if dimension is None:
+            raise UsageError(f"the collection {self.collection!r} is empty: add documents first")
+        size = int(dimension)
+
+        def make(connection: PostgresConnection) -> None:
+            connection.execute(
+                f"CREATE INDEX IF NOT EXISTS foldline_vectors_hnsw_{size} ON foldline_vectors USING hnsw "
+                f"((embedding::vector({size})) vector_cosine_ops) WHERE vector_dims(embedding) = {size}"
+            )
+            connection.execute(
+                "ANALYZE foldline_vectors"
+            )  # else the planner does not know that it pays
+
+        self._server.run(make)
+
+    def _spelled(self, vector: Floats) -> Any:  # noqa: ANN401  as psycopg takes it
+        numbers = vector.tolist()
+        return f"[{','.join(map(repr, numbers))}]" if self.has_pgvector else numbers
+
+
+def _prepare(connection: PostgresConnection, wanted: bool | None) -> bool:  # noqa: FBT001  a choice of three
+    connection.execute(LOCK)
+    row = connection.execute(COLUMN).fetchone()
+    if row is None:
+        kind = "vector" if wanted is not False and _extension(connection) else "real[]"
+        connection.execute(TABLES.format(kind=kind))
+        row = (kind,)
+    has_pgvector = "vector" in str(row[0])
+    if wanted is not None and has_pgvector is not wanted:
+        what = "pgvector's vectors" if has_pgvector else "plain arrays"
+        hint = "" if has_pgvector else ", or the server has no pgvector extension"
+        raise UsageError(f"pgvector={wanted}, but the table foldline_vectors holds {what}{hint}")
+    return has_pgvector
+
+
+def _extension(connection: PostgresConnection) -> bool:
+    if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
+        return True
+    offered = (
+        "SELECT 1 FROM pg_available_extension_versions WHERE name = 'vector' AND (trusted OR %s)"
+    )
+    is_superuser = connection.execute(
+        "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
+    ).fetchone()[0]
+    if not connection.execute(offered, (is_superuser,)).fetchone():
+        return False
+    connection.execute("CREATE EXTENSION vector")
+    return True
+
+
+def _columns(document: Document) -> tuple[str, str, str]:
+    for part in (document.id, document.page_content, document.metadata):
+        if not fits(part):
+            raise UsageError(
+                f"document {document.id!r} has a NUL or half a surrogate pair, which PostgreSQL cannot hold: remove it"
+            )
+    return str(document.id), document.page_content, metadata_json(document)
+
+
+def _hit(row: tuple[Any, ...]) -> Hit:
+    name, content, metadata, score, vector = row
+    # A vector of zeros has no direction: pgvector says NaN, our own SQL says NULL.
+    nearness = 0.0 if score is None or math.isnan(score) else float(score)
+    return Hit(Document(content, metadata=metadata, id=name), nearness, vector)

@@ -1,0 +1,41 @@
+"""Choosing diverse vectors, under LangChain's names; needs NumPy (extra `vectors`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from foldline.exceptions import UsageError
+
+__all__ = ["maximal_marginal_relevance"]
+
+
+def maximal_marginal_relevance(
+    query_embedding: Any,  # noqa: ANN401  a vector, as list or array
+    embedding_list: Sequence[Any],
+    lambda_mult: float = 0.5,
+    k: int = 4,
+) -> list[int]:
+    """Give the places of vectors that are near to a query and unlike each other.
+
+    `lambda_mult` 1 asks for nearness alone, 0 for difference alone.
+    """
+    from foldline.vectorstores._vectors import as_query, as_rows, diverse  # noqa: PLC0415  an extra
+
+    check_weight(lambda_mult)
+    if min(k, len(embedding_list)) <= 0:
+        return []
+    rows = as_rows(embedding_list, None, what="max marginal relevance")
+    row = [number for part in _nested(query_embedding) for number in part]
+    return diverse(as_query(row, rows.shape[1]), rows, count=k, weight=lambda_mult)
+
+
+def check_weight(lambda_mult: float) -> None:
+    """Refuse a weight that is no share."""
+    if not 0.0 <= lambda_mult <= 1.0:
+        raise UsageError(f"lambda_mult is between 0 and 1, not {lambda_mult!r}")
+
+
+def _nested(vector: Any) -> Sequence[Sequence[float]]:  # noqa: ANN401
+    """LangChain accepts a vector, and a matrix of one row."""
+    return vector if len(vector) and hasattr(vector[0], "__len__") else [vector]

@@ -1,5 +1,0 @@
-"""Capability profiles, under LangChain's path; they live in `profile`."""
-
-from weft.language_models.profile import ModelProfile, ModelProfileRegistry
-
-__all__ = ["ModelProfile", "ModelProfileRegistry"]
