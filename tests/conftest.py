@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -24,7 +23,6 @@ from blockbuster import blockbuster_ctx
 from hypothesis import find, settings
 from hypothesis import strategies as st
 
-from foldline._lazy import late
 from foldline.transports import Request, _body, check_request
 
 T = TypeVar("T")
@@ -251,21 +249,11 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Import what first calls would import, before any test's clock runs; take all that is there out of collections.
+    """Take all that is there out of collections: it is most of the heap, and it stays.
 
-    It is most of the heap, and it stays. In a new environment Hypothesis makes its tables of Unicode at the first text
+    In a new environment Hypothesis makes its tables of Unicode at the first text
     it draws, which takes seconds.
     """
     find(st.text(), lambda _: True, settings=settings(database=None))
-    known = 0
-    while known != len(sys.modules):
-        known = len(sys.modules)
-        ours = [
-            vars(module) for name, module in sys.modules.items() if name.startswith("foldline.")
-        ]
-        for module in {
-            one._module for names in ours for one in names.values() if type(one) is late
-        }:
-            import_module(module)
     gc.collect()
     gc.freeze()

@@ -19,12 +19,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 WAITING = {"asyncio", "threading", "concurrent", "anyio", "trio"}
 MAY_WAIT = (
-    "_gathering.py",
-    "_io_async.py",
-    "_io_blocking.py",
-    "_locks.py",
-    "_private_loop.py",
-    "_waiting.py",
+    "_io/",
     "transports/",
     "providers/local/_bridge.py",
 )

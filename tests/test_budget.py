@@ -1,24 +1,41 @@
 """The path of a call is short: who follows one `invoke` with a debugger opens few files."""
 
 import gc
-import subprocess
+import json
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import foldline
 from foldline.language_models import FakeListChatModel
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
+from foldline.providers._explain import Explained
+from foldline.providers.openai import ChatOpenAI
+from foldline.runnables import Runnable
+from foldline.testing.replay import ReplayTransport
 
 HOME = str(Path(foldline.__file__).parent)
+ANSWER = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "model": "gpt-5-mini",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "hello"},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10},
+}
 
 
-def test_one_invoke_of_prompt_model_parser_enters_at_most_twelve_files():
-    prompt = ChatPromptTemplate([("system", "You are {name}."), ("human", "{question}")])
-    chain = prompt | FakeListChatModel(responses=["hello"]) | StrOutputParser()
-    given = {"name": "Bob", "question": "Who?"}
-    chain.invoke(given)  # what is compiled and looked up once is not the path of a call
+def files_entered(chain: Runnable[Any, Any]) -> set[str]:
+    """The files of foldline in which a call enters a function, once all that is looked up once is known."""
+    question = {"name": "Bob", "question": "Who?"}
+    assert chain.invoke(question) == "hello"
     entered: set[str] = set()
 
     def note(frame: FrameType, event: str, _: object) -> None:
@@ -28,29 +45,42 @@ def test_one_invoke_of_prompt_model_parser_enters_at_most_twelve_files():
 
     sys.setprofile(note)
     try:
-        answer = chain.invoke(given)
+        chain.invoke(question)
     finally:
         sys.setprofile(None)
-    assert answer == "hello"
-    assert len(entered) <= 12, sorted(entered)
+    return entered
 
 
-IMPORT = """
-import gc, sys
-from pydantic import BaseModel
-from foldline.providers.openai import ChatOpenAI
-built = [one.__qualname__ for one in gc.get_objects()
-         if isinstance(one, type) and issubclass(one, BaseModel)
-         and one.__module__.startswith("foldline") and one.__pydantic_complete__]
-print(built, [name for name in ("asyncio", "ssl", "importlib.metadata", "email") if name in sys.modules])
-"""
+def chain_with(model: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    prompt = ChatPromptTemplate([("system", "You are {name}."), ("human", "{question}")])
+    return prompt | model | StrOutputParser()
 
 
-def test_importing_a_provider_builds_no_schema_and_loads_no_loop():
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.strip() == "[] []"
+def test_a_call_of_a_real_provider_enters_at_most_forty_files(tmp_path: Path):
+    model = ChatOpenAI(model="gpt-5-mini", api_key="k", base_url="http://127.0.0.1:1/v1")
+    sent = model.explain([("system", "You are Bob."), ("human", "Who?")])
+    recording = tmp_path / "answer.jsonl"
+    recording.write_text(json.dumps(recorded(sent, ANSWER)) + "\n")
+    model.transport = ReplayTransport(recording, repeat=True)
+
+    entered = files_entered(chain_with(model))
+
+    assert len(entered - {"testing/replay.py"}) <= 40, "\n".join(sorted(entered))
+
+
+def recorded(sent: Explained, answer: dict[str, Any]) -> dict[str, Any]:
+    """One call as `RecordingTransport` writes it."""
+    headers = {"content-type": "application/json"}
+    return {
+        "request": {"method": sent.method, "url": sent.url, "body": sent.body},
+        "response": {"status": 200, "headers": headers, "chunks": [[0, json.dumps(answer)]]},
+    }
+
+
+def test_a_call_of_a_fake_enters_fewer():
+    entered = files_entered(chain_with(FakeListChatModel(responses=["hello"])))
+
+    assert len(entered) <= 20, "\n".join(sorted(entered))
 
 
 def test_a_call_leaves_nothing_for_the_collector():

@@ -7,7 +7,7 @@ import threading
 import pytest
 from blockbuster import BlockingError
 
-from foldline._drive import drive
+from foldline._io.drive import drive
 from foldline.transports import Request, default_transport
 
 

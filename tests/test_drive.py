@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from foldline._drive import Iterated, drive, drive_each
+from foldline._io.drive import Iterated, drive, drive_each
 from foldline.exceptions import BlockingCallError
 
 

@@ -17,10 +17,9 @@ from typing import Any
 
 import pytest
 
-from foldline import _waiting
-from foldline._drive import drive
-from foldline._io import ASYNC, BLOCKING, IO, stopped_by
-from foldline._waiting import THREADS, LoopIterator
+from foldline._io import ASYNC, BLOCKING, IO, stopped_by, waiting
+from foldline._io.drive import drive
+from foldline._io.waiting import THREADS, LoopIterator
 from foldline.exceptions import BlockingCallError
 
 COLOUR: ContextVar[str] = ContextVar("COLOUR", default="none")
@@ -484,7 +483,7 @@ def test_a_hanging_function_does_not_hang_the_interpreter():
 
 
 def test_what_was_shielded_is_cancelled_when_its_grace_is_over(monkeypatch):
-    monkeypatch.setattr(_waiting, "GRACE", 0.05)
+    monkeypatch.setattr(waiting, "GRACE", 0.05)
     ended = []
 
     async def hang():
@@ -494,11 +493,11 @@ def test_what_was_shielded_is_cancelled_when_its_grace_is_over(monkeypatch):
             ended.append(True)
 
     async def main():
-        waiting = asyncio.ensure_future(_waiting.shield(hang()))
+        shielded = asyncio.ensure_future(waiting.shield(hang()))
         await asyncio.sleep(0)
-        waiting.cancel()
+        shielded.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await waiting
+            await shielded
         await asyncio.sleep(0)
         return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 

@@ -1,21 +1,17 @@
-"""What is imported late is there when it is asked for, and says so before."""
+"""What a front door shows is there when it is asked for; and what is imported when."""
 
 from __future__ import annotations
 
 import ast
-import gc
 import importlib
 import pkgutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, ValidationError
 
 import foldline
-from foldline._lazy import TypeLater, late
 
 HOME = Path(foldline.__file__).parent
 FRONTS = sorted(
@@ -86,76 +82,48 @@ def test_a_module_of_a_package_can_be_reached_through_it():
     )
 
 
-def test_a_message_is_imported_without_models_and_a_model_without_messages():
+def test_a_message_is_imported_without_models():
     program = """
 import sys
 from foldline.messages import HumanMessage
 print([name for name in sys.modules if name.startswith("foldline.") and "messages" not in name])
-from foldline.providers.openai import ChatOpenAI
-late = ("foldline.messages.ai", "foldline._io", "foldline.language_models._turn")
-print([name for name in sys.modules if name in late])
-print(sum(name.startswith("foldline") for name in sys.modules) < 45)
 """
-    first, second, third = run(program).splitlines()
-    assert "language_models" not in first
-    assert "protocol" not in first
-    assert (second, third) == ("[]", "True")
+    loaded = run(program)
+    assert "language_models" not in loaded
+    assert "grammar" not in loaded
 
 
-@pytest.mark.parametrize("was_on", [True, False])
-def test_the_collector_is_as_it_was_after_an_import(was_on, monkeypatch):
-    (gc.enable if was_on else gc.disable)()
-    try:
-        assert late("colorsys").rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
-        assert gc.isenabled() is was_on
-        with pytest.raises(ModuleNotFoundError):
-            late("foldline.nowhere").anything  # noqa: B018
-        assert gc.isenabled() is was_on
-    finally:
-        gc.enable()
-
-
-def test_what_a_program_has_frozen_stays_frozen():
+def test_importing_a_provider_builds_no_schema():
     program = """
 import gc
-gc.freeze()
-before = gc.get_freeze_count()
-from foldline.messages import HumanMessage
-print(0.9 * before < gc.get_freeze_count() <= before, gc.isenabled())
-gc.unfreeze()
-from foldline.prompts import ChatPromptTemplate
-print(gc.get_freeze_count(), gc.isenabled())
+from pydantic import BaseModel
+from foldline.providers.openai import ChatOpenAI
+print([one.__qualname__ for one in gc.get_objects()
+       if isinstance(one, type) and issubclass(one, BaseModel)
+       and one.__module__.startswith("foldline") and one.__pydantic_complete__])
 """
-    assert run(program).split() == ["True", "True", "0", "True"]
+    assert run(program) == "[]"
 
 
-def test_a_field_whose_type_comes_later_is_checked_as_if_it_had_stood_there():
-    said: list[str] = []
+def test_the_first_call_of_a_process_imports_nothing_under_its_deadline():
+    """Imports are over when a model exists: what a call does is loaded with its class, not by the call."""
+    program = """
+import asyncio, sys
+from foldline.language_models import ChatModel, Limits, usage_scope
 
-    def say() -> Any:
-        said.append("type")
-        return int | None
+loaded = set()
 
-    class Model(BaseModel, defer_build=True):
-        x: Annotated[Any, TypeLater(say)] = None
+class Slow(ChatModel):
+    async def process(self, input, options):
+        return {"text": "here"}
 
-    assert said == []
-    assert Model(x="3").x == 3
-    assert Model().x is None
-    with pytest.raises(ValidationError, match="valid integer"):
-        Model(x="no")
-    assert Model.model_json_schema()["properties"]["x"]["anyOf"] == [
-        {"type": "integer"},
-        {"type": "null"},
-    ]
+async def main():
+    model = Slow()
+    before = set(sys.modules)
+    with usage_scope(Limits(timeout=30)):
+        answer = await model.ainvoke("x")
+    print(answer.text, sorted(name for name in set(sys.modules) - before if name.startswith("foldline")))
 
-
-wave = late("colorsys")
-same_wave = wave
-
-
-def test_what_stands_for_a_module_gives_it_its_place():
-    import colorsys
-
-    assert wave.rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
-    assert wave is same_wave is colorsys
+asyncio.run(main())
+"""
+    assert run(program) == "here []"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, OutOfTime, PrivateLoop
+from foldline._io.drive import drive
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 

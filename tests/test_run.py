@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from foldline._config import set_config_context, var_child_runnable_config
-from foldline._drive import drive
 from foldline._io import ASYNC
+from foldline._io.drive import drive
 from foldline._run import NO_CONFIG, Run
 from foldline.callbacks.manager import AsyncCallbackManager, CallbackManager
 from foldline.exceptions import UsageError

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from foldline.exceptions import UsageError
+from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
-from foldline.language_models.request import ChatRequest
 from foldline.providers import find_provider, provider_names
 from foldline.runnables.base import Runnable
 from foldline.runnables.configurable import DynamicRunnable, _Made

@@ -10,7 +10,7 @@ from foldline.caches import BaseCache, InMemoryCache
 from foldline.exceptions import ModelError, UsageError
 from foldline.globals import set_llm_cache
 from foldline.language_models import ChatModel
-from foldline.language_models.cache_key import text_model_key
+from foldline.language_models.call.cache_key import text_model_key
 from foldline.messages import SystemMessage
 from foldline.providers.openai import ChatOpenAI
 from foldline.testing import Call, Fail, Finish, ScriptedChatModel

@@ -12,7 +12,7 @@ from foldline.caches import InMemoryCache
 from foldline.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from foldline.exceptions import ModelError, ModelRateLimitError, UsageError
 from foldline.language_models import RetryPolicy
-from foldline.language_models._turn import Turn
+from foldline.language_models.call.call import ChatCall
 from foldline.language_models.chat_models import agenerate_from_stream, generate_from_stream
 from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
 from foldline.outputs import ChatGenerationChunk
@@ -323,8 +323,8 @@ def test_F_C08_a_handlers_base_exception_passes():
 
 def test_verbose_adds_the_handler_that_prints():
     def handlers(**fields: Any) -> list[str]:
-        turn = Turn(scripted(**fields), "x", Run.blocking(), stream=False)
-        return [type(one).__name__ for one in turn.run.handlers]
+        call = ChatCall(scripted(**fields), "x", Run.blocking(), stream=False)
+        return [type(one).__name__ for one in call.run.handlers]
 
     assert handlers(verbose=True) == ["StdOutCallbackHandler"]
     assert handlers() == []

@@ -17,8 +17,8 @@ from foldline.exceptions import (
     StreamInterruptedError,
 )
 from foldline.language_models import ChatModel, Limits, ModelHooks, RetryPolicy, usage_scope
-from foldline.language_models._again import RESET
-from foldline.language_models.structured import OutputSchema
+from foldline.language_models.call.retry_accounting import RESET
+from foldline.language_models.structured.output import OutputSchema
 from foldline.messages import AIMessage, HumanMessage
 from foldline.protocol import assert_valid_event_stream
 from foldline.protocol.fold import fold

@@ -4,7 +4,7 @@ import pytest
 
 from foldline.exceptions import UsageError
 from foldline.language_models import ToolChoice, from_config, tool_choice_of
-from foldline.language_models.options import merge_options, read_tool_choice
+from foldline.language_models.policies.call_options import merge_options, read_tool_choice
 from tests.language_models.scripted import Speaking
 
 

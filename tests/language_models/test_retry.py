@@ -10,7 +10,12 @@ from foldline.exceptions import (
     ModelRateLimitError,
     UsageError,
 )
-from foldline.language_models.retry import DEFAULT_POLICY, NO_RETRY, RetryPolicy, owning_retries
+from foldline.language_models.call.retry import (
+    DEFAULT_POLICY,
+    NO_RETRY,
+    RetryPolicy,
+    owning_retries,
+)
 from foldline.testing import ScriptedChatModel
 
 STEADY = RetryPolicy(max_retries=3, jitter=False)

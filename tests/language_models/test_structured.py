@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from foldline.exceptions import ModelRateLimitError, StructuredOutputError, UsageError
-from foldline.language_models.structured import OutputSchema, chosen_method
+from foldline.language_models.structured.output import OutputSchema, chosen_method
 from foldline.messages import AIMessage
 from tests.language_models.scripted import KINDS, Speaking, calls, usage
 from tests.runnables.recording import Recorder

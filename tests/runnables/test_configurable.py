@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from foldline._drive import drive_each
+from foldline._io.drive import drive_each
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.language_models.fake_chat_models import FakeListChatModel

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from foldline._drive import drive_each
+from foldline._io.drive import drive_each
 from foldline.chat_history import BaseChatMessageHistory, InMemoryChatMessageHistory
 from foldline.exceptions import StoreError, UsageError
 from foldline.language_models.fake_chat_models import FakeListChatModel

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from foldline._waiting import THREADS
+from foldline._io.waiting import THREADS
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import BlockingCallError, RecursionLimitError, UsageError
 from foldline.runnables import RunnableConfig, RunnableLambda, chain

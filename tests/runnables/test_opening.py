@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from foldline._drive import drive_each
+from foldline._io.drive import drive_each
 from foldline.exceptions import UsageError
 from foldline.runnables import Runnable, RunnableLambda
 from foldline.runnables._opening import Opening

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from foldline._drive import drive
+from foldline._io.drive import drive
 from foldline.testing.replay import RecordingTransport, ReplayTransport
 from foldline.transports import (
     HttpOptions,

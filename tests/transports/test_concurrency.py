@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 import anyio
 import pytest
 
-from foldline._drive import drive
+from foldline._io.drive import drive
 from foldline.exceptions import ModelTimeoutError
 from foldline.transports import HttpOptions, NativeTransport, Request, Transport, default_transport
 from tests.servers import Answer, FaultServer
@@ -239,7 +239,7 @@ def test_five_hundred_at_once(live: Callable[..., Transport], fault_server: Faul
 
 PROGRAM = """
 import asyncio, sys, threading, time
-from foldline._drive import drive, drive_each
+from foldline._io.drive import drive, drive_each
 from foldline.transports import Request, NativeTransport, PyreqwestTransport
 from foldline.transports.httpx import HttpxTransport
 
@@ -348,7 +348,7 @@ def test_F_C11_nothing_blocks_the_loop(
 WITHOUT_HTTPX = """
 import os, sys
 sys.modules["httpcore2"] = None
-from foldline._drive import drive
+from foldline._io.drive import drive
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.transports import PyreqwestTransport, Request
 
@@ -388,7 +388,7 @@ def test_without_httpx2_the_messages_name_the_ways_out(fault_server: FaultServer
 
 FORKED_EARLY = """
 import os, sys
-from foldline._drive import drive, drive_each
+from foldline._io.drive import drive, drive_each
 from foldline.transports import NativeTransport, Request
 
 transport = NativeTransport()

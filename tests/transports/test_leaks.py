@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from foldline._drive import drive_each
+from foldline._io.drive import drive_each
 from foldline.exceptions import ModelError, StreamClosedError
 from foldline.transports import (
     HttpOptions,

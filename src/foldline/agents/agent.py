@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import BaseModel, create_model
 
 from foldline._config import RunnableConfig
-from foldline._drive import drive
 from foldline._io import IO
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.agents.checkpoint.base import BaseCheckpointSaver
 from foldline.agents.checkpoint.records import Thread, chain_of

@@ -18,8 +18,8 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from foldline._drive import drive, drive_each
 from foldline._io import OutOfTime
+from foldline._io.drive import drive, drive_each
 from foldline._run import Run
 from foldline.agents.acting import Acting, Doing, ExceptionTool, InvalidTool, Said, ToolMap, Values
 from foldline.agents.plans import (

@@ -11,7 +11,7 @@ from foldline.agents.checkpoint.base import BaseCheckpointSaver
 from foldline.agents.middleware.base import AgentMiddleware
 from foldline.agents.setup import Setup
 from foldline.exceptions import UsageError
-from foldline.language_models.usage import Limits
+from foldline.language_models.policies.usage import Limits
 from foldline.messages import SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool

@@ -23,8 +23,8 @@ from foldline.agents.state import fresh_id
 from foldline.agents.structured_output import MOST_ERRORS, Answered, ProviderReader, ToolReader
 from foldline.agents.tool_calls import with_ids
 from foldline.exceptions import UsageError
-from foldline.language_models._again import RESET
-from foldline.language_models._turn import Turn
+from foldline.language_models.call.call import ChatCall
+from foldline.language_models.call.retry_accounting import RESET
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import AIMessage, BaseMessage, HumanMessage
 from foldline.protocol.replay import message_to_events
@@ -193,12 +193,13 @@ async def _events(
         binding: RunnableBindingBase[Any, Any] = model
         model, run = binding.bound, binding._bound_run(run)
     if isinstance(model, BaseChatModel):
-        turn = Turn(model, prompt, run, stream=True)
-        turn.tokens = True
-        async with aclosing(turn.events()) as events:
-            async for event in events:
-                yield event
-        heard.append(cast("AIMessage", turn.message))
+        call = ChatCall(model, prompt, run, stream=True)
+        call.emits_tokens = True
+        async with aclosing(call.batches()) as batches:
+            async for batch in batches:
+                for event in batch:
+                    yield event
+        heard.append(cast("AIMessage", call.message))
         return
     try:
         stream = model._open_stream_v2(Opening(prompt, run))

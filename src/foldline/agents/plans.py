@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from foldline._drive import drive
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.agents.output_parsers import AgentOutputParser, MultiActionAgentOutputParser
 from foldline.callbacks.base import Callbacks

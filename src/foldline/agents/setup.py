@@ -23,7 +23,7 @@ from foldline.agents.state import StateSchema
 from foldline.agents.structured_output import ProviderReader, ToolReader, reader_of
 from foldline.agents.tool_calls import unanswered
 from foldline.exceptions import UsageError
-from foldline.language_models.usage import Limits
+from foldline.language_models.policies.usage import Limits
 from foldline.messages import AIMessage, BaseMessage, SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool, tools_by_name

@@ -13,7 +13,7 @@ from types import UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 from foldline.exceptions import StructuredOutputError, UsageError
-from foldline.language_models.structured import OutputSchema
+from foldline.language_models.structured.output import OutputSchema
 from foldline.messages import AIMessage, ToolMessage
 from foldline.utils.json import JsonError, parse_strict
 

@@ -27,7 +27,7 @@ from foldline.agents.setup import TOOLS, Setup
 from foldline.agents.state import fresh_id
 from foldline.agents.tool_calls import answered_update, error_message, problem_of, unanswered
 from foldline.exceptions import BlockingCallError, BudgetExceeded, ToolException
-from foldline.language_models.usage import time_left
+from foldline.language_models.policies.usage import time_left
 from foldline.messages import AIMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline._redis import RedisClient, RedisServer
+from foldline._storage.redis import RedisClient, RedisServer
 from foldline.caches._values import hashed_key, pack, unpack
 from foldline.caches.base import RETURN_VAL_TYPE, BaseCache
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from foldline._sqlite import Database
+from foldline._storage.sqlite import Database
 from foldline.caches._values import hashed_key, pack, unpack
 from foldline.caches.base import RETURN_VAL_TYPE, BaseCache
 

@@ -14,8 +14,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar, cast
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO, OutOfTime, shield
+from foldline._io.drive import drive
 from foldline.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline._lazy import lazily
 from foldline.callbacks.base import (
     BaseCallbackHandler,

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from foldline._config import RunnableConfig
-from foldline._drive import drive
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.callbacks.base import Callbacks
 from foldline.chains._older import OlderCalls, Values

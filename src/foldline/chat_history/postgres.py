@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foldline._postgres import PostgresConnection, PostgresServer
+from foldline._storage.postgres import PostgresConnection, PostgresServer
 from foldline.chat_history._stored import StoredChatMessageHistory
 
 __all__ = ["PostgresChatMessageHistory"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foldline._redis import RedisClient, RedisServer
+from foldline._storage.redis import RedisClient, RedisServer
 from foldline.chat_history._stored import StoredChatMessageHistory
 
 __all__ = ["RedisChatMessageHistory"]

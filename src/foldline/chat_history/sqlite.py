@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from foldline._sqlite import Database
+from foldline._storage.sqlite import Database
 from foldline.chat_history._stored import StoredChatMessageHistory
 
 __all__ = ["SQLiteChatMessageHistory"]

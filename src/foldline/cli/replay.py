@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from foldline._drive import drive
 from foldline._io import BLOCKING
+from foldline._io.drive import drive
 from foldline.cli.exchange import Exchange, Show
 from foldline.cli.shows import EventShow, TextShow
 from foldline.exceptions import UsageError

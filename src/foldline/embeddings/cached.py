@@ -15,8 +15,8 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import StoreError, UsageError
 from foldline.stores.base import BaseStore, ByteStore

@@ -8,8 +8,8 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline.documents.base import Document
 from foldline.example_selectors.base import BaseExampleSelector
 from foldline.protocol.blocks import Json

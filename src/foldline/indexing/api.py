@@ -17,8 +17,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from typing_extensions import TypedDict, Unpack
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline.documents.base import Document
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.indexing.base import DocumentIndex, RecordManager

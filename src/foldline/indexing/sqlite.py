@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from foldline._sqlite import Database
+from foldline._storage.sqlite import Database
 from foldline.indexing.base import Groups, RecordManager, check_update
 
 __all__ = ["SQLiteRecordManager"]

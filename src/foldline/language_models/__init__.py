@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         LanguageModelOutput,
         get_tokenizer,
     )
+    from foldline.language_models.call.request import ChatRequest
+    from foldline.language_models.call.retry import RetryPolicy
     from foldline.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
     from foldline.language_models.chat_models import BaseChatModel
     from foldline.language_models.count import TokenCount
@@ -27,11 +29,16 @@ if TYPE_CHECKING:
         GenericFakeChatModel,
         ParrotFakeChatModel,
     )
-    from foldline.language_models.files import FileResolver
-    from foldline.language_models.hooks import ModelHooks
     from foldline.language_models.llms import LLM, BaseLLM
-    from foldline.language_models.managed import ChatModel
-    from foldline.language_models.options import ToolChoice, from_config, tool_choice_of
+    from foldline.language_models.policies.call_options import (
+        ToolChoice,
+        from_config,
+        tool_choice_of,
+    )
+    from foldline.language_models.policies.file_resolver import FileResolver
+    from foldline.language_models.policies.model_hooks import ModelHooks
+    from foldline.language_models.policies.prompt_caching import CacheConfig
+    from foldline.language_models.policies.usage import Limits, current_usage, usage_scope
     from foldline.language_models.profile import (
         ModelProfile,
         ModelProfileRegistry,
@@ -39,12 +46,13 @@ if TYPE_CHECKING:
         register_profile,
         register_profiles,
     )
-    from foldline.language_models.prompt_caching import CacheConfig
-    from foldline.language_models.records import ChatModelInput, ChatModelOutput, ChatModelUsage
-    from foldline.language_models.request import ChatRequest
-    from foldline.language_models.retry import RetryPolicy
+    from foldline.language_models.records.chat_model import ChatModel
+    from foldline.language_models.records.records import (
+        ChatModelInput,
+        ChatModelOutput,
+        ChatModelUsage,
+    )
     from foldline.language_models.simple import SimpleChatModel
-    from foldline.language_models.usage import Limits, current_usage, usage_scope
 
 __all__ = [
     "LLM",
@@ -102,18 +110,18 @@ __getattr__ = lazily(
         ".fake": "FakeListLLM FakeStreamingListLLM",
         ".fake_chat_models": "FakeChatModel FakeListChatModel FakeMessagesListChatModel GenericFakeChatModel "
         "ParrotFakeChatModel",
-        ".files": "FileResolver",
-        ".hooks": "ModelHooks",
+        ".policies.file_resolver": "FileResolver",
+        ".policies.model_hooks": "ModelHooks",
         ".llms": "BaseLLM LLM",
-        ".managed": "ChatModel",
-        ".options": "ToolChoice from_config tool_choice_of",
+        ".records.chat_model": "ChatModel",
+        ".policies.call_options": "ToolChoice from_config tool_choice_of",
         ".profile": "ModelProfile ModelProfileRegistry find_profile register_profile "
         "register_profiles",
-        ".prompt_caching": "CacheConfig",
-        ".records": "ChatModelInput ChatModelOutput ChatModelUsage",
-        ".request": "ChatRequest",
-        ".retry": "RetryPolicy",
+        ".policies.prompt_caching": "CacheConfig",
+        ".records.records": "ChatModelInput ChatModelOutput ChatModelUsage",
+        ".call.request": "ChatRequest",
+        ".call.retry": "RetryPolicy",
         ".simple": "SimpleChatModel",
-        ".usage": "Limits current_usage usage_scope",
+        ".policies.usage": "Limits current_usage usage_scope",
     },
 )

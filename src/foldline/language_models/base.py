@@ -5,41 +5,31 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from foldline._lazy import TypeLater, late, lazily
+from foldline import globals as settings
+from foldline._lazy import lazily
+from foldline.caches import BaseCache
+from foldline.callbacks.base import Callbacks
+from foldline.language_models import _types
+from foldline.language_models._types import (
+    LangSmithParams,
+    LanguageModelInput,
+    LanguageModelLike,
+    LanguageModelOutput,
+)
+from foldline.messages import BaseMessage
+from foldline.messages import count as counting
+from foldline.messages.kinds import AnyMessage
+from foldline.outputs import LLMResult
+from foldline.prompt_values import PromptValue
+from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
 
-if TYPE_CHECKING:
-    from foldline import globals as settings
-    from foldline.caches import BaseCache
-    from foldline.callbacks.base import Callbacks
-    from foldline.language_models import _types
-    from foldline.language_models._types import (
-        LangSmithParams,
-        LanguageModelInput,
-        LanguageModelLike,
-        LanguageModelOutput,
-    )
-    from foldline.messages import BaseMessage
-    from foldline.messages import count as counting
-    from foldline.messages.kinds import AnyMessage
-    from foldline.outputs import LLMResult
-    from foldline.prompt_values import PromptValue
-    from foldline.runnables.base import Runnable
+Cache: TypeAlias = BaseCache | bool | None
 
-    Cache: TypeAlias = BaseCache | bool | None
-else:
-    _types = late("foldline.language_models._types")
-    caches = late("foldline.caches.base")
-    counting = late("foldline.messages.count")
-    handlers = late("foldline.callbacks.base")
-    settings = late("foldline.globals")
-
-    Cache = Annotated[Any, TypeLater(lambda: caches.BaseCache | bool | None)]
-    Callbacks = Annotated[Any, TypeLater(lambda: handlers.Callbacks)]
 
 __all__ = [
     "ApproximateTokenizer",

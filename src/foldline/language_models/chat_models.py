@@ -1,98 +1,79 @@
-"""`BaseChatModel`: messages in, a message out; the public face of a `Turn`.
+"""`BaseChatModel`: messages in, a message out; the public face of a `ChatCall`.
 
 An author implements one of `_events` (native, best), `_stream_chat_model_events`, `_stream`, `_generate`, or an async
-twin; every public method works.
+version; every public method works.
 """
 
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from uuid import UUID
 
 from pydantic import Field, SkipValidation, field_validator, model_validator
 
-from foldline._drive import drive, drive_each
-from foldline._lazy import TypeLater, late, lazily
+from foldline._config import RunnableConfig
+from foldline._io import ASYNC, BLOCKING
+from foldline._io.drive import drive, drive_each
+from foldline._lazy import lazily
+from foldline._run import Run
+from foldline.callbacks.base import Callbacks
 from foldline.exceptions import UsageError
-from foldline.language_models._generating import Generating
 from foldline.language_models.base import BaseLanguageModel, Params
-from foldline.language_models.managing import Managed
+from foldline.language_models.call.author import inherited_chunks, inherited_result
+from foldline.language_models.call.call import ChatCall
+from foldline.language_models.call.generate import generate_each
+from foldline.language_models.call.request import ChatRequest, messages_of
+from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.count import TokenCount, count_tokens
+from foldline.language_models.policies.model_hooks import ModelHooks
+from foldline.language_models.policies.prompt_caching import CacheConfig
+from foldline.language_models.profile import ModelProfile, find_profile
+from foldline.language_models.records.records import (
+    ChatModelInput,
+    ChatModelOutput,
+    input_of,
+    output_of,
+)
+from foldline.language_models.streams.stream import AsyncChatModelStream, ChatModelStream
+from foldline.language_models.structured.output import structured_options
+from foldline.language_models.structured.parser import StructuredParser
+from foldline.language_models.structured.tool_binding import Validate, bound_tools
+from foldline.messages import AIMessage, AnyMessage, BaseMessage, message_chunk_to_message
+from foldline.messages.output_version import output_version
+from foldline.outputs import (
+    ChatGeneration,
+    ChatGenerationChunk,
+    ChatResult,
+    LLMResult,
+    merge_chat_generation_chunks,
+)
+from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
+from foldline.protocol.folded import Bounds
+from foldline.rate_limiters import BaseRateLimiter
+from foldline.runnables import _trace
+from foldline.runnables._opening import Opening
+from foldline.runnables.base import Runnable
 
 if TYPE_CHECKING:
-    from foldline import _io, _run, load, messages, outputs, prompt_values
-    from foldline._config import RunnableConfig
-    from foldline._run import Run
-    from foldline.language_models import (
-        _deadline,
-        _sources,
-        _turn,
-        chat_model_stream,
-        prompt_caching,
-        retry,
-        usage,
-    )
-    from foldline.language_models import (
-        hooks as model_hooks,
-    )
-    from foldline.language_models import (
-        profile as profiles,
-    )
-    from foldline.language_models import (
-        request as requests,
-    )
-    from foldline.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
-    from foldline.language_models.profile import ModelProfile
-    from foldline.language_models.request import ChatRequest
-    from foldline.language_models.retry import RetryPolicy
     from foldline.language_models.simple import SimpleChatModel
-    from foldline.messages import AIMessage, BaseMessage, _view
-    from foldline.messages import output_version as versions
-    from foldline.outputs import ChatGenerationChunk, ChatResult
-    from foldline.prompt_values import PromptValue
-    from foldline.protocol.events import Event
-    from foldline.protocol.folded import Bounds
-    from foldline.rate_limiters import BaseRateLimiter
-    from foldline.runnables import _trace
-    from foldline.runnables._opening import Opening
-
-    AnswersMessages: TypeAlias = BaseLanguageModel[AIMessage]  # type: ignore[type-var]  # an AIMessage is one of them
-    Retrying: TypeAlias = RetryPolicy | bool | int | Params
-else:
-    _deadline = late("foldline.language_models._deadline")
-    _io = late("foldline._io")
-    _run = late("foldline._run")
-    _sources = late("foldline.language_models._sources")
-    _trace = late("foldline.runnables._trace")
-    _turn = late("foldline.language_models._turn")
-    _view = late("foldline.messages._view")
-    chat_model_stream = late("foldline.language_models.chat_model_stream")
-    limiters = late("foldline.rate_limiters.base")
-    load = late("foldline.load")
-    messages = late("foldline.messages")
-    model_hooks = late("foldline.language_models.hooks")
-    outputs = late("foldline.outputs")
-    profiles = late("foldline.language_models.profile")
-    prompt_caching = late("foldline.language_models.prompt_caching")
-    prompt_values = late("foldline.prompt_values")
-    requests = late("foldline.language_models.request")
-    retry = late("foldline.language_models.retry")
-    usage = late("foldline.language_models.usage")
-    versions = late("foldline.messages.output_version")
-
-    BaseRateLimiter = Annotated[Any, TypeLater(lambda: limiters.BaseRateLimiter)]
-    AnswersMessages = BaseLanguageModel  # not subscripted: Pydantic would make one more class of it
-    ModelProfile = Annotated[Any, TypeLater(lambda: profiles.ModelProfile)]
-    Retrying = Any
 
 __all__ = ["BaseChatModel", "SimpleChatModel", "agenerate_from_stream", "generate_from_stream"]
 
-LIMITER_LOOK = 0.02
-"""Seconds between two looks at a rate limiter where a usage scope has a deadline."""
+Retrying: TypeAlias = RetryPolicy | bool | int | Params
+SETTINGS = (
+    "model_options", "hooks", "guards", "file_resolver", "output_file_type", "max_input_tokens", "prompt_cache",
+    "guard_mode", "output_dir", "on_overflow", "on_unsupported",
+)  # fmt: skip
+"""The fields that a managed call reads: see `policies.settings`."""
+UNSET = (None,) * len(SETTINGS)
+_settings_of = itemgetter(*SETTINGS)
 
 
-class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
+class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var]  # an AIMessage is one of them
     """A model that answers messages with a message.
 
     ```python
@@ -152,19 +133,19 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
     @field_validator("retry_on_error")
     @classmethod
     def _check_retry(cls, value: Any) -> Any:
-        retry.RetryPolicy.of(value)
+        RetryPolicy.of(value)
         return value
 
     @field_validator("prompt_cache")
     @classmethod
     def _check_prompt_cache(cls, value: Any) -> Any:
-        prompt_caching.CacheConfig.of(value)
+        CacheConfig.of(value)
         return value
 
     @field_validator("hooks")
     @classmethod
     def _check_hooks(cls, value: Any) -> Any:
-        return model_hooks.ModelHooks.of(value)
+        return ModelHooks.of(value)
 
     @model_validator(mode="after")
     def _set_model_profile(self) -> Self:
@@ -176,7 +157,7 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
 
     def _resolve_model_profile(self) -> ModelProfile | None:
         """Find the profile of this model; a provider may override it."""
-        return profiles.find_profile(self._provider, self._model_name)
+        return find_profile(self._provider, self._model_name)
 
     if TYPE_CHECKING:
 
@@ -192,17 +173,10 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
 
     # -- what an author writes: one of these
 
-    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Any, None]:
+        """Yield the answer as events, or as lists of events that came together."""
         raise NotImplementedError
         yield
-
-    async def _tell_events(
-        self, request: ChatRequest, run: Run, hear: Callable[[Sequence[Event]], None]
-    ) -> None:
-        """Tell whoever wants only the end what `_events` gives; a provider may do so without a generator between."""
-        async with aclosing(self._events(request, run)) as events:
-            async for event in events:
-                hear((event,))
 
     def _generate(
         self,
@@ -211,8 +185,8 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> ChatResult:
-        request = requests.ChatRequest(messages, stop, kwargs)
-        return drive(_sources.derived_result(self, request, _run.Run.blocking(), "_generate"))
+        request = ChatRequest(messages, stop, kwargs)
+        return drive(inherited_result(self, request, Run.blocking(), "_generate"))
 
     async def _agenerate(
         self,
@@ -221,8 +195,8 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> ChatResult:
-        request = requests.ChatRequest(messages, stop, kwargs)
-        return await _sources.derived_result(self, request, _run.Run.asynchronous(), "_agenerate")
+        request = ChatRequest(messages, stop, kwargs)
+        return await inherited_result(self, request, Run.asynchronous(), "_agenerate")
 
     def _stream(
         self,
@@ -231,8 +205,8 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        request = requests.ChatRequest(messages, stop, kwargs, stream=True)
-        return drive_each(_sources.derived_chunks(self, request, _run.Run.blocking(), "_stream"))
+        request = ChatRequest(messages, stop, kwargs, stream=True)
+        return drive_each(inherited_chunks(self, request, Run.blocking(), "_stream"))
 
     def _astream(
         self,
@@ -241,68 +215,34 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
         run_manager: Any = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        request = requests.ChatRequest(messages, stop, kwargs, stream=True)
-        return _sources.derived_chunks(self, request, _run.Run.asynchronous(), "_astream")
+        request = ChatRequest(messages, stop, kwargs, stream=True)
+        return inherited_chunks(self, request, Run.asynchronous(), "_astream")
 
-    # -- what a turn asks of its model
+    # -- what a call asks of its model
 
     def _request(self, value: Any, run: Run, *, stream: bool) -> ChatRequest:
-        messages = (
-            list(value.messages)
-            if type(value) is prompt_values.ChatPromptValue
-            else requests.messages_of(value)
-        )
+        messages = list(value.messages) if type(value) is ChatPromptValue else messages_of(value)
         options = dict(run.kwargs)
         stop = options.pop("stop", None)
         if type(stop) is str:
             stop = [stop]
         streams = stream and not self._streaming_disabled(options)
-        return requests.ChatRequest(messages, stop, options, streams)
+        return ChatRequest(messages, stop, options, streams)
 
-    def _is_managed(self) -> bool:
-        """Whether anything a managed call needs is set, a profile included: by most providers, by few tests."""
-        own = self.__dict__
-        return bool(
-            own["profile"] or own["model_options"] or own["hooks"] or own["guards"] or own["file_resolver"]
-            or own["output_file_type"] or own["max_input_tokens"] or own["prompt_cache"] or own["on_unsupported"]
-        )  # fmt: skip
+    @property
+    def _settings(self) -> Params:
+        """The settings of a managed call that are set, `profile` aside."""
+        values = _settings_of(self.__dict__)
+        if values == UNSET:  # as most are
+            return {}
+        pairs = zip(SETTINGS, values, strict=True)
+        return {name: value for name, value in pairs if value is not None}
 
     async def _preprocess(self, request: ChatRequest, run: Run) -> ChatRequest:
         return request
 
     async def _postprocess(self, request: ChatRequest, result: ChatResult, run: Run) -> ChatResult:
         return result
-
-    async def _wait_for_turn(self, run: Run) -> None:
-        limiter = self.rate_limiter
-        if limiter is None:
-            return
-        has_deadline = usage.time_left() is not None
-        while True:
-            if run.io.blocking:
-                is_taken = limiter.acquire(blocking=not has_deadline)
-            else:
-                is_taken = await limiter.aacquire(blocking=not has_deadline)
-            if is_taken or not has_deadline:
-                return
-            await _deadline.pause(LIMITER_LOOK, run.io)
-
-    async def _tell_start(self, request: ChatRequest, run: Run) -> None:
-        if run.manager is not None:  # a trace shows which model it was, as LangChain's do
-            run.manager = run.manager.copy()
-            run.manager.add_metadata(
-                dict(self._get_ls_params(request.stop, **request.options)), inherit=False
-            )
-        await run.begin(
-            "llm",
-            "on_chat_model_start",
-            load.dumpd(self),
-            [list(request.messages)],
-            invocation_params=self._get_invocation_params(request.stop, **request.options),
-            options={"stop": request.stop, **request.options},
-            name=run.get("run_name") or self.get_name(),
-            batch_size=1,
-        )
 
     def _streaming_disabled(self, options: Params) -> bool:
         if self.disable_streaming is True:
@@ -311,7 +251,7 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
 
     @property
     def _retry_policy(self) -> RetryPolicy:
-        return retry.RetryPolicy.of(self.retry_on_error)
+        return RetryPolicy.of(self.retry_on_error)
 
     @property
     def _fold_limits(self) -> Bounds | None:
@@ -323,37 +263,34 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
         # Asked of the environment at the first call and kept: making a model reads nothing, every call would be slow.
         own = self.__dict__
         if own["output_version"] is not None:
-            return versions.output_version(own["output_version"])
-        if "_heard_version" not in own:
-            own["_heard_version"] = versions.output_version()
-        heard: Literal["v0", "v1"] = own["_heard_version"]
-        return heard
+            return output_version(own["output_version"])
+        if "_default_version" not in own:
+            own["_default_version"] = output_version()
+        version: Literal["v0", "v1"] = own["_default_version"]
+        return version
 
     def _ls_type(self) -> str:
         return "chat"
 
     def _convert_input(self, model_input: Any) -> PromptValue:
-        if isinstance(model_input, prompt_values.PromptValue):
+        if isinstance(model_input, PromptValue):
             return model_input
         if isinstance(model_input, str):
-            return prompt_values.StringPromptValue(text=model_input)
-        return prompt_values.ChatPromptValue(messages=requests.messages_of(model_input))
+            return StringPromptValue(text=model_input)
+        return ChatPromptValue(messages=messages_of(model_input))
 
     @property
     def OutputType(self) -> Any:
         """A message."""
-        return messages.AnyMessage
+        return AnyMessage
 
-    # -- views of a turn
+    # -- views of a call
 
-    async def _traced(self, input: Any, run: Run) -> Any:
-        result = await _turn.Turn(self, input, run, stream=False).answer()
-        return result.generations[0].message
+    def _traced(self, input: Any, run: Run) -> Coroutine[Any, Any, AIMessage]:
+        return ChatCall(self, input, run, stream=False).answer_once()
 
     def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
-        turn = _turn.Turn(self, input, run, stream=True)
-        turn.tokens = True
-        return turn.events(_view.ChunkView(self._output_version))
+        return ChatCall(self, input, run, stream=True).chunks()
 
     async def _traced_transform(
         self, inputs: AsyncGenerator[Any, None], run: Run
@@ -366,9 +303,154 @@ class BaseChatModel(Managed, Generating, AnswersMessages, ABC):
                 yield chunk
 
     def _open_stream_v2(self, opening: Opening) -> ChatModelStream | AsyncChatModelStream:
-        turn = _turn.Turn.opened(self, opening)
-        streams = chat_model_stream.ChatModelStream, chat_model_stream.AsyncChatModelStream
-        return streams[not opening.io.blocking](turn)
+        call = ChatCall.of_opening(self, opening)
+        return ChatModelStream(call) if opening.io.blocking else AsyncChatModelStream(call)
+
+    # -- tools, structured output, counting, records
+
+    def bind_tools(
+        self,
+        tools: Sequence[Any],
+        *,
+        tool_choice: Any = None,
+        parallel_tool_calls: bool | None = None,
+        strict: bool | None = None,
+        validate: Validate = "off",
+        **kwargs: Any,
+    ) -> Runnable[Any, AIMessage]:
+        """Give the model tools: functions, `@tool` objects, Pydantic models, TypedDicts, schemas, providers' own tools.
+
+        `validate="invalid"` marks calls to unknown tools and with arguments that do not fit as invalid;
+        `"retry"` asks the model again, telling it what was wrong.
+        """
+        options = bound_tools(
+            tools,
+            tool_choice=tool_choice,
+            parallel_tool_calls=parallel_tool_calls,
+            strict=strict,
+            validate=validate,
+        )
+        return self.bind(**options, **kwargs)
+
+    def with_structured_output(
+        self,
+        schema: Any,
+        *,
+        method: str = "auto",
+        include_raw: bool = False,
+        strict: bool | None = None,
+        max_retries: int = 2,
+        repair: bool = True,
+        tools: Sequence[Any] | None = None,
+        **kwargs: Any,
+    ) -> Runnable[Any, Any]:
+        """Return a runnable whose output fits a schema: a Pydantic model, dataclass, TypedDict or JSON Schema.
+
+        An answer that does not fit is asked for again, with what was wrong, `max_retries` times. With `include_raw`
+        the output is `{"raw": message, "parsed": object, "parsing_error": error}`.
+        """
+        options, check = structured_options(
+            schema,
+            self.profile,
+            method=method,
+            include_raw=include_raw,
+            strict=strict,
+            max_retries=max_retries,
+            repair=repair,
+            tools=tools,
+        )
+        asked = self.bind(**options, **kwargs)
+        return asked | StructuredParser(check, include_raw=include_raw)
+
+    def count_tokens(
+        self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None
+    ) -> TokenCount:
+        """Count the tokens of messages and tools, and say whether the count is exact. Opens no socket."""
+        return count_tokens(self, messages, tools)
+
+    def run(
+        self, input: ChatModelInput | Params, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> ChatModelOutput:
+        """Answer a `ChatModelInput` with a `ChatModelOutput`."""
+        return drive(self._run_record(input, Run.blocking(config, kwargs)))
+
+    async def arun(
+        self, input: ChatModelInput | Params, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> ChatModelOutput:
+        """Answer a `ChatModelInput` with a `ChatModelOutput`."""
+        return await self._run_record(input, Run.asynchronous(config, kwargs))
+
+    async def _run_record(self, input: ChatModelInput | Params, run: Run) -> ChatModelOutput:
+        record = input_of(input)
+        options, check = record.call_options(self.profile)
+        message = await self._step(record.messages, run.patched(kwargs={**options, **run.kwargs}))
+        return output_of(message, check)
+
+    # -- several conversations at once
+
+    def generate(
+        self,
+        messages: list[list[BaseMessage]],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        *,
+        tags: list[str] | None = None,
+        metadata: Params | None = None,
+        run_name: str | None = None,
+        run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several conversations; every generation of each is kept."""
+        config = dict(zip(RUN_KEYS, (callbacks, tags, metadata, run_name, run_id), strict=True))
+        return drive(generate_each(self, messages, BLOCKING, config, _with_stop(kwargs, stop)))
+
+    async def agenerate(
+        self,
+        messages: list[list[BaseMessage]],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        *,
+        tags: list[str] | None = None,
+        metadata: Params | None = None,
+        run_name: str | None = None,
+        run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several conversations at once; every generation of each is kept."""
+        config = dict(zip(RUN_KEYS, (callbacks, tags, metadata, run_name, run_id), strict=True))
+        return await generate_each(self, messages, ASYNC, config, _with_stop(kwargs, stop))
+
+    def generate_prompt(
+        self,
+        prompts: list[PromptValue],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several prompts."""
+        messages = [prompt.to_messages() for prompt in prompts]
+        return self.generate(messages, stop, callbacks, **kwargs)
+
+    async def agenerate_prompt(
+        self,
+        prompts: list[PromptValue],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several prompts at once."""
+        messages = [prompt.to_messages() for prompt in prompts]
+        return await self.agenerate(messages, stop, callbacks, **kwargs)
+
+    def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
+        return {}
+
+
+RUN_KEYS = ("callbacks", "tags", "metadata", "run_name", "run_id")
+
+
+def _with_stop(kwargs: Params, stop: list[str] | None) -> Params:
+    return kwargs if stop is None else {**kwargs, "stop": stop}
 
 
 def generate_from_stream(stream: Iterator[ChatGenerationChunk]) -> ChatResult:
@@ -382,12 +464,12 @@ async def agenerate_from_stream(stream: AsyncIterator[ChatGenerationChunk]) -> C
 
 
 def _added_up(chunks: list[ChatGenerationChunk]) -> ChatResult:
-    whole = outputs.merge_chat_generation_chunks(chunks)
+    whole = merge_chat_generation_chunks(chunks)
     if whole is None:
         raise UsageError("the stream gave no chunk at all")
-    message = messages.message_chunk_to_message(whole.message)
-    return outputs.ChatResult(
-        generations=[outputs.ChatGeneration(message=message, generation_info=whole.generation_info)]
+    message = message_chunk_to_message(whole.message)
+    return ChatResult(
+        generations=[ChatGeneration(message=message, generation_info=whole.generation_info)]
     )
 
 

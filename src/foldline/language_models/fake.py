@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING
+from foldline._io.drive import drive
 from foldline.exceptions import FoldlineError
 from foldline.language_models.llms import LLM
 from foldline.outputs import GenerationChunk

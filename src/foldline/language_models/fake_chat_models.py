@@ -11,18 +11,18 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 from foldline._config import Configs
-from foldline._drive import drive
 from foldline._io import BLOCKING, IO
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.exceptions import FoldlineError, UsageError
-from foldline.language_models._whole import answer, result_of
+from foldline.language_models.call.batch import Batch, chat_result
+from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
-from foldline.language_models.request import ChatRequest
 from foldline.language_models.simple import SimpleChatModel
 from foldline.messages import AIMessage, AIMessageChunk, BaseMessage
 from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
+from foldline.utils.trusted import build_trusted
 
 __all__ = [
     "FakeChatModel",
@@ -102,23 +102,20 @@ class FakeListChatModel(_InTurn):
     ) -> ChatResult:
         if self.sleep is not None:
             drive(BLOCKING.sleep(self.sleep))
-        return result_of(answer(self._next()))
+        return chat_result(_text_message(self._next()))
 
-    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Batch, None]:
         response = self._next()
         writer = EventWriter()
-        for event in writer.start():
-            yield event
+        yield writer.start()
         pieces: Sequence[str] = response if request.stream else [response]
         for place, piece in enumerate(pieces):
             if self.sleep is not None:
                 await run.io.sleep(self.sleep)
             if self.error_on_chunk_number is not None and place == self.error_on_chunk_number:
                 raise FakeListChatModelError(f"failed at piece {place}, as asked")
-            for event in writer.text(piece):
-                yield event
-        for event in writer.finish():
-            yield event
+            yield writer.text(piece)
+        yield writer.finish()
 
 
 class FakeMessagesListChatModel(_InTurn):
@@ -241,6 +238,26 @@ class ParrotFakeChatModel(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "parrot-fake-chat-model"
+
+
+def _text_message(text: str) -> AIMessage:
+    """Make an answer that is plain text, unvalidated where nothing can be wrong with it."""
+    if not text.isascii():
+        return AIMessage(content=text)
+    fields: dict[str, Any] = {
+        "content": text,
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "type": "ai",
+        "name": None,
+        "id": None,
+        "tool_calls": [],
+        "invalid_tool_calls": [],
+        "usage_metadata": None,
+        "finish_reason": None,
+        "status": "complete",
+    }
+    return build_trusted(AIMessage, fields, {"content"}, {})
 
 
 def _chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:

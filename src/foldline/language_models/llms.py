@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from foldline.language_models._base_llm import BaseLLM
-from foldline.language_models._llm import LLM
-from foldline.language_models.llm_cache import (
+from foldline.language_models.text.base_llm import BaseLLM
+from foldline.language_models.text.llm import LLM
+from foldline.language_models.text.llm_cache import (
     aget_prompts,
     aupdate_cache,
     create_base_retry_decorator,

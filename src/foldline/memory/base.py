@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from functools import cache
 from typing import Any
 
-from foldline._drive import drive
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.load.serializable import Serializable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline._drive import drive
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.memory._kinds import AnyModel
 from foldline.memory.chat_memory import BaseChatMemory

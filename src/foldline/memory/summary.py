@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from foldline._drive import drive
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.memory._kinds import AnyModel, AnyPrompt
 from foldline.memory.buffer import fitting

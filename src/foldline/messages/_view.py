@@ -8,12 +8,12 @@ always a list. Blocks carry their `index`; slices of tool calls also go in `tool
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from foldline.messages._fold import is_plain
 from foldline.messages._lazy import set_real_fields
 from foldline.messages.ai_chunk import AIMessageChunk, set_sum, slice_chunk
+from foldline.messages.ai_message import is_plain
 from foldline.messages.usage import whole_usage
 from foldline.protocol.blocks import Json
 from foldline.protocol.events import DELTA_FIELDS
@@ -97,24 +97,34 @@ class ChunkView:
         """The index of the plain text while it is that, and has begun; -1 where there is no such."""
 
     def feed(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
-        """Give the chunk that shows this event, or None where there is nothing to show."""
-        return (
-            self.grow(event) if event["event"] == "content-block-delta" else self._boundary(event)
-        )
+        """Return the chunk that shows this event, or None where there is nothing to show."""
+        chunks = self.show((event,))
+        return chunks[0] if chunks else None
 
-    def grow(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
-        """Give the chunk that shows a delta."""
-        delta, index = event["delta"], event["index"]
-        if index == self._growing and delta["type"] == "text-delta" and (text := delta["text"]):
-            # The hot path: one more piece of the one plain text.
-            self._plain_text.pieces.append(text)  # type: ignore[union-attr]
-            chunk = bare(
-                AIMessageChunk
-            )  # here, not in a function of its own: a call more for every piece
-            set_real_fields(chunk, {"id": self._id, "content": text})
-            set_sum(chunk, None)
-            return chunk
-        return self._delta(index, delta)
+    def show(self, events: Iterable[Mapping[str, Json]]) -> list[AIMessageChunk]:
+        """Return the chunks that show some events."""
+        chunks = []
+        for event in events:
+            if event["event"] != "content-block-delta":
+                chunk = self._boundary(event)
+            else:
+                delta = event["delta"]
+                if (
+                    event["index"] == self._growing
+                    and delta["type"] == "text-delta"
+                    and (text := delta["text"])
+                ):
+                    # The hot path: one more piece of the one plain text. Here, because a call costs every piece.
+                    self._plain_text.pieces.append(text)  # type: ignore[union-attr]
+                    piece = bare(AIMessageChunk)
+                    set_real_fields(piece, {"id": self._id, "content": text})
+                    set_sum(piece, None)
+                    chunks.append(piece)
+                    continue
+                chunk = self._delta(event["index"], delta)
+            if chunk is not None:
+                chunks.append(chunk)
+        return chunks
 
     def _boundary(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
         """Show where something begins or ends."""

@@ -6,23 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, cast
+from typing import Annotated, Any, Self, TypeAlias, cast
 
 from pydantic import ConfigDict, Field, field_validator
 
-from foldline._lazy import late, lazily
+from foldline._lazy import lazily
 from foldline.exceptions import LimitExceededError, UsageError
 from foldline.load.serializable import Serializable
+from foldline.messages import _growth
+from foldline.messages._growth import merge_content
 from foldline.messages._hooks import hook, runnable_verb
-
-if TYPE_CHECKING:
-    from foldline.messages import _growth
-    from foldline.messages._growth import merge_content
-    from foldline.protocol.blocks import ContentBlock, Json
-    from foldline.utils import _surrogates
-else:
-    _growth = late("foldline.messages._growth")
-    _surrogates = late("foldline.utils._surrogates")
+from foldline.protocol.blocks import ContentBlock, Json
+from foldline.utils import _surrogates
 
 __all__ = [
     "BaseMessage",

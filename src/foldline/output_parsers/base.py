@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from functools import cache
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 from foldline._io import ASYNC
@@ -97,21 +96,6 @@ class RunnableParser(
     def InputType(self) -> Any:
         """Text, or any message."""
         return str | AnyMessage
-
-    @property
-    def OutputType(self) -> Any:
-        """What the class says it gives: the `bool` of `BaseOutputParser[bool]`."""
-        return _output_type(type(self))
-
-
-@cache
-def _output_type(cls: type[Any]) -> Any:
-    for ancestor in cls.__mro__:
-        made: Json = getattr(ancestor, "__pydantic_generic_metadata__", None) or {}
-        arguments: tuple[Json, ...] = made.get("args") or ()
-        if len(arguments) == 1 and not isinstance(arguments[0], TypeVar):
-            return arguments[0]
-    return Any
 
 
 AUTHORS = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, TypeVar
 
-from foldline._drive import drive
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.output_parsers._ask_again import AskAgain
 from foldline.outputs import Generation

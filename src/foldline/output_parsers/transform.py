@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from foldline._drive import Iterated, drive_each
+from foldline._io.drive import Iterated, drive_each
 from foldline._run import Run
 from foldline.messages import BaseMessage, BaseMessageChunk
 from foldline.messages.dicts import message_to_chunk

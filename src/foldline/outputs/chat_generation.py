@@ -48,7 +48,14 @@ class ChatGeneration(Generation):
 
     @classmethod
     def _trusted(cls, message: BaseMessage, generation_info: Info = None) -> Self:
-        return build_trusted(cls, _fields(cls._kind, _text(message), message, generation_info))
+        content = message.content
+        fields = {
+            "text": content if type(content) is str else str(message.text),
+            "generation_info": generation_info,
+            "type": cls._kind,
+            "message": message,
+        }
+        return build_trusted(cls, fields)
 
 
 class ChatGenerationChunk(LazyFields, ChatGeneration):

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import Field, SerializeAsAny
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline.example_selectors.base import BaseExampleSelector
 from foldline.exceptions import UsageError
 from foldline.prompts.prompt import PromptTemplate

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, overload
 
 from pydantic import SkipValidation, model_validator
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.load import dumpd

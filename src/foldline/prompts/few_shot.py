@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import Field, SerializeAsAny, model_validator
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline.example_selectors.base import BaseExampleSelector
 from foldline.messages import BaseMessage
 from foldline.prompts._chat_base import BaseChatPromptTemplate

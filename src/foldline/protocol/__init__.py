@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         ToolCallDelta,
     )
     from foldline.protocol.fold import MessageBuilder, fold
-    from foldline.protocol.folded import FoldedMessage, FoldLimits
+    from foldline.protocol.folded import FoldedMessage, FoldLimits, normalize_finish_reason
     from foldline.protocol.grammar import (
         GrammarChecker,
         Violation,
@@ -86,7 +86,6 @@ if TYPE_CHECKING:
         replace_usage,
     )
     from foldline.protocol.promote import is_growing_call, is_server_call, parse_tool_args, promote
-    from foldline.protocol.reasons import normalize_finish_reason
     from foldline.protocol.replay import MessageLike, describe, message_to_events, replay
     from foldline.protocol.writer import EventWriter
 
@@ -186,13 +185,12 @@ __getattr__ = lazily(
         "MessageFinish MessageReset MessageStart MetadataScalar ROLES ReasoningDelta Role "
         "StreamError TextDelta ToolCallDelta",
         ".fold": "MessageBuilder fold",
-        ".folded": "FoldLimits FoldedMessage",
+        ".folded": "FoldLimits FoldedMessage normalize_finish_reason",
         ".grammar": "GrammarChecker Violation assert_valid_event_stream check",
         ".identity": "Key",
         ".merge": "RULES Rule add_usage copy_json grow_name merge_block merge_dicts merge_lists "
         "merge_metadata replace_usage",
         ".promote": "is_growing_call is_server_call parse_tool_args promote",
-        ".reasons": "normalize_finish_reason",
         ".replay": "MessageLike describe message_to_events replay",
         ".writer": "EventWriter",
     },

@@ -10,18 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NoReturn, cast
 
-from foldline.exceptions import LimitExceededError, MalformedStreamError
+from foldline.exceptions import FoldlineError, LimitExceededError, MalformedStreamError
 from foldline.protocol.blocks import FinalizedContentBlock, Json, UsageInfo
 from foldline.protocol.events import DELTA_FIELDS, Event, FinishReason, Role, StreamError
 from foldline.protocol.folded import (
+    EMPTY_TEXT,
+    EMPTY_VALUE,
     MESSAGE_KEYS,
+    Block,
     Bounds,
     FoldedMessage,
     FoldLimits,
+    OpenBlock,
     response_names,
+    weight,
 )
 from foldline.protocol.merge import copy_json
-from foldline.protocol.open_block import EMPTY_TEXT, EMPTY_VALUE, Block, OpenBlock, weight
 from foldline.protocol.promote import promote
 from foldline.utils.json import mend_surrogates
 
@@ -56,11 +60,14 @@ class MessageBuilder:
         "_started",
         "additional_kwargs",
         "error",
+        "fault",
         "finish_reason",
         "id",
         "is_finished",
         "is_sole_owner",
         "role",
+        "tails",
+        "taken",
         "usage",
     )
 
@@ -81,6 +88,12 @@ class MessageBuilder:
         """Whether `message-finish` was seen."""
         self.error: StreamError | None = None
         """The `error` event that ended the stream, if one did."""
+        self.fault: Exception | None = None
+        """Why `feed_all` stopped at an event that has no place."""
+        self.taken = 0
+        """How many events of the last batch were taken."""
+        self.tails: dict[int, str] = {}
+        """Index -> what the finish of a block said beyond its deltas (T15); most say nothing."""
         self.is_sole_owner = False
         """Whether nobody else holds what is fed, so that it need not be copied."""
 
@@ -110,25 +123,42 @@ class MessageBuilder:
             self._refuse_more(kind)
         handler(self, event)
 
-    def grow(self, event: Mapping[str, Json]) -> None:
-        """Take one event that is a delta."""
-        # The hot path: a slice for a block that grows by such slices. All else goes the long way.
+    def feed_all(self, events: Iterable[Mapping[str, Json]]) -> bool:
+        """Take events in order, up to an `error` or one that has no place; return whether the message goes on.
+
+        Where it does not: it is finished, or `error` or `fault` say why, and `taken` how many events were.
+        """
+        taken, blocks = 0, self._open
         try:
-            delta = event["delta"]
-            block = self._open[event["index"]]
-            if delta["type"] == block.delta:
-                piece = delta[block.field]
-                size = len(piece)
-                if piece.__class__ is str and size <= block.room and size <= self._room:
-                    block.room -= size
-                    self._room -= size
-                    block.parts.append(piece)
-                    return
-        except (KeyError, TypeError):
-            pass
-        if self.is_finished or self.error is not None:
-            self._refuse_more("content-block-delta")
-        self._on_delta(event)
+            for event in events:
+                try:
+                    # The hot path: a slice for a block that grows by such slices. All else goes the long way.
+                    delta = event["delta"]
+                    block = blocks[event["index"]]
+                    piece = delta[block.field]
+                    size = len(piece)
+                    if (
+                        delta["type"] == block.delta
+                        and piece.__class__ is str
+                        and size <= block.room
+                        and size <= self._room
+                        and event["event"] == "content-block-delta"
+                    ):
+                        block.room -= size
+                        self._room -= size
+                        block.parts.append(piece)
+                        taken += 1
+                        continue
+                except (KeyError, TypeError):
+                    pass
+                self.feed(event)
+                taken += 1
+                if self.error is not None:
+                    break
+        except FoldlineError as error:
+            self.fault = error
+        self.taken = taken
+        return not self.is_finished and self.error is None and self.fault is None
 
     def _on_message_start(self, event: Mapping[str, Json]) -> None:
         if self._started or self._blocks:
@@ -225,6 +255,9 @@ class MessageBuilder:
             self._blocks[index] = content
             return
         target = DELTA_FIELDS[block.delta][1] if block.delta else ""
+        final = content.get(target)
+        if target and isinstance(final, str) and len(final) > len(said) and final.startswith(said):
+            self.tails[index] = final[len(said) :]
         more = weight(content) - len(said)
         if more > 0:
             self._spend(more)
@@ -294,20 +327,6 @@ class MessageBuilder:
         for key, value in (metadata or {}).items():
             self._finish_metadata.setdefault(key, copy_json(value))
 
-    def tail(self, event: Mapping[str, Json]) -> str:
-        """Give what a `content-block-finish` says beyond the deltas (T15); ask before feeding it.
-
-        Empty where the finish adds nothing or contradicts, in which case nothing can be appended to make it right.
-        """
-        index, content = event.get("index"), event.get("content")
-        block = self._open.get(index) if isinstance(index, int) else None
-        if block is None or not block.delta or not isinstance(content, Mapping):
-            return ""
-        final, said = content.get(DELTA_FIELDS[block.delta][1]), block.text()
-        if not isinstance(final, str) or not final.startswith(said):
-            return ""
-        return final[len(said) :]
-
     @property
     def metadata(self) -> dict[str, Json]:
         """Start metadata merged with finish metadata, in the names of response metadata; a copy."""
@@ -376,7 +395,7 @@ HANDLERS: Final[dict[str, Callable[[MessageBuilder, Mapping[str, Json]], None]]]
     "message-start": MessageBuilder._on_message_start,
     "message-reset": MessageBuilder._on_reset,
     "content-block-start": MessageBuilder._on_start,
-    "content-block-delta": MessageBuilder.grow,
+    "content-block-delta": MessageBuilder._on_delta,
     "content-block-finish": MessageBuilder._on_finish,
     "message-finish": MessageBuilder._on_message_finish,
     "error": MessageBuilder._on_error,

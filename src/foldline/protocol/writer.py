@@ -14,7 +14,6 @@ from typing import Final, Literal, cast
 from foldline.exceptions import MalformedStreamError
 from foldline.protocol.block_writer import DELTA_OF, BlockWriter
 from foldline.protocol.blocks import MEDIA_TYPES, Json, UsageInfo
-from foldline.protocol.counts import counts_of
 from foldline.protocol.events import (
     Event,
     FinishReason,
@@ -24,9 +23,9 @@ from foldline.protocol.events import (
     Role,
     StreamError,
 )
+from foldline.protocol.folded import counts_of, normalize_finish_reason
 from foldline.protocol.identity import CALL_KINDS, Key, kind_of
 from foldline.protocol.merge import add_usage, copy_json, grow_metadata, merge_dicts, replace_usage
-from foldline.protocol.reasons import normalize_finish_reason
 from foldline.utils.json import mend_surrogates, to_jsonable
 
 WHOLE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})

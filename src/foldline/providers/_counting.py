@@ -1,36 +1,26 @@
-"""`Counting`: what a chat model can do whose vendor counts the tokens of a request. Plain, to be mixed in."""
+"""`Counting`: what a chat model can do whose vendor counts the tokens of a request."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from foldline._drive import drive
-from foldline._lazy import late
-
-if TYPE_CHECKING:
-    import json
-
-    from foldline import _io
-    from foldline._config import RunnableConfig
-    from foldline._io import IO
-    from foldline.language_models.request import ChatRequest
-    from foldline.providers import _explain
-    from foldline.providers._endpoint import Body
-    from foldline.providers._http import HttpChatModel as Base
-else:
-    _explain = late("foldline.providers._explain")
-    _io = late("foldline._io")
-    json = late("json")
-
-    Base = object
+from foldline import _io
+from foldline._config import RunnableConfig
+from foldline._io import IO
+from foldline._io.drive import drive
+from foldline.language_models.call.request import ChatRequest
+from foldline.providers import _explain
+from foldline.providers._endpoint import Body
+from foldline.providers._http import HttpChatModel
 
 __all__ = ["Counting"]
 
 Json = Any
 
 
-class Counting(Base):
+class Counting(HttpChatModel):
     """Asks the vendor how many tokens a request has."""
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:

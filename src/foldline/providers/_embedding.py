@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import ModelError
-from foldline.language_models.retry import RetryPolicy
-from foldline.providers._body import dump_body
+from foldline.language_models.call.retry import RetryPolicy
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._keys import resolve_key
+from foldline.providers._wire import dump_body
 from foldline.transports import Request
 
 __all__ = ["BatchedEmbeddings", "HttpEmbeddings"]

@@ -5,16 +5,17 @@ Chat models and embeddings over HTTP are built on it. Only `transport.open` wait
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlencode
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
-from foldline._lazy import TypeLater, late
 from foldline.exceptions import MalformedStreamError, ModelAPIError, ModelError
+from foldline.language_models.policies.usage import time_left
 from foldline.providers._keys import (
     Key,
     SecretKey,
@@ -25,30 +26,13 @@ from foldline.providers._keys import (
     public_query,
     refuse_password,
 )
+from foldline.providers._wire import Failure, error_class, read_failure, request_id, retry_after
+from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts, Transport
+from foldline.transports._default import default_transport, transport_for
+from foldline.transports.base import USUAL
+from foldline.utils.json import JsonError, parse_wire
 
-if TYPE_CHECKING:
-    import json
-
-    from foldline.language_models import usage
-    from foldline.providers import _wire
-    from foldline.providers._wire import Failure
-    from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts, Transport
-    from foldline.transports import _default as default
-    from foldline.transports import base as transports
-    from foldline.utils import json as parsing
-
-    Clocks: TypeAlias = float | Timeouts | None
-else:
-    _wire = late("foldline.providers._wire")
-    json = late("json")
-    default = late("foldline.transports._default")
-    parsing = late("foldline.utils.json")
-    transports = late("foldline.transports.base")
-    usage = late("foldline.language_models.usage")
-
-    Clocks = Annotated[Any, TypeLater(lambda: float | transports.Timeouts | None)]
-    HttpOptions = Annotated[Any, TypeLater(lambda: transports.HttpOptions)]
-    Limits = Annotated[Any, TypeLater(lambda: transports.Limits)]
+Clocks: TypeAlias = float | Timeouts | None
 
 __all__ = ["Address", "Body", "Endpoint"]
 
@@ -70,7 +54,7 @@ class Endpoint(BaseModel):
     base_url: Address = None
     """Where the API lives, if not at the provider's own address."""
     timeout: Clocks = Field(default=None, exclude=True)
-    """Seconds for the whole call, or each clock on its own (`foldline.transports.Timeouts`)."""
+    """Seconds for the whole call, or each clock on its own (`foldline.Timeouts`)."""
     max_retries: int | None = Field(default=None, exclude=True)
     """How often a failed request is tried again; overrides `retry_on_error`."""
     default_headers: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
@@ -81,7 +65,7 @@ class Endpoint(BaseModel):
     """Your own `foldline.transports.Transport`; default: one shared by the process."""
     http: HttpOptions | None = Field(default=None, exclude=True)
     """Proxy, certificates, HTTP/2 and the like, for a transport of this model's own."""
-    limits: Limits = Field(default_factory=lambda: transports.Limits(), exclude=True, repr=False)
+    limits: Limits = Field(default_factory=Limits, exclude=True, repr=False)
     """How much is accepted from the server."""
 
     provider_name: ClassVar[str] = "http"
@@ -144,9 +128,9 @@ class Endpoint(BaseModel):
 
     def _timeouts(self) -> Timeouts:
         given = self.timeout
-        if not isinstance(given, transports.Timeouts):
-            given = transports.USUAL if given is None else transports.Timeouts(total=float(given))
-        left = usage.time_left()  # of a usage_scope: what cancels a blocking call
+        if not isinstance(given, Timeouts):
+            given = USUAL if given is None else Timeouts(total=float(given))
+        left = time_left()  # of a usage_scope: what cancels a blocking call
         if left is None or (given.total is not None and given.total <= left):
             return given
         return replace(given, total=max(left, 0.001))
@@ -156,15 +140,15 @@ class Endpoint(BaseModel):
             chosen: Transport = self.transport
             return chosen
         if self.http is None:
-            return default.default_transport()
+            return default_transport()
         if self._own_transport is None:
-            self._own_transport = default.transport_for(self.http)
+            self._own_transport = transport_for(self.http)
         return self._own_transport
 
     def _parse(self, data: str | bytes) -> Any:  # noqa: ANN401
         try:
-            return parsing.parse_wire(data, max_depth=self.limits.json_depth)
-        except parsing.JsonError as error:
+            return parse_wire(data, max_depth=self.limits.json_depth)
+        except JsonError as error:
             raise self._malformed(f"the provider sent what is not JSON: {error}") from error
 
     # -- errors
@@ -172,15 +156,15 @@ class Endpoint(BaseModel):
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")
         try:
-            failure = self._read_error(parsing.parse_wire(text))
-        except parsing.JsonError:
-            failure = _wire.Failure()
+            failure = self._read_error(parse_wire(text))
+        except JsonError:
+            failure = Failure()
         return self._failed(
             failure,
             status=response.status,
             body=text,
-            request_id=_wire.request_id(response.headers),
-            retry_after=_wire.retry_after(response.headers),
+            request_id=request_id(response.headers),
+            retry_after=retry_after(response.headers),
         )
 
     def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
@@ -191,7 +175,7 @@ class Endpoint(BaseModel):
     def _failed(self, failure: Failure, *, status: int | None = None, **facts: Any) -> ModelError:
         status = status or failure.status
         # Told in the middle of a good answer and not known: the provider broke down.
-        cls = _wire.error_class(failure, status, self.error_table) or ModelAPIError
+        cls = error_class(failure, status, self.error_table) or ModelAPIError
         return cls(
             failure.message or (f"HTTP {status}" if status else "the provider reported an error"),
             provider=self._provider,
@@ -208,7 +192,7 @@ class Endpoint(BaseModel):
 
     def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
         """Find code, type and message in an error's JSON."""
-        return _wire.read_failure(body)
+        return read_failure(body)
 
 
 @lru_cache(maxsize=256)

@@ -9,9 +9,11 @@ from typing import Any
 from foldline._config import RunnableConfig
 from foldline._io import IO
 from foldline._run import Run
-from foldline.language_models._turn import Turn
+from foldline.language_models.call.call import ChatCall
+from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
-from foldline.language_models.request import ChatRequest
+from foldline.language_models.policies.stack import find_policy
+from foldline.language_models.policies.tool_names import ToolNamesPolicy
 
 __all__ = ["Explained", "prepare"]
 
@@ -42,11 +44,12 @@ async def prepare(
     """Give the request of a call, bound options, hooks and renamed tools included."""
     quiet = model.model_copy(update={"callbacks": None, "verbose": False})
     run = Run.root(io, config, dict(kwargs))
-    turn = Turn(quiet, input, Run(io, run.given, None, run.kwargs), stream=stream)
-    request = await turn._open()
-    if turn.care is not None:
+    call = ChatCall(quiet, input, Run(io, run.given, None, run.kwargs), stream=stream)
+    request = await call.prepare()
+    names = find_policy(call.policies, ToolNamesPolicy)
+    if names is not None:
         # A rename loses nothing, for answers are renamed back: it is told here and not with an answer's losses.
         request.notes.extend(
-            f"the tool {name!r} is sent as {wire!r}" for name, wire in turn.care.renames.items()
+            f"the tool {name!r} is sent as {wire!r}" for name, wire in names.changes.items()
         )
     return request

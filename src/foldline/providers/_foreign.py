@@ -12,9 +12,9 @@ from collections.abc import Collection
 from typing import Any, Final, Literal, TypeAlias
 
 from foldline.exceptions import UsageError
-from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.messages import AIMessage, BaseMessage
 
-__all__ = ["ForeignBlocks", "add_note", "blocks_for", "check_tool_results", "is_own"]
+__all__ = ["ForeignBlocks", "add_note", "blocks_for", "is_own"]
 
 ForeignBlocks: TypeAlias = Literal["convert", "drop", "refuse"]
 Block: TypeAlias = dict[str, Any]
@@ -24,8 +24,6 @@ SHARED: Final = frozenset(
 )
 """Blocks that mean the same to every provider."""
 CALLS: Final = ("tool_call", "invalid_tool_call")
-CALL_NOTHING: Final = frozenset({HumanMessage, SystemMessage})
-"""Most messages, known at a glance: to ask a Pydantic class whether something is one of it is dear."""
 OWN_FIELDS: Final = ("id", "index", "extras")
 """What only the writer of a block understands: its ids and signatures. Ids of calls are kept."""
 
@@ -116,45 +114,3 @@ def add_note(notes: list[str], note: str) -> None:
     """Say what was lost, once."""
     if note not in notes:
         notes.append(note)
-
-
-def check_tool_results(messages: list[BaseMessage]) -> None:
-    """Refuse results of calls that nobody made; providers do too, but less clearly (F-U09)."""
-    made: set[str] = set()
-    for place, message in enumerate(messages):
-        if type(message) in CALL_NOTHING:
-            continue
-        if isinstance(message, AIMessage):
-            calls = [*message.tool_calls, *message.invalid_tool_calls]
-            made |= {str(call["id"]) for call in calls if call.get("id")}
-        elif isinstance(message, ToolMessage) and message.tool_call_id not in made:
-            made |= _calls_in_blocks(messages[:place])
-            if message.tool_call_id in made:
-                continue
-            raise UsageError(
-                f"messages[{place}] is the result of the call {message.tool_call_id!r}, but no message before it "
-                "makes that call: send the AIMessage with the call too (trim_messages keeps pairs together)"
-            )
-
-
-def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:
-    """Find calls that a message has only in its content, in the words of the provider that wrote it."""
-    blocks: list[Block] = [
-        dict(block)
-        for message in messages
-        if isinstance(message, AIMessage) and isinstance(message.content, list)
-        for block in message.content_blocks
-    ]
-    return {str(id) for block in blocks for id in _ids_of_call(block) if id}
-
-
-def _ids_of_call(block: Block) -> list[Any]:
-    """Give the ids by which the result of a call may name it; nothing where a block is no call."""
-    kind, extras, value = block["type"], block.get("extras"), block.get("value")
-    if kind in CALLS:
-        return [block.get("id")]
-    if kind == "server_tool_call" and isinstance(extras, dict):
-        return [extras.get("call_id")]  # the client runs it: OpenAI's computer and local shell
-    if kind == "non_standard" and isinstance(value, dict):
-        return [value.get("call_id"), value.get("id")]
-    return []

@@ -7,52 +7,35 @@ decoder.
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
-from foldline._drive import drive
-from foldline._lazy import TypeLater, late
-from foldline.exceptions import ModelAuthenticationError, UsageError
+from foldline._config import RunnableConfig
+from foldline._io import BLOCKING, IO
+from foldline._io.drive import drive
+from foldline._run import Run
+from foldline.exceptions import ModelAuthenticationError, ModelError, UsageError
+from foldline.language_models.call.batch import Batch
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.chat_models import BaseChatModel
+from foldline.outputs import ChatGeneration, ChatResult
+from foldline.protocol.events import Event
+from foldline.protocol.folded import Bounds
 from foldline.providers._endpoint import Body, Endpoint
+from foldline.providers._explain import Explained, prepare
+from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
-
-if TYPE_CHECKING:
-    import json
-
-    from foldline import _io, outputs, transports
-    from foldline._config import RunnableConfig
-    from foldline._io import IO
-    from foldline._run import Run
-    from foldline.language_models import retry
-    from foldline.language_models.request import ChatRequest
-    from foldline.language_models.retry import RetryPolicy
-    from foldline.outputs import ChatResult
-    from foldline.protocol.events import Event
-    from foldline.protocol.folded import Bounds
-    from foldline.providers import _asked, _body, _explain
-    from foldline.providers._explain import Explained
-    from foldline.providers._foreign import ForeignBlocks
-    from foldline.providers._wire import WireDecoder
-    from foldline.transports import Request, Response
-else:
-    _asked = late("foldline.providers._asked")
-    _body = late("foldline.providers._body")
-    _explain = late("foldline.providers._explain")
-    _foreign = late("foldline.providers._foreign")
-    _io = late("foldline._io")
-    json = late("json")
-    outputs = late("foldline.outputs")
-    retry = late("foldline.language_models.retry")
-    transports = late("foldline.transports")
-
-    ForeignBlocks = Annotated[Any, TypeLater(lambda: _foreign.ForeignBlocks)]
+from foldline.providers._reading import StreamReading
+from foldline.providers._wire import ODD, WireDecoder, digest, dump_body, guarded, request_id
+from foldline.transports import Request, Response
 
 __all__ = ["HttpChatModel"]
 
@@ -178,21 +161,69 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     # -- the one body
 
-    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
-        async with _asked.Asked(self, request, run) as asked, aclosing(asked.events()) as events:
-            async for event in events:
-                yield event
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Batch, None]:
+        sent = await self._http_request(request, run.io)
+        async with self._transport().open(sent, blocking=run.io.blocking) as response:
+            decoder: WireDecoder | None = None
+            try:
+                # Not before: of five hundred calls that wait, each would hold a decoder with nothing to decode.
+                decoder = self._decoder(request)
+                if response.status >= 400:
+                    raise self._status_error(response, await response.read_error())
+                metadata = self._more_metadata(request, response)
+                if not self._is_streamed(request, response):
+                    yield _with_metadata(await self._read_whole(response, decoder), metadata)
+                    return
+                async with aclosing(self._read_stream(response, decoder)) as batches:
+                    async for batch in batches:
+                        yield _with_metadata(batch, metadata)
+            except BaseException as error:
+                self._complete_error(error, request, sent, response, decoder)
+                raise
 
-    async def _tell_events(
-        self, request: ChatRequest, run: Run, hear: Callable[[Sequence[Event]], None]
+    async def _read_whole(self, response: Response, decoder: WireDecoder) -> list[Event]:
+        """Read an answer that comes in one piece."""
+        body = await response.read()
+        if not body.strip():
+            raise self._malformed("the answer is empty", is_retryable=True)
+        data = self._parse(body)
+        if isinstance(data, dict) and not data.get("id") and _is_error(data):
+            raise self._stream_error(data)
+        return guarded(self._malformed, decoder.whole, data)
+
+    async def _read_stream(
+        self, response: Response, decoder: WireDecoder
+    ) -> AsyncGenerator[list[Event], None]:
+        """Read an answer that comes as an event stream; what one piece of the body says is one batch."""
+        reading = StreamReading(decoder, self._is_end, self._parse, self._malformed, self.limits)
+        async with aclosing(response.chunks(progress_only=True)) as chunks:
+            async for chunk in chunks:
+                if batch := reading.feed(chunk):
+                    response.progress()
+                    yield batch
+                if reading.fault is not None:
+                    raise reading.fault
+                if reading.is_over:
+                    response.conclude()  # some servers leave the connection open
+        if batch := reading.end():
+            yield batch
+
+    def _complete_error(
+        self,
+        error: BaseException,
+        request: ChatRequest,
+        sent: Request,
+        response: Response,
+        decoder: WireDecoder | None,
     ) -> None:
-        async with _asked.Asked(self, request, run) as asked:
-            if not asked.is_streamed:
-                hear(await asked.whole())
-                return
-            async with aclosing(asked.events()) as events:
-                async for event in events:
-                    hear((event,))
+        """Note what was heard of an answer that broke off; add the request's id to the error, and take secrets out."""
+        heard = getattr(decoder, "heard", None)
+        if heard is not None:
+            with suppress(*ODD):  # what is odd in it must not hide the error that is told
+                request.note(**heard())
+        if isinstance(error, ModelError):
+            self._hidden(error, sent)
+            error.request_id = error.request_id or request_id(response.headers)
 
     def _is_streamed(self, request: ChatRequest, response: Response) -> bool:
         """Say how an answer is read: by what it says it is, else by what was asked for."""
@@ -229,19 +260,17 @@ class HttpChatModel(Endpoint, BaseChatModel):
             headers |= more
         if self.default_headers:
             headers |= {name.lower(): value for name, value in self.default_headers.items()}
-        return transports.Request(
+        return Request(
             url=self._url(path),
             headers=headers,
-            body=_body.dump_body(body),
+            body=dump_body(body),
             timeouts=self._timeouts(),
             limits=self.limits,
         )
 
     async def _postprocess(self, request: ChatRequest, result: ChatResult, run: Run) -> ChatResult:
         if request.others:
-            result.generations += [
-                outputs.ChatGeneration(message=other) for other in request.others
-            ]
+            result.generations += [ChatGeneration(message=other) for other in request.others]
         return result
 
     # -- seeing what would be sent
@@ -255,14 +284,14 @@ class HttpChatModel(Endpoint, BaseChatModel):
         **kwargs: Any,
     ) -> Explained:
         """Give the exact request without sending it, bound tools and options included; secrets are masked."""
-        prepared = drive(_explain.prepare(self, input, _io.BLOCKING, config, kwargs, stream=stream))
+        prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
         sent = self._composed(prepared, MASK if self._has_key() else None)
         secret = self._secret_headers()
         headers = {
             name: MASK if name.lower() in secret else value for name, value in sent.headers.items()
         }
         tokens = self.get_num_tokens_from_messages(prepared.messages, tools=prepared.tools or None)
-        return _explain.Explained(
+        return Explained(
             sent.method,
             public_url(sent.url),
             headers,
@@ -287,7 +316,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         """Headers and query may choose the model (gateways, betas); a digest, because they may be secret too."""
         if not self.default_headers and not self.default_query:
             return {}
-        return {"sent": _body.digest([self.default_headers, self.default_query])}
+        return {"sent": digest([self.default_headers, self.default_query])}
 
     @property
     def _llm_type(self) -> str:
@@ -295,9 +324,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     @property
     def _retry_policy(self) -> RetryPolicy:
-        return retry.RetryPolicy.of(
-            self.retry_on_error if self.max_retries is None else self.max_retries
-        )
+        return RetryPolicy.of(self.retry_on_error if self.max_retries is None else self.max_retries)
 
     @property
     def _fold_limits(self) -> Bounds:
@@ -314,3 +341,15 @@ def _values_of(cls: type[HttpChatModel]) -> Callable[[dict[str, Json]], tuple[Js
     """Give what reads the fields that are sent off a model's values."""
     first, *rest = cls.sent_fields or ("model",)
     return itemgetter(first, *rest, "model")  # one name alone would give no tuple
+
+
+def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
+    """Add metadata to the end of the message, if it is in this batch."""
+    if metadata and batch and (last := batch[-1])["event"] == "message-finish":
+        last["metadata"] = {**last.get("metadata", {}), **metadata}
+    return batch
+
+
+def _is_error(data: Body) -> bool:
+    """Whether a whole answer tells of an error; some gateways send the event of a stream as the body."""
+    return bool(data.get("error")) or data.get("type") == "error"

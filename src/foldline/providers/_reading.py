@@ -5,27 +5,31 @@ Events that came before a fault are given before it is raised, also where both w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 from foldline._sse import SSEDecoder
-from foldline.exceptions import FoldlineError, MalformedStreamError
+from foldline.exceptions import FoldlineError
 from foldline.protocol.events import Event
-from foldline.providers._wire import WireDecoder
+from foldline.providers._wire import ODD, Malformed, WireDecoder, guarded, odd_payload
 from foldline.transports import Limits
 
-__all__ = ["StreamReading", "guarded"]
-
-Malformed = Callable[..., MalformedStreamError]
-
-ODD: Final = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
-"""What a decoder may stumble with over JSON that is not of the vendor's shape."""
+__all__ = ["StreamReading"]
 
 
 class StreamReading:
     """One stream, read piece by piece."""
 
-    __slots__ = ("_decoder", "_is_end", "_is_heard", "_malformed", "_parse", "_sse", "is_over")
+    __slots__ = (
+        "_decoder",
+        "_is_end",
+        "_is_heard",
+        "_malformed",
+        "_parse",
+        "_sse",
+        "fault",
+        "is_over",
+    )
 
     def __init__(
         self,
@@ -41,57 +45,55 @@ class StreamReading:
         self._malformed = malformed
         self._sse = SSEDecoder(limits.sse_line, limits.sse_event)
         self._is_heard = False
+        self.fault: Exception | None = None
+        """Why the stream cannot be read on."""
         self.is_over = False
         """Whether the answer has come to its end, by the vendor's marker or its last event."""
 
-    def feed(self, chunk: bytes) -> Iterator[Event]:
-        """Take a piece of the body; after the end nothing is heard any more (F-S11)."""
-        if self.is_over:
-            return
-        decoder, parse, is_end = self._decoder, self._parse, self._is_end
-        for name, data, _ in self._sse.feed(chunk):
-            if not data:
-                continue
-            self._is_heard = True
-            if is_end(data):
-                self.is_over = True
-                yield from guarded(self._malformed, decoder.end, marked=True)
-                return
-            parsed = parse(data)
-            try:
-                events = decoder.feed(parsed, name)
-            except FoldlineError:
-                raise
-            except ODD as error:
-                raise _odd(self._malformed, error) from error
-            yield from events
-            if events and events[-1]["event"] == "message-finish":
-                self.is_over = True
-                return
-        if self._sse.error is not None:
-            raise self._sse.error  # now, and not when more comes: nothing may come for a long time
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take a piece of the body; after the end nothing is heard any more (F-S11).
 
-    def end(self) -> Iterator[Event]:
+        Events that came before a fault are returned; the `fault` is to be raised after them.
+        """
+        batch: list[Event] = []
+        if self.is_over:
+            return batch
+        try:
+            for name, data, _ in self._sse.feed(chunk):
+                if data:
+                    batch += self._event(name, data)
+                    if self.is_over:
+                        return batch
+        except FoldlineError as error:
+            self.fault = error
+        if self.fault is None and self._sse.error is not None:
+            self.fault = (
+                self._sse.error
+            )  # now, and not when more comes: nothing may for a long time
+        return batch
+
+    def _event(self, name: str, data: str) -> list[Event]:
+        """Decode one server-sent event."""
+        self._is_heard = True
+        if self._is_end(data):
+            self.is_over = True
+            return guarded(self._malformed, self._decoder.end, marked=True)
+        parsed = self._parse(data)
+        try:
+            events = self._decoder.feed(parsed, name)
+        except FoldlineError:
+            raise
+        except ODD as error:
+            raise odd_payload(self._malformed, error) from error
+        if events and events[-1]["event"] == "message-finish":
+            self.is_over = True
+        return events
+
+    def end(self) -> list[Event]:
         """The body is over."""
         if self.is_over:
-            return
+            return []
         if not self._is_heard and not self._sse.is_begun:
             raise self._malformed("the answer is no event stream", is_retryable=True)
         self._sse.end()
-        yield from guarded(self._malformed, self._decoder.end, marked=False)
-
-
-def guarded(
-    malformed: Malformed, hear: Callable[..., list[Event]], *args: Any, **kwargs: Any
-) -> list[Event]:
-    """Call a decoder; what it stumbles over is the vendor's fault, and said to be."""
-    try:
-        return hear(*args, **kwargs)
-    except FoldlineError:
-        raise
-    except ODD as error:
-        raise _odd(malformed, error) from error
-
-
-def _odd(malformed: Malformed, error: Exception) -> MalformedStreamError:
-    return malformed(f"the provider sent what its format has no place for: {error!r:.200}")
+        return guarded(self._malformed, self._decoder.end, marked=False)

@@ -5,25 +5,42 @@ Pure: nothing here waits, and nothing here knows a vendor.
 
 from __future__ import annotations
 
+import json
+import json.encoder
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from hashlib import sha256
+from typing import Any, Final, Protocol, TypeAlias
 
-from foldline.exceptions import ContextOverflowError, ModelError, status_error_class
-
-if TYPE_CHECKING:
-    from foldline.language_models.request import ChatRequest
-    from foldline.protocol.events import Event
+from foldline.exceptions import (
+    ContextOverflowError,
+    FoldlineError,
+    MalformedStreamError,
+    ModelError,
+    UsageError,
+    status_error_class,
+)
+from foldline.language_models.call.request import ChatRequest
+from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.protocol.events import Event
+from foldline.utils.json import dumps_canonical
 
 __all__ = [
+    "ODD",
     "ErrorTable",
     "Fail",
     "Failure",
+    "Malformed",
     "WireDecoder",
+    "check_tool_results",
+    "digest",
+    "dump_body",
     "error_class",
+    "guarded",
     "merge_settings",
+    "odd_payload",
     "read_failure",
     "request_id",
     "retry_after",
@@ -31,6 +48,7 @@ __all__ = [
 
 ErrorTable: TypeAlias = Mapping[str, type[ModelError]]
 """Vendor's code or type of error -> error class."""
+Block: TypeAlias = dict[str, Any]
 Fail: TypeAlias = Callable[[Any], ModelError]
 """What a decoder is given to build the typed error of an error body that came inside a stream."""
 
@@ -178,3 +196,115 @@ def _number(text: str, scale: float) -> float | None:
 def _is_status(value: Any) -> bool:  # noqa: ANN401
     text = str(value)
     return not isinstance(value, bool) and text.isdecimal() and 400 <= int(text[:4]) < 600
+
+
+# -- what a decoder stumbles over
+
+Malformed = Callable[..., MalformedStreamError]
+
+ODD: Final = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
+"""What a decoder may stumble with over JSON that is not of the vendor's shape."""
+
+
+def guarded(
+    malformed: Malformed, hear: Callable[..., list[Event]], *args: Any, **kwargs: Any
+) -> list[Event]:
+    """Call a decoder; what it stumbles over is the vendor's fault, and said to be."""
+    try:
+        return hear(*args, **kwargs)
+    except FoldlineError:
+        raise
+    except ODD as error:
+        raise odd_payload(malformed, error) from error
+
+
+def odd_payload(malformed: Malformed, error: Exception) -> MalformedStreamError:
+    """Make the error of a payload that a decoder stumbled over."""
+    return malformed(f"the provider sent what its format has no place for: {error!r:.200}")
+
+
+# -- the body of a request, as JSON
+
+ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False)
+
+
+def _writer() -> Callable[[Any, Any], Iterable[str]]:
+    """Give what writes JSON as `ENCODER` does, which would make this for every body anew: as dear as a short body."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return ENCODER.iterencode
+    escape = json.encoder.encode_basestring
+    flags = (ENCODER.sort_keys, ENCODER.skipkeys, ENCODER.allow_nan)
+    made: Callable[[Any, Any], Iterable[str]] = make(
+        None, ENCODER.default, escape, None, ": ", ", ", *flags
+    )
+    return made
+
+
+WRITE: Final = _writer()
+
+
+def dump_body(body: dict[str, Any]) -> bytes:
+    """Write a body; a lone surrogate is kept, escaped."""
+    try:
+        return "".join(WRITE(body, 0)).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body, allow_nan=False).encode()
+    except RecursionError:
+        raise UsageError("the request cannot be written as JSON: it contains itself") from None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the request cannot be written as JSON: {error}") from error
+
+
+def digest(value: Any) -> str:  # noqa: ANN401  any JSON
+    """Give a name of a value that does not show it."""
+    return sha256(dumps_canonical(value).encode()).hexdigest()
+
+
+# -- results of calls in a history
+
+CALLS: Final = ("tool_call", "invalid_tool_call")
+CALL_NOTHING: Final = frozenset({HumanMessage, SystemMessage})
+"""Most messages, known at a glance: to ask a Pydantic class whether something is one of it is dear."""
+
+
+def check_tool_results(messages: list[BaseMessage]) -> None:
+    """Refuse results of calls that nobody made; providers do too, but less clearly (F-U09)."""
+    made: set[str] = set()
+    for place, message in enumerate(messages):
+        if type(message) in CALL_NOTHING:
+            continue
+        if isinstance(message, AIMessage):
+            calls = [*message.tool_calls, *message.invalid_tool_calls]
+            made |= {str(call["id"]) for call in calls if call.get("id")}
+        elif isinstance(message, ToolMessage) and message.tool_call_id not in made:
+            made |= _calls_in_blocks(messages[:place])
+            if message.tool_call_id in made:
+                continue
+            raise UsageError(
+                f"messages[{place}] is the result of the call {message.tool_call_id!r}, but no message before it "
+                "makes that call: send the AIMessage with the call too (trim_messages keeps pairs together)"
+            )
+
+
+def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:
+    """Find calls that a message has only in its content, in the words of the provider that wrote it."""
+    blocks: list[Block] = [
+        dict(block)
+        for message in messages
+        if isinstance(message, AIMessage) and isinstance(message.content, list)
+        for block in message.content_blocks
+    ]
+    return {str(id) for block in blocks for id in _ids_of_call(block) if id}
+
+
+def _ids_of_call(block: Block) -> list[Any]:
+    """Give the ids by which the result of a call may name it; nothing where a block is no call."""
+    kind, extras, value = block["type"], block.get("extras"), block.get("value")
+    if kind in CALLS:
+        return [block.get("id")]
+    if kind == "server_tool_call" and isinstance(extras, dict):
+        return [extras.get("call_id")]  # the client runs it: OpenAI's computer and local shell
+    if kind == "non_standard" and isinstance(value, dict):
+        return [value.get("call_id"), value.get("id")]
+    return []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
-from foldline._locks import mutex
+from foldline._io.drive import drive
+from foldline._io.locks import mutex
 from foldline.exceptions import UsageError
 from foldline.rate_limiters.base import BaseRateLimiter
 

@@ -6,9 +6,9 @@ clocks differ share one rate.
 
 from __future__ import annotations
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
-from foldline._redis import RedisClient, RedisServer
+from foldline._io.drive import drive
+from foldline._storage.redis import RedisClient, RedisServer
 from foldline.exceptions import UsageError
 from foldline.rate_limiters.base import BaseRateLimiter
 

@@ -1,9 +1,20 @@
-"""Methods of `Runnable` that build other runnables. The only arrows in foldline that point up, each a local import."""
+"""The methods of `Runnable` that build other runnables, as functions that `Runnable` takes over.
+
+The only arrows in foldline that point up are in this file, each a local import.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -18,262 +29,372 @@ if TYPE_CHECKING:
     from foldline.tracers.log_stream import RunLogPatch
     from foldline.tracers.root_listeners import AsyncListener, Listener
 
-Input = TypeVar("Input", contravariant=True)
-Output = TypeVar("Output", covariant=True)
+Input = TypeVar("Input")
+Output = TypeVar("Output")
 Other = TypeVar("Other")
 
 
-class Forward(Generic[Input, Output]):
-    """Methods of `Runnable` that build other runnables."""
+# -- in a row
 
-    # -- in a row
 
-    @overload
-    def __or__(self, other: Runnable[Output, Other]) -> RunnableSequence[Input, Other]: ...
-    @overload
-    def __or__(self, other: Mapping[str, Any]) -> RunnableSequence[Input, dict[str, Any]]: ...
-    @overload
-    def __or__(
-        self, other: Callable[[Output], Coroutine[Any, Any, Other]]
-    ) -> RunnableSequence[Input, Other]: ...
-    @overload
-    def __or__(self, other: Callable[[Output], Other]) -> RunnableSequence[Input, Other]: ...
-    @overload
-    def __or__(self, other: Callable[..., Any]) -> RunnableSequence[Input, Any]: ...
-    def __or__(self, other: Any) -> RunnableSequence[Input, Any]:
-        """Run this, then the other: a runnable, a function, or a dict of them."""
-        return self.pipe(other)
+@overload
+def or_(
+    self: Runnable[Input, Output], other: Runnable[Output, Other]
+) -> RunnableSequence[Input, Other]: ...
+@overload
+def or_(
+    self: Runnable[Input, Output], other: Mapping[str, Any]
+) -> RunnableSequence[Input, dict[str, Any]]: ...
+@overload
+def or_(
+    self: Runnable[Input, Output], other: Callable[[Output], Coroutine[Any, Any, Other]]
+) -> RunnableSequence[Input, Other]: ...
+@overload
+def or_(
+    self: Runnable[Input, Output], other: Callable[[Output], Other]
+) -> RunnableSequence[Input, Other]: ...
+@overload
+def or_(
+    self: Runnable[Input, Output], other: Callable[..., Any]
+) -> RunnableSequence[Input, Any]: ...
+def or_(self: Runnable[Input, Output], other: Any) -> RunnableSequence[Input, Any]:
+    """Run this, then the other: a runnable, a function, or a dict of them."""
+    return self.pipe(other)
 
-    @overload
-    def __ror__(self, other: Mapping[str, Any]) -> RunnableSequence[Any, Output]: ...
-    @overload
-    def __ror__(self, other: Callable[[Other], Any]) -> RunnableSequence[Other, Output]: ...
-    def __ror__(self, other: Any) -> RunnableSequence[Any, Output]:
-        """Run the other (a function, or a dict of branches), then this."""
-        from foldline.runnables.sequence import sequence_of
 
-        return sequence_of([other, self])
+@overload
+def ror_(
+    self: Runnable[Input, Output], other: Mapping[str, Any]
+) -> RunnableSequence[Any, Output]: ...
+@overload
+def ror_(
+    self: Runnable[Input, Output], other: Callable[[Other], Any]
+) -> RunnableSequence[Other, Output]: ...
+def ror_(self: Runnable[Input, Output], other: Any) -> RunnableSequence[Any, Output]:
+    """Run the other (a function, or a dict of branches), then this."""
+    from foldline.runnables.sequence import sequence_of
 
-    @overload
-    def pipe(
-        self, other: Runnable[Output, Other], /, *, name: str | None = None
-    ) -> RunnableSequence[Input, Other]: ...
-    @overload
-    def pipe(self, *others: Any, name: str | None = None) -> RunnableSequence[Input, Any]: ...
-    def pipe(self, *others: Any, name: str | None = None) -> RunnableSequence[Input, Any]:
-        """Run this, then the others in turn."""
-        from foldline.runnables.sequence import sequence_of
+    return sequence_of([other, self])
 
-        return sequence_of([self, *others], name=name)
 
-    # -- with something bound
+@overload
+def pipe(
+    self: Runnable[Input, Output], other: Runnable[Output, Other], /, *, name: str | None = None
+) -> RunnableSequence[Input, Other]: ...
+@overload
+def pipe(
+    self: Runnable[Input, Output], *others: Any, name: str | None = None
+) -> RunnableSequence[Input, Any]: ...
+def pipe(
+    self: Runnable[Input, Output], *others: Any, name: str | None = None
+) -> RunnableSequence[Input, Any]:
+    """Run this, then the others in turn."""
+    from foldline.runnables.sequence import sequence_of
 
-    def bind(self, **kwargs: Any) -> Runnable[Input, Output]:
-        """Give a runnable that is always called with these keyword arguments too."""
-        from foldline.runnables.binding import RunnableBinding
+    return sequence_of([self, *others], name=name)
 
-        return RunnableBinding(bound=self._me(), kwargs=kwargs)
 
-    def with_config(
-        self, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Runnable[Input, Output]:
-        """Give a runnable with a config of its own, under that of each call."""
-        from foldline.runnables.binding import RunnableBinding
+# -- with something bound
 
-        given = cast("RunnableConfig", {**(config or {}), **kwargs})
-        return RunnableBinding(bound=self._me(), config=given)
 
-    def with_types(
-        self, *, input_type: Any = None, output_type: Any = None
-    ) -> Runnable[Input, Output]:
-        """Say the types of input and output, where they cannot be inferred."""
-        from foldline.runnables.binding import RunnableBinding
+def bind(self: Runnable[Input, Output], **kwargs: Any) -> Runnable[Input, Output]:
+    """Give a runnable that is always called with these keyword arguments too."""
+    from foldline.runnables.binding import RunnableBinding
 
-        return RunnableBinding(
-            bound=self._me(), custom_input_type=input_type, custom_output_type=output_type
-        )
+    return RunnableBinding(bound=self, kwargs=kwargs)
 
-    # -- of lists and dicts
 
-    def map(self) -> Runnable[Sequence[Input], list[Output]]:
-        """Give a runnable that runs this for each item of a list."""
-        from foldline.runnables.each import RunnableEach
+def with_config(
+    self: Runnable[Input, Output], config: RunnableConfig | None = None, **kwargs: Any
+) -> Runnable[Input, Output]:
+    """Give a runnable with a config of its own, under that of each call."""
+    from foldline.runnables.binding import RunnableBinding
 
-        return RunnableEach(bound=self._me())
+    given = cast("RunnableConfig", {**(config or {}), **kwargs})
+    return RunnableBinding(bound=self, config=given)
 
-    def pick(self, keys: str | list[str]) -> RunnableSequence[Input, Any]:
-        """Pick keys from the dict this gives: the value of one, or a smaller dict."""
-        from foldline.runnables.passthrough import RunnablePick
 
-        return self.pipe(RunnablePick(keys))
+def with_types(
+    self: Runnable[Input, Output], *, input_type: Any = None, output_type: Any = None
+) -> Runnable[Input, Output]:
+    """Say the types of input and output, where they cannot be inferred."""
+    from foldline.runnables.binding import RunnableBinding
 
-    def assign(
-        self, **kwargs: Runnable[dict[str, Any], Any] | Callable[..., Any] | Mapping[str, Any]
-    ) -> RunnableSequence[Input, dict[str, Any]]:
-        """Add keys to the dict this gives, each made by a runnable from that dict."""
-        from foldline.runnables.parallel import RunnableParallel
-        from foldline.runnables.passthrough import RunnableAssign
+    return RunnableBinding(bound=self, custom_input_type=input_type, custom_output_type=output_type)
 
-        return self.pipe(RunnableAssign(RunnableParallel(kwargs)))
 
-    # -- what happens inside
+# -- of lists and dicts
 
-    def astream_events(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Any:
-        """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
-        from foldline.tracers.event_stream import astream_events
 
-        return astream_events(self, input, config, **kwargs)
+def map_(self: Runnable[Input, Output]) -> Runnable[Sequence[Input], list[Output]]:
+    """Give a runnable that runs this for each item of a list."""
+    from foldline.runnables.each import RunnableEach
 
-    def stream_events(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
-        from foldline.tracers.event_stream import stream_events
+    return RunnableEach(bound=self)
 
-        return stream_events(self, input, config, **kwargs)
 
-    def astream_log(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncGenerator[RunLogPatch, None]:
-        """Give the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
-        from foldline.tracers.log_stream import astream_log
+def pick(self: Runnable[Input, Output], keys: str | list[str]) -> RunnableSequence[Input, Any]:
+    """Pick keys from the dict this gives: the value of one, or a smaller dict."""
+    from foldline.runnables.passthrough import RunnablePick
 
-        return astream_log(self, input, config, **kwargs)
+    return self.pipe(RunnablePick(keys))
 
-    # -- when it fails
 
-    def with_retry(
-        self,
-        *,
-        retry_if_exception_type: tuple[type[BaseException], ...]
-        | Callable[[BaseException], bool] = (Exception,),
-        wait_exponential_jitter: bool = True,
-        exponential_jitter_params: ExponentialJitterParams | None = None,
-        stop_after_attempt: int = 3,
-    ) -> Runnable[Input, Output]:
-        """Try again when this fails, `stop_after_attempt` times in all."""
-        from foldline.runnables.retry import RunnableRetry
+def assign(
+    self: Runnable[Input, Output],
+    **kwargs: Runnable[dict[str, Any], Any] | Callable[..., Any] | Mapping[str, Any],
+) -> RunnableSequence[Input, dict[str, Any]]:
+    """Add keys to the dict this gives, each made by a runnable from that dict."""
+    from foldline.runnables.parallel import RunnableParallel
+    from foldline.runnables.passthrough import RunnableAssign
 
-        return RunnableRetry(
-            bound=self._me(),
-            retry_exception_types=retry_if_exception_type,
-            wait_exponential_jitter=wait_exponential_jitter,
-            exponential_jitter_params=exponential_jitter_params,
-            max_attempt_number=stop_after_attempt,
-        )
+    return self.pipe(RunnableAssign(RunnableParallel(kwargs)))
 
-    def with_fallbacks(
-        self,
-        fallbacks: Sequence[Runnable[Input, Output]],
-        *,
-        exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
-        exception_key: str | None = None,
-    ) -> RunnableWithFallbacks[Input, Output]:
-        """Let others stand in, in their order, when this fails."""
-        from foldline.runnables.fallbacks import RunnableWithFallbacks
 
-        return RunnableWithFallbacks(
-            runnable=self._me(),
-            fallbacks=list(fallbacks),
-            exceptions_to_handle=exceptions_to_handle,
-            exception_key=exception_key,
-        )
+# -- what happens inside
 
-    # -- who listens
 
-    def with_listeners(
-        self,
-        *,
-        on_start: Listener | None = None,
-        on_end: Listener | None = None,
-        on_error: Listener | None = None,
-    ) -> Runnable[Input, Output]:
-        """Call functions with the traced run when it starts, ends or fails."""
-        from foldline.runnables.binding import RunnableBinding
-        from foldline.tracers.root_listeners import RootListenersTracer
+def astream_events(
+    self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
+) -> Any:
+    """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
+    from foldline.tracers.event_stream import astream_events
 
-        def listening(config: RunnableConfig) -> RunnableConfig:
-            return {
-                "callbacks": [
-                    RootListenersTracer(
-                        config=config, on_start=on_start, on_end=on_end, on_error=on_error
-                    )
-                ]
-            }
+    return astream_events(self, input, config, **kwargs)
 
-        return RunnableBinding(bound=self._me(), config_factories=[listening])
 
-    def with_alisteners(
-        self,
-        *,
-        on_start: AsyncListener | None = None,
-        on_end: AsyncListener | None = None,
-        on_error: AsyncListener | None = None,
-    ) -> Runnable[Input, Output]:
-        """Await functions with the traced run when it starts, ends or fails."""
-        from foldline.runnables.binding import RunnableBinding
-        from foldline.tracers.root_listeners import AsyncRootListenersTracer
+def stream_events(
+    self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
+) -> Any:
+    """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
+    from foldline.tracers.event_stream import stream_events
 
-        def listening(config: RunnableConfig) -> RunnableConfig:
-            return {
-                "callbacks": [
-                    AsyncRootListenersTracer(
-                        config=config, on_start=on_start, on_end=on_end, on_error=on_error
-                    )
-                ]
-            }
+    return stream_events(self, input, config, **kwargs)
 
-        return RunnableBinding(bound=self._me(), config_factories=[listening])
 
-    # -- chosen by the config of a call
+def astream_log(
+    self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
+) -> AsyncGenerator[RunLogPatch, None]:
+    """Give the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
+    from foldline.tracers.log_stream import astream_log
 
-    def configurable_fields(self, **kwargs: AnyConfigurableField) -> Runnable[Input, Output]:
-        """Let `config["configurable"]` give some of the settings."""
-        from foldline.runnables.configurable import RunnableConfigurableFields
+    return astream_log(self, input, config, **kwargs)
 
-        return RunnableConfigurableFields(default=self._me(), fields=kwargs)
 
-    def configurable_alternatives(
-        self,
-        which: ConfigurableField,
-        *,
-        default_key: str = "default",
-        prefix_keys: bool = False,
-        **kwargs: Runnable[Input, Output] | Callable[[], Runnable[Input, Output]],
-    ) -> Runnable[Input, Output]:
-        """Let `config["configurable"]` choose another runnable in place of this."""
-        from foldline.runnables.configurable import RunnableConfigurableAlternatives
+# -- when it fails
 
-        return RunnableConfigurableAlternatives(
-            default=self._me(),
-            which=which,
-            alternatives=kwargs,
-            default_key=default_key,
-            prefix_keys=prefix_keys,
-        )
 
-    # -- seen as something else
+def with_retry(
+    self: Runnable[Input, Output],
+    *,
+    retry_if_exception_type: tuple[type[BaseException], ...] | Callable[[BaseException], bool] = (
+        Exception,
+    ),
+    wait_exponential_jitter: bool = True,
+    exponential_jitter_params: ExponentialJitterParams | None = None,
+    stop_after_attempt: int = 3,
+) -> Runnable[Input, Output]:
+    """Try again when this fails, `stop_after_attempt` times in all."""
+    from foldline.runnables.retry import RunnableRetry
 
-    def as_tool(
-        self,
-        args_schema: type[BaseModel] | None = None,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        arg_types: dict[str, type] | None = None,
-    ) -> Any:
-        """Give a tool that a model may call."""
-        from foldline.tools.convert import convert_runnable_to_tool
+    return RunnableRetry(
+        bound=self,
+        retry_exception_types=retry_if_exception_type,
+        wait_exponential_jitter=wait_exponential_jitter,
+        exponential_jitter_params=exponential_jitter_params,
+        max_attempt_number=stop_after_attempt,
+    )
 
-        return convert_runnable_to_tool(
-            self._me(), args_schema, name=name, description=description, arg_types=arg_types
-        )
 
-    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Give the parts of this runnable and how they hang together, to be drawn."""
-        from foldline.runnables._graph_of import graph_of
+def with_fallbacks(
+    self: Runnable[Input, Output],
+    fallbacks: Sequence[Runnable[Input, Output]],
+    *,
+    exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
+    exception_key: str | None = None,
+) -> RunnableWithFallbacks[Input, Output]:
+    """Let others stand in, in their order, when this fails."""
+    from foldline.runnables.fallbacks import RunnableWithFallbacks
 
-        return graph_of(self._me(), config)
+    return RunnableWithFallbacks(
+        runnable=self,
+        fallbacks=list(fallbacks),
+        exceptions_to_handle=exceptions_to_handle,
+        exception_key=exception_key,
+    )
 
-    def _me(self) -> Runnable[Input, Output]:
-        return cast("Runnable[Input, Output]", self)
+
+# -- who listens
+
+
+def with_listeners(
+    self: Runnable[Input, Output],
+    *,
+    on_start: Listener | None = None,
+    on_end: Listener | None = None,
+    on_error: Listener | None = None,
+) -> Runnable[Input, Output]:
+    """Call functions with the traced run when it starts, ends or fails."""
+    from foldline.runnables.binding import RunnableBinding
+    from foldline.tracers.root_listeners import RootListenersTracer
+
+    def listening(config: RunnableConfig) -> RunnableConfig:
+        return {
+            "callbacks": [
+                RootListenersTracer(
+                    config=config, on_start=on_start, on_end=on_end, on_error=on_error
+                )
+            ]
+        }
+
+    return RunnableBinding(bound=self, config_factories=[listening])
+
+
+def with_alisteners(
+    self: Runnable[Input, Output],
+    *,
+    on_start: AsyncListener | None = None,
+    on_end: AsyncListener | None = None,
+    on_error: AsyncListener | None = None,
+) -> Runnable[Input, Output]:
+    """Await functions with the traced run when it starts, ends or fails."""
+    from foldline.runnables.binding import RunnableBinding
+    from foldline.tracers.root_listeners import AsyncRootListenersTracer
+
+    def listening(config: RunnableConfig) -> RunnableConfig:
+        return {
+            "callbacks": [
+                AsyncRootListenersTracer(
+                    config=config, on_start=on_start, on_end=on_end, on_error=on_error
+                )
+            ]
+        }
+
+    return RunnableBinding(bound=self, config_factories=[listening])
+
+
+# -- chosen by the config of a call
+
+
+def configurable_fields(
+    self: Runnable[Input, Output], **kwargs: AnyConfigurableField
+) -> Runnable[Input, Output]:
+    """Let `config["configurable"]` give some of the settings."""
+    from foldline.runnables.configurable import RunnableConfigurableFields
+
+    return RunnableConfigurableFields(default=self, fields=kwargs)
+
+
+def configurable_alternatives(
+    self: Runnable[Input, Output],
+    which: ConfigurableField,
+    *,
+    default_key: str = "default",
+    prefix_keys: bool = False,
+    **kwargs: Runnable[Input, Output] | Callable[[], Runnable[Input, Output]],
+) -> Runnable[Input, Output]:
+    """Let `config["configurable"]` choose another runnable in place of this."""
+    from foldline.runnables.configurable import RunnableConfigurableAlternatives
+
+    return RunnableConfigurableAlternatives(
+        default=self,
+        which=which,
+        alternatives=kwargs,
+        default_key=default_key,
+        prefix_keys=prefix_keys,
+    )
+
+
+# -- seen as something else
+
+
+def as_tool(
+    self: Runnable[Input, Output],
+    args_schema: type[BaseModel] | None = None,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    arg_types: dict[str, type] | None = None,
+) -> Any:
+    """Give a tool that a model may call."""
+    from foldline.tools.convert import convert_runnable_to_tool
+
+    return convert_runnable_to_tool(
+        self, args_schema, name=name, description=description, arg_types=arg_types
+    )
+
+
+def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = None) -> Graph:
+    """Give the parts of this runnable and how they hang together, to be drawn."""
+    from foldline.runnables._graph_of import graph_of
+
+    return graph_of(self, config)
+
+
+# -- LangChain's helpers for authors who write `invoke` or `transform` themselves
+
+
+def _call_with_config(
+    self: Runnable[Any, Any],
+    func: Callable[..., Any],
+    input_: Any,
+    config: Any,
+    run_type: str | None = None,
+    serialized: dict[str, Any] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Call a function as the traced run of this runnable."""
+    return _as_lambda(self, func).invoke(input_, config, **kwargs)
+
+
+async def _acall_with_config(
+    self: Runnable[Any, Any],
+    func: Callable[..., Any],
+    input_: Any,
+    config: Any,
+    run_type: str | None = None,
+    serialized: dict[str, Any] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Call a function as the traced run of this runnable."""
+    return await _as_lambda(self, func).ainvoke(input_, config, **kwargs)
+
+
+def _transform_stream_with_config(
+    self: Runnable[Any, Any],
+    inputs: Iterator[Any],
+    transformer: Callable[..., Any],
+    config: Any,
+    run_type: str | None = None,
+    **kwargs: Any,
+) -> Iterator[Any]:
+    """Transform a stream as the traced run of this runnable."""
+    outputs: Iterator[Any] = _as_generator(self, transformer).transform(inputs, config, **kwargs)
+    return outputs
+
+
+def _atransform_stream_with_config(
+    self: Runnable[Any, Any],
+    inputs: AsyncIterator[Any],
+    transformer: Callable[..., Any],
+    config: Any,
+    run_type: str | None = None,
+    **kwargs: Any,
+) -> AsyncIterator[Any]:
+    """Transform a stream as the traced run of this runnable."""
+    outputs: AsyncIterator[Any] = _as_generator(self, transformer).atransform(
+        inputs, config, **kwargs
+    )
+    return outputs
+
+
+def _as_lambda(runnable: Runnable[Any, Any], func: Callable[..., Any]) -> Runnable[Any, Any]:
+    from foldline.runnables.lambda_ import RunnableLambda
+
+    return RunnableLambda(func, name=runnable.get_name())
+
+
+def _as_generator(runnable: Runnable[Any, Any], transformer: Callable[..., Any]) -> Any:
+    from foldline.runnables.generator import RunnableGenerator
+
+    return RunnableGenerator(transformer, name=runnable.get_name())

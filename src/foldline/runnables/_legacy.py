@@ -11,18 +11,13 @@ behaviours. The rules, which give what LangChain gives:
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from foldline._lazy import late
+from foldline._run import Run
 from foldline.exceptions import BlockingCallError
-
-if TYPE_CHECKING:
-    from foldline._run import Run
-    from foldline.runnables import _trace
-else:
-    _trace = late("foldline.runnables._trace")
+from foldline.runnables import _trace
 
 FAR = 1000
 """A place in the ancestry behind everything."""
@@ -38,86 +33,13 @@ ByHand: TypeAlias = tuple[str | None, str | None]
 NOT_BY_HAND: ByHand = (None, None)
 
 
-class Legacy:
-    """What the classes below `Runnable` know of their hand-written methods, and LangChain's helpers to write them."""
-
-    # Not annotated: Pydantic would read it again for every class below.
-    _once_by_hand = NOT_BY_HAND
-    _pieces_by_hand = NOT_BY_HAND
-    _flow_by_hand = NOT_BY_HAND
-
-    def _call_with_config(
-        self,
-        func: Callable[..., Any],
-        input_: Any,
-        config: Any,
-        run_type: str | None = None,
-        serialized: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Call a function as the traced run of this runnable."""
-        return _as_lambda(self, func).invoke(input_, config, **kwargs)
-
-    async def _acall_with_config(
-        self,
-        func: Callable[..., Any],
-        input_: Any,
-        config: Any,
-        run_type: str | None = None,
-        serialized: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Call a function as the traced run of this runnable."""
-        return await _as_lambda(self, func).ainvoke(input_, config, **kwargs)
-
-    def _transform_stream_with_config(
-        self,
-        inputs: Iterator[Any],
-        transformer: Callable[..., Any],
-        config: Any,
-        run_type: str | None = None,
-        **kwargs: Any,
-    ) -> Iterator[Any]:
-        """Transform a stream as the traced run of this runnable."""
-        outputs: Iterator[Any] = _as_generator(self, transformer).transform(
-            inputs, config, **kwargs
-        )
-        return outputs
-
-    def _atransform_stream_with_config(
-        self,
-        inputs: AsyncIterator[Any],
-        transformer: Callable[..., Any],
-        config: Any,
-        run_type: str | None = None,
-        **kwargs: Any,
-    ) -> AsyncIterator[Any]:
-        """Transform a stream as the traced run of this runnable."""
-        outputs: AsyncIterator[Any] = _as_generator(self, transformer).atransform(
-            inputs, config, **kwargs
-        )
-        return outputs
-
-
-def _as_lambda(runnable: Any, func: Callable[..., Any]) -> Any:
-    from foldline.runnables.lambda_ import RunnableLambda  # noqa: PLC0415  it is a Runnable itself
-
-    return RunnableLambda(func, name=runnable.get_name())
-
-
-def _as_generator(runnable: Any, transformer: Callable[..., Any]) -> Any:
-    from foldline.runnables.generator import RunnableGenerator  # noqa: PLC0415
-
-    return RunnableGenerator(transformer, name=runnable.get_name())
-
-
 # -- choosing, once per class
 
 
 def adopt(cls: type[Any]) -> None:
     """Choose how parents run instances of a new class, and how what it did not write is derived."""
     cls._written = frozenset(NAMES & cls.__dict__.keys())
-    if not cls._written and sum(issubclass(base, Legacy) for base in cls.__bases__) == 1:
+    if not cls._written and sum(hasattr(base, "_once_by_hand") for base in cls.__bases__) == 1:
         return  # all that its one parent of our kind has chosen
     once, pieces, flow = (
         _nearest(cls, "_once", "_traced"),

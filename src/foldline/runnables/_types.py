@@ -8,121 +8,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from foldline._lazy import late
-
-if TYPE_CHECKING:
-    from foldline import _config
-    from foldline._config import RunnableConfig
-else:
-    _config = late("foldline._config")
+from foldline._config import RunnableConfig
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]
 """Field name -> (type, default), as `create_model` takes them."""
 
 
-class Types:
-    """Methods of `Runnable` that say what it takes and gives."""
-
-    @property
-    def InputType(self) -> Any:
-        """The type of the input."""
-        return _plain(_io_types_of(self)[0])
-
-    @property
-    def OutputType(self) -> Any:
-        """The type of the output."""
-        return _plain(_io_types_of(self)[1])
-
-    @property
-    def input_schema(self) -> type[BaseModel]:
-        """The input as a Pydantic model."""
-        return self.get_input_schema()
-
-    @property
-    def output_schema(self) -> type[BaseModel]:
-        """The output as a Pydantic model."""
-        return self.get_output_schema()
-
-    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the input as a Pydantic model."""
-        return value_model(self.get_name("Input"), self.InputType)
-
-    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the output as a Pydantic model."""
-        return value_model(self.get_name("Output"), self.OutputType)
-
-    def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
-        """Give the JSON schema of the input."""
-        return self.get_input_schema(config).model_json_schema()
-
-    def get_output_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
-        """Give the JSON schema of the output."""
-        return self.get_output_schema(config).model_json_schema()
-
-    def _schema_before(
-        self, following: type[BaseModel], config: RunnableConfig | None
-    ) -> type[BaseModel]:
-        """What a sequence takes that begins with this runnable; `following` is what its rest takes."""
-        return self.get_input_schema(config)
-
-    def _schema_after(
-        self, previous: type[BaseModel], config: RunnableConfig | None
-    ) -> type[BaseModel]:
-        """What a sequence gives that ends with this runnable; `previous` is what its other steps give."""
-        return self.get_output_schema(config)
-
-    @property
-    def config_specs(self) -> list[Any]:
-        """The configurable fields of this runnable and its parts."""
-        return []
-
-    def config_schema(self, *, include: Sequence[str] | None = None) -> type[BaseModel]:
-        """Give the config this runnable accepts as a Pydantic model: what is configurable, and the keys named."""
-        fields: dict[str, Any] = {}
-        if specs := self.config_specs:
-            fields["configurable"] = (
-                object_model("Configurable", {s.id: _configurable(s) for s in specs}),
-                None,
-            )
-        hints = get_type_hints(_config.RunnableConfig) if include else {}
-        fields |= {
-            key: (hints[key], None)
-            for key in hints
-            if key in (include or ()) and key != "configurable"
-        }
-        return object_model(self.get_name("Config"), fields)
-
-    def get_config_jsonschema(self, *, include: Sequence[str] | None = None) -> dict[str, Any]:
-        """Give the JSON schema of the config this runnable accepts."""
-        return self.config_schema(include=include).model_json_schema()
-
-    def get_prompts(self, config: RunnableConfig | None = None) -> list[Any]:
-        """Give the prompts among the parts of this runnable."""
-        nodes = cast("Any", self).get_graph(config).nodes.values()
-        return [node.data for node in nodes if getattr(node.data, "_run_type", None) == "prompt"]
-
-    def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Give the name shown in traces and schemas."""
-        if name is None:
-            name = getattr(self, "name", None) or type(self).__name__.split("[")[0]
-        if not suffix:
-            return name
-        if name[0].isupper():
-            return name + suffix.title()
-        return f"{name}_{suffix.lower()}"
-
-
 # -- generic arguments
 
 
-def _io_types_of(runnable: object) -> tuple[Any, Any]:
-    cls: Any = type(runnable)
-    return io_types(cls)
+def input_type(runnable: object) -> Any:
+    """Return the type of a runnable's input, as its class says it."""
+    return _plain(io_types(cast("Any", type(runnable)))[0])
+
+
+def output_type(runnable: object) -> Any:
+    """Return the type of a runnable's output, as its class says it."""
+    return _plain(io_types(cast("Any", type(runnable)))[1])
+
+
+def config_model(name: str, specs: Sequence[Any], include: Sequence[str] | None) -> type[BaseModel]:
+    """Make the model of a config: what is configurable, and the keys named."""
+    fields: dict[str, Any] = {}
+    if specs:
+        configurable = object_model("Configurable", {s.id: _configurable(s) for s in specs})
+        fields["configurable"] = (configurable, None)
+    hints = get_type_hints(RunnableConfig) if include else {}
+    for key in hints:
+        if key in (include or ()) and key != "configurable":
+            fields[key] = (hints[key], None)
+    return object_model(name, fields)
+
+
+def prompts_of(graph: Any) -> list[Any]:
+    """Return the prompts among the nodes of a graph."""
+    nodes = graph.nodes.values()
+    return [node.data for node in nodes if getattr(node.data, "_run_type", None) == "prompt"]
 
 
 @cache
@@ -133,20 +59,20 @@ def io_types(cls: Any) -> tuple[Any, Any]:
 
 
 def _runnable_arguments(cls: type[Any], given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    if cls.__name__ == "Runnable" and Types in cls.__bases__:
+    if _is_runnable(cls):
         return given if len(given) == 2 else (Any, Any)
-    generic = cls.__dict__.get("__pydantic_generic_metadata__") or {}
-    if generic.get("origin"):
-        return _runnable_arguments(generic["origin"], generic["args"])
-    parameters = generic.get("parameters") or cls.__dict__.get("__parameters__", ())
-    known = dict(zip(parameters, given, strict=False))
+    known = dict(zip(cls.__dict__.get("__parameters__", ()), given, strict=False))
     for base in cls.__dict__.get("__orig_bases__") or cls.__bases__:
         origin = get_origin(base) or base
-        if isinstance(origin, type) and issubclass(origin, Types):
+        if isinstance(origin, type) and any(_is_runnable(one) for one in origin.__mro__):
             arguments = tuple(_filled(argument, known) for argument in get_args(base))
             if found := _runnable_arguments(origin, arguments):
                 return found
     return None
+
+
+def _is_runnable(cls: type[Any]) -> bool:
+    return cls.__name__ == "Runnable" and cls.__module__ == "foldline.runnables.base"
 
 
 def _filled(argument: Any, known: dict[Any, Any]) -> Any:

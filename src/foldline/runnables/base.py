@@ -19,33 +19,25 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, S
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
 
-from foldline._drive import drive, drive_each
-from foldline._lazy import late, lazily
-from foldline.exceptions import UsageError
-from foldline.runnables._forward import Forward
-from foldline.runnables._legacy import Legacy, adopt
-from foldline.runnables._types import Types
+from pydantic import BaseModel
 
-if TYPE_CHECKING:
-    from foldline import _io, _run
-    from foldline._config import Configs, RunnableConfig
-    from foldline._io import IO
-    from foldline._run import Kind, Run
-    from foldline.runnables import _opening, _trace
-    from foldline.runnables._opening import Opening
-else:
-    Kind = str  # for Pydantic, which reads it for every class below
-    _io = late("foldline._io")
-    _run = late("foldline._run")
-    _opening = late("foldline.runnables._opening")
-    _trace = late("foldline.runnables._trace")
+from foldline import _io, _run
+from foldline._config import Configs, RunnableConfig
+from foldline._io import IO
+from foldline._io.drive import drive, drive_each
+from foldline._lazy import lazily
+from foldline._run import Kind, Run
+from foldline.exceptions import UsageError
+from foldline.runnables import _forward, _opening, _trace, _types
+from foldline.runnables._legacy import NOT_BY_HAND, adopt
+from foldline.runnables._opening import Opening
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 Other = TypeVar("Other")
 
 
-class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output]):
+class Runnable(ABC, Generic[Input, Output]):
     """A unit of work that can be invoked, batched, streamed, transformed and composed.
 
     ```python
@@ -65,6 +57,11 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
     _kind: ClassVar[Kind] = "chain"
     _run_type: ClassVar[str | None] = None
     """What traces call this run where it is no plain chain: `prompt`, `parser`."""
+
+    # The hand-written methods that steps call: see `_legacy`. Not annotated: Pydantic would read it for every class.
+    _once_by_hand = NOT_BY_HAND
+    _pieces_by_hand = NOT_BY_HAND
+    _flow_by_hand = NOT_BY_HAND
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -285,6 +282,108 @@ class Runnable(Types, Legacy, Forward[Input, Output], ABC, Generic[Input, Output
     def _serialized(self) -> dict[str, Any] | None:
         """What `on_*_start` says of this runnable."""
         return None
+
+    # -- what it takes and gives
+
+    @property
+    def InputType(self) -> Any:
+        """The type of the input."""
+        return _types.input_type(self)
+
+    @property
+    def OutputType(self) -> Any:
+        """The type of the output."""
+        return _types.output_type(self)
+
+    @property
+    def input_schema(self) -> type[BaseModel]:
+        """The input as a Pydantic model."""
+        return self.get_input_schema()
+
+    @property
+    def output_schema(self) -> type[BaseModel]:
+        """The output as a Pydantic model."""
+        return self.get_output_schema()
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Return the input as a Pydantic model."""
+        return _types.value_model(self.get_name("Input"), self.InputType)
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Return the output as a Pydantic model."""
+        return _types.value_model(self.get_name("Output"), self.OutputType)
+
+    def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """Return the JSON schema of the input."""
+        return self.get_input_schema(config).model_json_schema()
+
+    def get_output_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """Return the JSON schema of the output."""
+        return self.get_output_schema(config).model_json_schema()
+
+    def _schema_before(
+        self, following: type[BaseModel], config: RunnableConfig | None
+    ) -> type[BaseModel]:
+        """What a sequence takes that begins with this runnable; `following` is what its rest takes."""
+        return self.get_input_schema(config)
+
+    def _schema_after(
+        self, previous: type[BaseModel], config: RunnableConfig | None
+    ) -> type[BaseModel]:
+        """What a sequence gives that ends with this runnable; `previous` is what its other steps give."""
+        return self.get_output_schema(config)
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """The configurable fields of this runnable and its parts."""
+        return []
+
+    def config_schema(self, *, include: Sequence[str] | None = None) -> type[BaseModel]:
+        """Return the config this runnable accepts as a Pydantic model: what is configurable, and the keys named."""
+        return _types.config_model(self.get_name("Config"), self.config_specs, include)
+
+    def get_config_jsonschema(self, *, include: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the JSON schema of the config this runnable accepts."""
+        return self.config_schema(include=include).model_json_schema()
+
+    def get_prompts(self, config: RunnableConfig | None = None) -> list[Any]:
+        """Return the prompts among the parts of this runnable."""
+        return _types.prompts_of(self.get_graph(config))
+
+    def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
+        """Return the name shown in traces and schemas."""
+        if name is None:
+            name = getattr(self, "name", None) or type(self).__name__.split("[")[0]
+        if not suffix:
+            return name
+        return name + suffix.title() if name[0].isupper() else f"{name}_{suffix.lower()}"
+
+    # -- what builds other runnables: the bodies are in `_forward`
+
+    __or__ = _forward.or_
+    __ror__ = _forward.ror_
+    pipe = _forward.pipe
+    bind = _forward.bind
+    with_config = _forward.with_config
+    with_types = _forward.with_types
+    map = _forward.map_
+    pick = _forward.pick
+    assign = _forward.assign
+    astream_events = _forward.astream_events
+    stream_events = _forward.stream_events
+    astream_log = _forward.astream_log
+    with_retry = _forward.with_retry
+    with_fallbacks = _forward.with_fallbacks
+    with_listeners = _forward.with_listeners
+    with_alisteners = _forward.with_alisteners
+    configurable_fields = _forward.configurable_fields
+    configurable_alternatives = _forward.configurable_alternatives
+    as_tool = _forward.as_tool
+    get_graph = _forward.get_graph
+    _call_with_config = _forward._call_with_config
+    _acall_with_config = _forward._acall_with_config
+    _transform_stream_with_config = _forward._transform_stream_with_config
+    _atransform_stream_with_config = _forward._atransform_stream_with_config
 
 
 # Names that LangChain keeps in this module.

@@ -20,7 +20,7 @@ from foldline._config import (
     set_config_context,
     var_child_runnable_config,
 )
-from foldline._waiting import ContextThreadPoolExecutor, in_executor
+from foldline._io.waiting import ContextThreadPoolExecutor, in_executor
 from foldline.callbacks.manager import AsyncCallbackManager, CallbackManager
 from foldline.runnables import _functions
 

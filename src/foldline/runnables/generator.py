@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, TypeVar, cast
 
-from foldline._drive import Iterated, drive_each
+from foldline._io.drive import Iterated, drive_each
 from foldline._run import Run
 from foldline.exceptions import BlockingCallError
 from foldline.runnables import _functions

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, SkipValidation
 
 from foldline._config import RunnableConfig
+from foldline._io.waiting import is_async_callable
 from foldline._run import Run
-from foldline._waiting import is_async_callable
 from foldline.exceptions import BlockingCallError, UsageError
 from foldline.runnables import _functions, _types
 from foldline.runnables._trace import NOTHING, plus

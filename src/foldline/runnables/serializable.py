@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any, TypeVar
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 
 from pydantic import ConfigDict
 
@@ -22,28 +22,24 @@ class RunnableSerializable(Serializable, Runnable[Input, Output]):
 
     model_config = ConfigDict(protected_namespaces=(), arbitrary_types_allowed=True)
 
-    @classmethod
-    def model_rebuild(
-        cls,
-        *,
-        force: bool = False,
-        raise_errors: bool = True,
-        _parent_namespace_depth: int = 2,
-        _types_namespace: Any = None,
-    ) -> bool | None:
-        """Build the schema now, as Pydantic does when it is first needed.
+    if not TYPE_CHECKING:
+        # `RunnableSerializable[str, int]` says what goes in and out. Pydantic would make a class of it, in the
+        # ancestry of every subclass; its parameters are hidden from Pydantic, because no field depends on them.
 
-        Pydantic also builds it whenever a class is subscripted, as in `class Mine(Runnable...[str, int])`: for classes
-        whose schema nobody needs yet that was a tenth of the time to import a provider.
-        """
-        if not force and sys._getframe(1).f_code.co_name == "__class_getitem__":
-            return None
-        return super().model_rebuild(
-            force=force,
-            raise_errors=raise_errors,
-            _parent_namespace_depth=_parent_namespace_depth + 1,  # for the frame of this method
-            _types_namespace=_types_namespace,
-        )
+        def __class_getitem__(cls, parameters: Any) -> GenericAlias:
+            return GenericAlias(cls, parameters)
+
+        @classmethod
+        def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+            # As a field of somebody's model, parameters or not.
+            return handler(get_origin(source) or source)
+
+        @classmethod
+        def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+            cls.__pydantic_generic_metadata__ = {"origin": None, "args": (), "parameters": ()}
 
     def _serialized(self) -> dict[str, Any] | None:
         return None
+
+
+RunnableSerializable.__pydantic_generic_metadata__ = {"origin": None, "args": (), "parameters": ()}

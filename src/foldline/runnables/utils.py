@@ -18,7 +18,7 @@ from contextvars import Context
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from foldline._io import ASYNC
-from foldline._waiting import is_async_callable as is_async_callable
+from foldline._io.waiting import is_async_callable as is_async_callable
 from foldline.exceptions import UsageError
 from foldline.runnables._source import (
     FunctionNonLocals as FunctionNonLocals,

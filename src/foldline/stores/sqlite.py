@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from foldline._sqlite import Database
+from foldline._storage.sqlite import Database
 from foldline.stores.base import BaseStore
 
 __all__ = ["SQLiteStore"]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine
 from itertools import islice
 from typing import Any, cast
 
-from foldline._drive import drive
 from foldline._io import BLOCKING
+from foldline._io.drive import drive
 from foldline.callbacks import BaseCallbackHandler
 from foldline.messages import AIMessage
 from foldline.protocol.events import Event

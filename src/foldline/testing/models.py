@@ -17,9 +17,9 @@ from pydantic import Field, PrivateAttr
 
 from foldline._run import Run
 from foldline.exceptions import StreamInterruptedError, UsageError
-from foldline.language_models._bridge import ChunkBridge
+from foldline.language_models.call.chunk_bridge import ChunkBridge
+from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
-from foldline.language_models.request import ChatRequest
 from foldline.messages import AIMessageChunk, BaseMessage
 from foldline.outputs import ChatGenerationChunk
 from foldline.protocol.events import Event

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import typing_extensions
 
 from foldline._config import RunnableConfig
-from foldline._waiting import is_async_callable
+from foldline._io.waiting import is_async_callable
 from foldline.exceptions import UsageError
 
 FILTERED_ARGS = ("run_manager", "callbacks")

@@ -22,8 +22,8 @@ from pydantic import (
 )
 
 from foldline._config import RunnableConfig
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline._run import Kind, Run
 from foldline.callbacks.base import Callbacks
 from foldline.exceptions import UsageError

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack, overload
 from pydantic import BaseModel, RootModel
 
 from foldline._config import RunnableConfig
-from foldline._waiting import is_async_callable
+from foldline._io.waiting import is_async_callable
 from foldline.callbacks.base import Callbacks
 from foldline.exceptions import UsageError
 from foldline.runnables.base import Runnable

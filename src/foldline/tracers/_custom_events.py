@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from foldline._config import RunnableConfig, ensure_config
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline.callbacks.dispatch import tell
 from foldline.callbacks.manager import CallbackManager
 from foldline.exceptions import UsageError

@@ -12,8 +12,8 @@ from typing import Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 from foldline._config import RunnableConfig
-from foldline._drive import drive_each
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive_each
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import UsageError
 from foldline.tracers._filter import Filters, shows, take_filters

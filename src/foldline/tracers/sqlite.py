@@ -17,10 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING
-from foldline._locks import mutex
-from foldline._waiting import THREADS
+from foldline._io.drive import drive
+from foldline._io.locks import mutex
+from foldline._io.waiting import THREADS
 from foldline.exceptions import StoreError
 from foldline.tracers._redact import Redactor
 from foldline.tracers._rows import UPSERT, connect, row_of

@@ -17,7 +17,10 @@ if hasattr(os, "register_at_fork"):
 def _number(nanoseconds: int | None) -> int:
     global _last
     if nanoseconds is None:
-        nanoseconds = _last = max(time.time_ns(), _last + 256)
+        nanoseconds = time.time_ns()
+        if nanoseconds < _last + 256:
+            nanoseconds = _last + 256
+        _last = nanoseconds
     millis, rest = divmod(nanoseconds, 1_000_000)
     ordered = (millis & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | (rest * 4096 // 1_000_000) << 64
     return ordered | 0x2 << 62 | _random.getrandbits(62)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError

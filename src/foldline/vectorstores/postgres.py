@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from foldline._postgres import PostgresConnection, PostgresServer
+from foldline._storage.postgres import PostgresConnection, PostgresServer
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError

@@ -14,7 +14,7 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any, Self
 
 from foldline._io import mutex
-from foldline._sqlite import Database
+from foldline._storage.sqlite import Database
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from foldline._drive import drive_each
 from foldline._io import ASYNC, BLOCKING
+from foldline._io.drive import drive_each
 from foldline.exceptions import ModelAPIError
 from foldline.providers.local._bridge import ROOM, Feed
 

@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from foldline._drive import drive_each
 from foldline._io import ASYNC, BLOCKING
+from foldline._io.drive import drive_each
 from foldline.exceptions import ModelError, ModelNotFoundError
 from foldline.providers.local import LocalModel, Settings, fetch, model_path, session, unload
 

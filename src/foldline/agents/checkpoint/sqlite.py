@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from foldline._sqlite import Database
+from foldline._storage.sqlite import Database
 from foldline.agents.checkpoint.base import Entry, StoredSaver, check_head
 
 __all__ = ["SqliteSaver"]

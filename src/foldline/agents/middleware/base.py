@@ -12,8 +12,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Literal
 
-from foldline._drive import drive
 from foldline._io import IO
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallRequest
 from foldline.agents.runtime import Runtime

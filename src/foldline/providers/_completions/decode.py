@@ -8,15 +8,14 @@ once (`plain.py`), and the decoder of its choice is never made.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from foldline.exceptions import MalformedStreamError, StreamTruncatedError
 from foldline.messages import AIMessage
-from foldline.protocol.events import Event, MessageFinish
+from foldline.protocol.events import Event
 from foldline.protocol.fold import fold
 from foldline.providers._completions.choice import ChoiceDecoder
 from foldline.providers._completions.host import Host
-from foldline.providers._completions.plain import plain_answer
 from foldline.providers._completions.wire import HEAD, LATE, ROUTINE, Choice, Chunk, decode_usage
 from foldline.providers._wire import Fail
 from foldline.utils.json import to_jsonable
@@ -57,8 +56,6 @@ class CompletionsDecoder:
         self._metadata: dict[str, Json] = {}
         self._is_told = False
         self._is_over = False
-        self._finish: MessageFinish | None = None
-        """The end of an answer that was told at once."""
 
     def feed(self, data: Chunk, event: str = "message") -> list[Event]:
         """Take one chunk."""
@@ -84,11 +81,6 @@ class CompletionsDecoder:
 
     def whole(self, data: Chunk) -> list[Event]:
         """Take an answer that came in one piece."""
-        told = None if self._is_over else plain_answer(data, self._host.name, self._model)
-        if told is not None:
-            self._is_over = True
-            self._finish = cast("MessageFinish", told[-1])
-            return told
         events = self.feed(_numbered(data))
         if not isinstance(data.get("choices"), list) or not data["choices"]:
             raise MalformedStreamError(
@@ -111,10 +103,6 @@ class CompletionsDecoder:
 
     def heard(self) -> dict[str, Json]:
         """Give what was said of usage and metadata so far: for the partial message of a stream that broke."""
-        if self._finish is not None:
-            metadata = {**self._finish["metadata"]}
-            del metadata["finish_reason"]
-            return {"usage": self._finish.get("usage"), "metadata": metadata}
         if self._first is None:
             return {"usage": None, "metadata": {}}
         writer = self._first.writer

@@ -11,12 +11,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from foldline.exceptions import UsageError
-from foldline.language_models.options import read_tool_choice
-from foldline.language_models.request import ChatRequest
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.policies.call_options import read_tool_choice
 from foldline.providers._completions.host import Host
 from foldline.providers._completions.messages import MessageEncoder
-from foldline.providers._foreign import ForeignBlocks, add_note, check_tool_results
-from foldline.providers._wire import merge_settings
+from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
 
 __all__ = [

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from foldline._lazy import late
+from foldline.language_models.call.request import ChatRequest
+from foldline.providers._completions import decode, encode
+from foldline.providers._completions.host import Host
 from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import SecretKey, chosen_key, missing_key
-
-if TYPE_CHECKING:
-    from foldline.language_models.request import ChatRequest
-    from foldline.providers._completions import decode, encode
-    from foldline.providers._completions.host import Host
-    from foldline.providers._wire import WireDecoder
-else:
-    decode = late("foldline.providers._completions.decode")
-    encode = late("foldline.providers._completions.encode")
+from foldline.providers._wire import WireDecoder
 
 __all__ = ["ALIASES", "CompletionsModel"]
 

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import model_validator
 
-from foldline._lazy import late
-from foldline.language_models.profile import find_profile, register_profiles
+from foldline.exceptions import ModelError
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
+from foldline.providers import _wire
 from foldline.providers._counting import Counting
+from foldline.providers._endpoint import Body
 from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import key_from_env
+from foldline.providers._wire import Failure, WireDecoder
+from foldline.providers.anthropic import decode, encode, errors, profiles, wire
 from foldline.providers.anthropic.errors import ERRORS
-
-if TYPE_CHECKING:
-    from foldline.exceptions import ModelError
-    from foldline.language_models.profile import ModelProfile
-    from foldline.language_models.request import ChatRequest
-    from foldline.providers import _wire
-    from foldline.providers._endpoint import Body
-    from foldline.providers._wire import Failure, WireDecoder
-    from foldline.providers.anthropic import decode, encode, errors, profiles, wire
-else:
-    _wire = late("foldline.providers._wire")
-    decode = late("foldline.providers.anthropic.decode")
-    encode = late("foldline.providers.anthropic.encode")
-    errors = late("foldline.providers.anthropic.errors")
-    profiles = late("foldline.providers.anthropic.profiles")
-    wire = late("foldline.providers.anthropic.wire")
 
 __all__ = ["ALIASES", "ChatAnthropic"]
 

@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from foldline.exceptions import UsageError
-from foldline.language_models.options import ToolChoice, read_tool_choice
-from foldline.language_models.profile import ModelProfile
-from foldline.language_models.prompt_caching import (
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.policies.call_options import ToolChoice, read_tool_choice
+from foldline.language_models.policies.prompt_caching import (
     CacheConfig,
     cache_control_of,
     with_cache_control,
 )
-from foldline.language_models.reasoning import apply_effort
-from foldline.language_models.request import ChatRequest
-from foldline.providers._foreign import ForeignBlocks, add_note, check_tool_results
-from foldline.providers._wire import merge_settings
+from foldline.language_models.policies.reasoning import apply_effort
+from foldline.language_models.profile import ModelProfile
+from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.providers.anthropic.messages import MessageEncoder
 from foldline.providers.anthropic.schema import encode_schema
 from foldline.providers.anthropic.wire import (

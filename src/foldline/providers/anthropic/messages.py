@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from foldline.exceptions import UsageError
-from foldline.language_models.prompt_caching import cache_control_of
+from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.providers._foreign import ForeignBlocks, blocks_for
 from foldline.providers._turns import TurnEncoder

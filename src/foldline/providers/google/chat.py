@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import SecretStr
 
-from foldline._lazy import late
 from foldline.exceptions import ModelError, UsageError
-from foldline.language_models.profile import find_profile, register_profiles
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers._counting import Counting
+from foldline.providers._endpoint import Body
 from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import MASK, chosen_key
+from foldline.providers._wire import Failure, WireDecoder
+from foldline.providers.google import decode, encode, errors, profiles
 from foldline.providers.google.errors import ERRORS
-
-if TYPE_CHECKING:
-    from foldline.language_models.profile import ModelProfile
-    from foldline.language_models.request import ChatRequest
-    from foldline.providers._endpoint import Body
-    from foldline.providers._wire import Failure, WireDecoder
-    from foldline.providers.google import decode, encode, errors, profiles
-    from foldline.transports import Response
-else:
-    decode = late("foldline.providers.google.decode")
-    encode = late("foldline.providers.google.encode")
-    errors = late("foldline.providers.google.errors")
-    profiles = late("foldline.providers.google.profiles")
+from foldline.transports import Response
 
 __all__ = ["ALIASES", "ChatGoogle", "ChatGoogleGenerativeAI", "auth_headers", "root_url"]
 

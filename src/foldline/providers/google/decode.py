@@ -12,9 +12,9 @@ from uuid import uuid4
 
 from foldline.exceptions import FoldlineError, MalformedStreamError, StreamTruncatedError
 from foldline.messages import AIMessage
-from foldline.protocol.counts import counts_of
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder, fold
+from foldline.protocol.folded import counts_of
 from foldline.protocol.writer import EventWriter
 from foldline.providers._wire import Fail
 from foldline.providers.google.citations import cite

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from foldline.exceptions import UsageError
-from foldline.language_models.options import ToolChoice, read_tool_choice
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.policies.call_options import ToolChoice, read_tool_choice
+from foldline.language_models.policies.reasoning import apply_effort
 from foldline.language_models.profile import ModelProfile
-from foldline.language_models.reasoning import apply_effort
-from foldline.language_models.request import ChatRequest
-from foldline.providers._foreign import ForeignBlocks, add_note, check_tool_results
-from foldline.providers._wire import merge_settings
+from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.providers.google.messages import MessageEncoder
 from foldline.providers.google.wire import BODY, GENERATION, SERVER_TOOLS, camel, camel_keys
 from foldline.utils.function_calling import convert_to_json_schema, convert_to_openai_tool

@@ -1,6 +1,6 @@
 """From llama.cpp's callback to a stream one can pull, in both colours: the one file of this folder that waits.
 
-Why it is not `_io.py`'s work: llama.cpp pushes. It calls us from inside a blocking C++ call, which therefore needs a
+Why it is not the work of `_io`: llama.cpp pushes. It calls us from inside a blocking C++ call, which therefore needs a
 thread of its own for as long as it speaks, and a way to be told to stop between two tokens. `_io` pulls; this turns the
 one into the other. A `Feed` is one such thread and the chunks it has not handed over yet: at most `ROOM` of them, after
 which the producer waits. Closing the feed answers "stop" at the producer's next chunk.

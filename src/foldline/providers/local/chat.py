@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Final, cast
 from pydantic import Field, model_validator
 
 from foldline._config import RunnableConfig
-from foldline._drive import drive
 from foldline._io import BLOCKING
+from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.exceptions import ModelError
+from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.language_models.count import TokenCount
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
-from foldline.language_models.request import ChatRequest
 from foldline.messages import BaseMessage, SystemMessage
 from foldline.protocol.events import Event
 from foldline.providers._completions.decode import CompletionsDecoder

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pydantic import model_validator
 
-from foldline._lazy import late
+from foldline import transports
+from foldline.exceptions import ModelError
+from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.profile import register_profiles
+from foldline.messages import AIMessage, BaseMessage
+from foldline.providers._completions.host import Host
 from foldline.providers._completions.model import SENT, CompletionsModel
+from foldline.providers._wire import WireDecoder
+from foldline.providers.openai import decode, encode, host, profiles
 from foldline.providers.openai.errors import ERRORS
-
-if TYPE_CHECKING:
-    from foldline import transports
-    from foldline.exceptions import ModelError
-    from foldline.language_models.request import ChatRequest
-    from foldline.providers._completions.host import Host
-    from foldline.providers._wire import WireDecoder
-    from foldline.providers.openai import decode, encode, host, profiles
-else:
-    decode = late("foldline.providers.openai.decode")
-    encode = late("foldline.providers.openai.encode")
-    host = late("foldline.providers.openai.host")
-    profiles = late("foldline.providers.openai.profiles")
-    transports = late("foldline.transports")
+from foldline.providers.openai.wire import SERVER_TOOL_TYPES
 
 __all__ = ["ChatOpenAI"]
 
@@ -54,6 +47,23 @@ RESPONSES_FIELDS = (
     "truncation",
 )
 """Fields of the model that only Responses has."""
+
+RESPONSES_ONLY: Final = frozenset(
+    {
+        "background",
+        "context_management",
+        "conversation",
+        "include",
+        "instructions",
+        "max_tool_calls",
+        "previous_response_id",
+        "prompt",
+        "reasoning",
+        "text",
+        "truncation",
+    }
+)
+"""Parameters that only Responses has: one that is set chooses it."""
 
 
 class ChatOpenAI(CompletionsModel):
@@ -147,7 +157,7 @@ class ChatOpenAI(CompletionsModel):
         for name in RESPONSES_FIELDS:
             if own[name] is not None:
                 said = {name: own[name], **said}
-        return encode.needs_responses(request, said, self._own_providers)
+        return _needs_responses(request, said, self._own_providers)
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         if not self._uses_responses(request):
@@ -170,3 +180,29 @@ class ChatOpenAI(CompletionsModel):
 
 
 register_profiles("openai", lambda: profiles.PROFILES)
+
+
+def _needs_responses(
+    request: ChatRequest, settings: Mapping[str, Json], providers: frozenset[str]
+) -> bool:
+    """Say whether something is asked for that chat completions cannot do; `providers` sign answers of Responses."""
+    if settings or request.options:
+        said = {**settings, **request.options}
+        if any(said[name] is not None for name in said.keys() & RESPONSES_ONLY):
+            return True
+        tools = [tool for tool in said.get("tools") or () if isinstance(tool, Mapping)]
+        if any(tool.get("type") in SERVER_TOOL_TYPES for tool in tools):
+            return True
+    for message in request.messages:  # noqa: SIM110  a frame for each
+        if not isinstance(message.content, str) and _has_items(message, providers):
+            return True
+    return False
+
+
+def _has_items(message: BaseMessage, providers: frozenset[str]) -> bool:
+    """See an answer of Responses: chat completions cannot take back its items."""
+    if not isinstance(message, AIMessage):
+        return False
+    writer = message.response_metadata.get("model_provider")
+    is_signed = writer is not None and writer in providers
+    return is_signed and str(message.response_metadata.get("id") or "").startswith("resp_")

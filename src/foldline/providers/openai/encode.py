@@ -6,36 +6,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from foldline.exceptions import UsageError
-from foldline.language_models.request import ChatRequest
+from foldline.language_models.call.request import ChatRequest
 from foldline.messages import AIMessage, BaseMessage
 from foldline.providers._completions.encode import encode_tool_choice, encode_tools, schema_format
 from foldline.providers._completions.host import Host
-from foldline.providers._foreign import ForeignBlocks, add_note, check_tool_results, is_own
-from foldline.providers._wire import merge_settings
+from foldline.providers._foreign import ForeignBlocks, add_note, is_own
+from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.providers.openai.input_items import ItemEncoder
-from foldline.providers.openai.wire import SERVER_TOOL_TYPES
 
-__all__ = ["encode_response", "needs_responses"]
+__all__ = ["encode_response"]
 
 Json = Any
 Body = dict[str, Json]
 
-RESPONSES_ONLY: Final = frozenset(
-    {
-        "background",
-        "context_management",
-        "conversation",
-        "include",
-        "instructions",
-        "max_tool_calls",
-        "previous_response_id",
-        "prompt",
-        "reasoning",
-        "text",
-        "truncation",
-    }
-)
-"""Parameters that only Responses has: one that is set chooses it."""
 NOT_THERE: Final = frozenset(
     {
         "stop",
@@ -78,32 +61,6 @@ IN_OTHER_WORDS: Final = {
 """Option of a call -> what the model's settings say of the same thing, and so is overruled."""
 LOGPROBS: Final = "message.output_text.logprobs"
 ENCRYPTED: Final = "reasoning.encrypted_content"
-
-
-def needs_responses(
-    request: ChatRequest, settings: Mapping[str, Json], providers: frozenset[str]
-) -> bool:
-    """Say whether something is asked for that chat completions cannot do; `providers` sign answers of Responses."""
-    if settings or request.options:
-        said = {**settings, **request.options}
-        if any(said[name] is not None for name in said.keys() & RESPONSES_ONLY):
-            return True
-        tools = [tool for tool in said.get("tools") or () if isinstance(tool, Mapping)]
-        if any(tool.get("type") in SERVER_TOOL_TYPES for tool in tools):
-            return True
-    for message in request.messages:  # noqa: SIM110  a frame for each
-        if not isinstance(message.content, str) and _has_items(message, providers):
-            return True
-    return False
-
-
-def _has_items(message: BaseMessage, providers: frozenset[str]) -> bool:
-    """See an answer of Responses: chat completions cannot take back its items."""
-    if not isinstance(message, AIMessage):
-        return False
-    writer = message.response_metadata.get("model_provider")
-    is_signed = writer is not None and writer in providers
-    return is_signed and str(message.response_metadata.get("id") or "").startswith("resp_")
 
 
 def encode_response(

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from pydantic import PrivateAttr
 
-from foldline._drive import drive
 from foldline._io import ASYNC, BLOCKING, IO, OutOfTime, PrivateLoop, mutex
+from foldline._io.drive import drive
 from foldline.exceptions import FoldlineError, ToolException, UsageError
 from foldline.tools.base import BaseTool, HandleToolError, ResponseFormat, tools_by_name
 from foldline.tools.errors import ToolTimeoutError

@@ -1,0 +1,106 @@
+"""Run an async body without an event loop: the blocking colour of every behaviour.
+
+A body that waits only through a blocking `IO` never suspends, so sending it one `None` runs it to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any, TypeVar, cast
+
+from foldline.exceptions import BlockingCallError
+
+T = TypeVar("T")
+
+ADVICE = "it waits for an event loop: use the `a…` twin of this call (ainvoke, astream, …)"
+
+
+def drive(body: Coroutine[Any, Any, T]) -> T:
+    """Run to its end a coroutine that never suspends."""
+    try:
+        body.send(None)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    else:
+        raise BlockingCallError(f"{body!r} cannot run in a blocking call: {ADVICE}")
+    finally:
+        body.close()
+
+
+class Iterated(AsyncGenerator[T, None]):
+    """A blocking generator in the shape of a stream: `drive_each` takes the generator out again.
+
+    Blocking steps in a row so cost what plain generators cost: a step reads the `items` of the one before, and only
+    the last reader closes them all.
+    """
+
+    def __init__(
+        self, items: Generator[T, None, None], before: Sequence[Generator[Any, None, None]] = ()
+    ) -> None:
+        self.items = items
+        self.chain = (*before, items)
+        """This generator and those it reads from, the first one first."""
+
+    async def asend(self, value: None) -> T:
+        """Give the next item."""
+        item = next(self.items, _END)
+        if item is _END:
+            raise StopAsyncIteration
+        return cast("T", item)
+
+    async def athrow(self, *error: Any) -> T:
+        """Raise an error where the generator is."""
+        return self.items.throw(*error)
+
+    async def aclose(self) -> None:
+        """Close the generators, the last one first."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the generators, the last one first; one that fails to close does not keep the others open."""
+        with ExitStack() as stack:
+            for items in self.chain:
+                stack.callback(items.close)
+
+    def each(self) -> Generator[T, None, None]:
+        """Give the items, and close what gave them."""
+        try:
+            yield from self.items
+        finally:
+            self.close()
+
+
+_END = object()
+
+
+def drive_each(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+    """Iterate an async generator that never suspends; closing this closes it, `finally` blocks included."""
+    return stream.each() if isinstance(stream, Iterated) else _driven(stream)
+
+
+def _driven(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+    advance: Any = stream.__anext__
+    try:
+        while True:
+            step = advance()
+            try:
+                step.send(None)
+            except StopIteration as item:
+                yield item.value
+            except StopAsyncIteration:
+                return
+            else:
+                raise _unwound(
+                    step, BlockingCallError(f"{stream!r} cannot run in a blocking call: {ADVICE}")
+                )
+    finally:
+        drive(stream.aclose())
+
+
+def _unwound(step: Any, error: BlockingCallError) -> BlockingCallError:
+    """Raise the error where the body waits, so that it can be closed; its `finally` blocks run."""
+    with suppress(BlockingCallError, StopIteration, StopAsyncIteration):
+        step.throw(error)
+    return error

@@ -1,0 +1,130 @@
+"""Several streams for one reader, in both colours: producers may be ahead of it, but only so far.
+
+When the reader goes, the producers are stopped and waited for. What they then close can ask `stopped_by()` why: a
+stream that is closed since its neighbour failed has failed too, one that its reader left has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import aclosing
+from contextvars import ContextVar, copy_context
+from typing import Generic, TypeVar
+
+from foldline._io.waiting import cancel_all
+
+__all__ = ["LOOK_AHEAD", "STOPPED_BY", "TaskGathering", "ThreadGathering", "stopped_by"]
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+LOOK_AHEAD = 16
+"""Items a merged stream may be ahead of its reader."""
+STOPPED_BY: ContextVar[BaseException | None] = ContextVar("foldline_stopped_by")
+"""Set in the context of a thread or task that is stopped, before it closes its stream."""
+
+
+def stopped_by() -> BaseException | None:
+    """Give the failure of a neighbour that the stream being closed here is closed for; None: its reader has left."""
+    return STOPPED_BY.get(None)
+
+
+class ThreadGathering(Generic[T]):
+    """Items of several threads for one reader, which they may be only so far ahead of."""
+
+    def __init__(self, producers: int, ahead: int) -> None:
+        self._producers = producers
+        self._items: queue.SimpleQueue[T | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(ahead)
+        self._stopped = False
+        self.failure: BaseException | None = None
+        """Why the producers are stopped; None where the reader has simply left."""
+
+    def has_room(self) -> bool:
+        """Wait until an item may be put; False if nobody reads any more."""
+        self._room.acquire()
+        return not self._stopped
+
+    def put(self, item: T) -> None:
+        """Hand an item to the reader."""
+        self._items.put(item)
+
+    def leave(self) -> None:
+        """Say that this producer puts no more; the last thing each of them does."""
+        self._items.put(None)
+
+    def items(self) -> Generator[T, None, None]:
+        """Read until all producers have left; closing this waits for what they are doing now."""
+        producing = self._producers
+        try:
+            while producing:
+                item = self._items.get()
+                if item is None:
+                    producing -= 1
+                else:
+                    self._room.release()
+                    yield item
+        except (KeyboardInterrupt, SystemExit) as error:
+            self.failure = error
+            producing = 0  # the program is to end: its threads are not waited for
+            raise
+        finally:
+            self.failure = self.failure or stopped_by()
+            self._stopped = True
+            self._room.release(max(1, self._producers))
+            while producing:
+                producing -= self._items.get() is None
+
+
+class TaskGathering(Generic[K, T]):
+    """Items of several streams for one reader, each stream read by a task."""
+
+    def __init__(self, streams: Mapping[K, AsyncGenerator[T, None]], ahead: int) -> None:
+        self._streams = streams
+        self._items: asyncio.Queue[tuple[K, T] | BaseException | None] = asyncio.Queue()
+        # Apart from the queue, which would let a quick stream keep the end of another waiting for ever.
+        self._room = asyncio.Semaphore(ahead)
+        self._stopped = False
+
+    async def items(self) -> AsyncGenerator[tuple[K, T], None]:
+        """Read until all streams have ended or one fails; closing this closes them."""
+        loop = asyncio.get_running_loop()
+        contexts = {key: copy_context() for key in self._streams}
+        tasks = {
+            loop.create_task(self._read(key, stream), context=contexts[key])
+            for key, stream in self._streams.items()
+        }
+        producing = len(tasks)
+        try:
+            while producing:
+                item = await self._items.get()
+                if item is None:
+                    producing -= 1
+                elif isinstance(item, BaseException):
+                    raise item
+                else:
+                    self._room.release()
+                    yield item
+        except BaseException as error:
+            failure = STOPPED_BY.get(None if isinstance(error, GeneratorExit) else error)
+            for context in contexts.values():
+                context.run(STOPPED_BY.set, failure)
+            raise
+        finally:
+            self._stopped = True
+            await cancel_all(tasks)
+
+    async def _read(self, key: K, stream: AsyncGenerator[T, None]) -> None:
+        try:
+            async with aclosing(stream):
+                async for item in stream:
+                    await self._room.acquire()
+                    self._items.put_nowait((key, item))
+        except BaseException as error:
+            if self._stopped:  # cancelled by us: nobody reads any more
+                raise
+            self._items.put_nowait(error)
+        self._items.put_nowait(None)

@@ -1,0 +1,1 @@
+"""The database drivers behind stores, caches, histories and traces: connections, migrations, errors."""

@@ -1,0 +1,116 @@
+"""PostgreSQL connections (extra `postgres`, psycopg 3): kept per process, one thread at a time; errors as ours.
+
+A connection that broke is thrown away and the work is tried once more on a new one, if it had not begun to write.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar
+
+from foldline._io.locks import mutex
+from foldline.exceptions import MissingExtraError, StoreError
+
+__all__ = ["PostgresConnection", "PostgresServer"]
+
+PostgresConnection: TypeAlias = Any
+"""A connection of psycopg, which is an extra and so has no type here."""
+
+T = TypeVar("T")
+
+
+class PostgresServer:
+    """One database, by its connection string (`postgresql://user@host/name`)."""
+
+    def __init__(self, conninfo: str, schema: str) -> None:
+        try:
+            import psycopg  # noqa: PLC0415  an extra
+        except ImportError as error:
+            raise MissingExtraError(
+                'PostgreSQL needs the package "psycopg": pip install "foldline[postgres]"'
+            ) from error
+        self._psycopg = psycopg
+        self._conninfo = conninfo
+        self._lock = mutex()
+        self._pid = os.getpid()
+        self._idle: list[PostgresConnection] = []
+        weakref.finalize(self, _close_all, self._idle, self._pid)
+        self._schema = schema
+        self.run(lambda connection: connection.execute(self._schema))
+
+    def run(self, work: Callable[[PostgresConnection], T], *, may_repeat: bool = True) -> T:
+        """Do work in one transaction: all of it or nothing.
+
+        Work that would write twice what is written already says so: `may_repeat=False`.
+        """
+        is_done = False
+
+        def watched(connection: PostgresConnection) -> T:
+            nonlocal is_done
+            result = work(connection)
+            is_done = True
+            return result
+
+        try:
+            return self._once(watched)
+        except self._psycopg.OperationalError as error:
+            self.close()
+            if is_done and not may_repeat:
+                raise StoreError(
+                    "PostgreSQL: the connection broke in the middle of a commit, and whether it was written is not "
+                    "known: look before you write it again"
+                ) from error
+            # The server restarted or the connection was cut: its transaction is undone, so once more is safe.
+        try:
+            return self._once(work)
+        except self._psycopg.Error as error:
+            raise self._explained(error) from error
+
+    def _once(self, work: Callable[[PostgresConnection], T]) -> T:
+        try:
+            with self._connection() as connection, connection.transaction():
+                return work(connection)
+        except self._psycopg.OperationalError:
+            raise
+        except (self._psycopg.Error, UnicodeEncodeError) as error:
+            raise self._explained(error) from error
+
+    @contextmanager
+    def _connection(self) -> Generator[PostgresConnection, None, None]:
+        connection = self._take()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            self._idle.append(connection)
+
+    def _take(self) -> PostgresConnection:
+        with self._lock:
+            if self._pid != os.getpid():
+                # A forked child must not speak on its parent's socket.
+                self._pid, self._idle = os.getpid(), []
+                weakref.finalize(self, _close_all, self._idle, self._pid)
+            if self._idle:
+                return self._idle.pop()
+        return self._psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
+
+    def _explained(self, error: Exception) -> StoreError:
+        text = " ".join(str(error).split())
+        return StoreError(f"PostgreSQL: {text} (nothing of this operation was written)")
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        with self._lock:
+            _close_all(self._idle, self._pid)
+
+
+def _close_all(connections: list[PostgresConnection], pid: int) -> None:
+    while connections:
+        connection = connections.pop()
+        if pid == os.getpid():
+            connection.close()

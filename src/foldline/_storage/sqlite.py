@@ -1,0 +1,165 @@
+"""One SQLite file, opened safely: the sink for SQL of every store that keeps its things in SQLite.
+
+WAL, so that readers and one writer do not wait for each other; `synchronous=FULL`, so that what was acknowledged is on
+the disk; a bounded wait for other writers; the schema versioned by `user_version`. Statements are constants of our own
+code, values are always bound. Connections are kept per process, one thread at a time; a forked child opens its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import weakref
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from foldline._io.locks import mutex
+from foldline.exceptions import StoreError
+
+__all__ = ["Database"]
+
+PATIENCE = 10.0
+"""Seconds to wait for another writer before giving up."""
+MEMORY = ":memory:"
+
+
+class Database:
+    """A SQLite file with a schema: `migrations[n]` brings version n to n + 1."""
+
+    def __init__(
+        self, path: str | Path, migrations: Sequence[str], *, patience: float = PATIENCE
+    ) -> None:
+        self.path = str(path)
+        self._migrations = migrations
+        self._patience = patience
+        self._lock = mutex()
+        self._in_use = mutex()  # a database in memory has one connection, so one user at a time
+        self._pid = os.getpid()
+        self._idle: list[sqlite3.Connection] = []
+        weakref.finalize(self, _close_all, self._idle, self._pid)
+        with self.read() as connection:
+            connection.execute("SELECT 1")
+
+    @contextmanager
+    def read(self) -> Generator[sqlite3.Connection, None, None]:
+        """Give a connection for reading."""
+        with self._connection() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Generator[sqlite3.Connection, None, None]:
+        """Give a connection inside a transaction: all of the block is written, or nothing."""
+        with self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:  # a full disk has undone it already
+                    connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the connections that nobody uses; the next call opens new ones."""
+        with self._lock:
+            _close_all(self._idle, self._pid)
+
+    @contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection, None, None]:
+        if self.path == MEMORY:
+            with self._in_use, self._borrowed() as connection:
+                yield connection
+            return
+        with self._borrowed() as connection:
+            yield connection
+
+    @contextmanager
+    def _borrowed(self) -> Generator[sqlite3.Connection, None, None]:
+        try:
+            connection = self._take()
+            try:
+                yield connection
+            except sqlite3.Error:
+                if self.path != MEMORY:
+                    connection.close()
+                raise
+            with self._lock:
+                self._idle.append(connection)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        except UnicodeEncodeError as error:
+            raise StoreError(
+                f"{self.path}: half a character (a lone surrogate) in a name or text cannot be stored"
+            ) from error
+
+    def _take(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._pid != os.getpid():
+                # SQLite forbids to use, or even close, a connection that a fork carried over.
+                self._pid, self._idle = os.getpid(), []
+                weakref.finalize(self, _close_all, self._idle, self._pid)
+            if self._idle:
+                return self._idle.pop()
+        return self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            self._migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == len(self._migrations):
+            return
+        if version > len(self._migrations):
+            raise StoreError(
+                f"{self.path} was written by a newer foldline (schema {version}, this one knows "
+                f"{len(self._migrations)}): upgrade foldline or use another file"
+            )
+        connection.execute("BEGIN IMMEDIATE")
+        version = connection.execute("PRAGMA user_version").fetchone()[
+            0
+        ]  # another process may have been first
+        for step, script in enumerate(self._migrations[version:], start=version + 1):
+            for statement in script.split(";"):
+                if statement.strip():
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {step}")
+        connection.execute("COMMIT")
+
+    def _explained(self, error: sqlite3.Error) -> StoreError:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            advice = f"another process held it for more than {self._patience:g} s: try again"
+        elif "full" in text:
+            advice = "the disk is full: free some space"
+        elif "readonly" in text or "unable to open" in text:
+            advice = "check that the folder exists and may be written"
+        elif "malformed" in text or "not a database" in text:
+            advice = "the file is damaged or no database: restore it or use another one"
+        else:
+            advice = "the operation was undone"
+        return StoreError(f"{self.path}: {text} ({advice})")
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Read all rows of a query."""
+        with self.read() as connection:
+            return connection.execute(statement, values).fetchall()
+
+
+def _close_all(connections: list[sqlite3.Connection], pid: int) -> None:
+    while connections:
+        connection = connections.pop()
+        if pid == os.getpid():
+            connection.close()

@@ -1,0 +1,363 @@
+"""Attempts: ask the model until an answer comes, or an error that may not be tried again. The only retry loop.
+
+What an attempt delivers begins with its first content: until then its events are held back, so that an attempt which
+fails before leaves no trace. The last batch, with `message-finish`, goes out when the source has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Protocol, cast
+
+from foldline._run import Run
+from foldline.exceptions import (
+    MalformedStreamError,
+    ModelError,
+    StreamTruncatedError,
+    StructuredOutputError,
+)
+from foldline.language_models.call.author import (
+    AuthorHooks,
+    author_events,
+    generate_answer,
+    run_message_id,
+)
+from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result, with_finish
+from foldline.language_models.call.deadline import bounded_source, pause, wait_for_rate_limit
+from foldline.language_models.call.message_bounds import close_message, error_of, open_message
+from foldline.language_models.call.model import CallModel
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.call.retry_accounting import reset_event, usage_of_failure
+from foldline.language_models.policies.base import Policy
+from foldline.language_models.policies.checks import ChecksPolicy
+from foldline.language_models.policies.guards import GuardsPolicy
+from foldline.language_models.policies.received import ReceivedMessage
+from foldline.language_models.policies.stack import find_policy
+from foldline.language_models.policies.tool_names import ToolNamesPolicy
+from foldline.language_models.policies.usage import UsagePolicy, time_left
+from foldline.messages.usage import UsageMetadata, add_usage
+from foldline.protocol.events import Event
+from foldline.protocol.fold import MessageBuilder
+
+__all__ = ["attempts"]
+
+DELIVERED = frozenset(
+    {"content-block-start", "content-block-delta", "content-block-finish", "message-finish"}
+)
+"""What a consumer has seen cannot be taken back: from the first of these on nothing is tried again."""
+KNOWN = DELIVERED | {"message-start", "error"}
+
+
+class Call(Protocol):
+    """What the attempts of a call read and write of it: see `ChatCall`."""
+
+    model: CallModel
+    hooks: AuthorHooks
+    run: Run
+    stream: bool
+    attempts: int
+    spent: UsageMetadata | None
+    answer: WholeAnswer | None
+    is_answered: bool
+    is_invoke: bool
+    response_metadata: dict[str, Any]
+    policies: Sequence[Policy]
+    event_policies: Sequence[Policy]
+
+    @property
+    def builder(self) -> MessageBuilder: ...
+    @property
+    def is_quiet(self) -> bool: ...
+    @property
+    def location(self) -> dict[str, Any]: ...
+    @property
+    def retry_policy(self) -> RetryPolicy: ...
+    def begin_attempt(self) -> None: ...
+    async def rescue(self, request: ChatRequest, error: Exception) -> WholeAnswer | Exception: ...
+
+
+async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, None]:
+    """Yield the answer to a request, of the first attempt that does not fail."""
+    while True:
+        attempt, policies = _Attempt(call, request), call.event_policies
+        try:
+            if attempt.comes_whole:
+                # Awaited, not iterated: two microseconds of the thirty that a fake model's `invoke` takes.
+                last = attempt.pass_on(await generate_answer(call.model, request, call.run))
+                break
+            source = await attempt.open()
+            try:
+                async for item in source:
+                    batch = await attempt.receive(item) if policies else attempt.take(item)
+                    if batch and attempt.last is None:
+                        yield batch
+                    if attempt.error is not None:
+                        raise attempt.error
+            finally:
+                await source.aclose()
+            last = await attempt.finish()
+            break
+        except Exception as error:  # noqa: BLE001  raised again unless there is another attempt
+            failure = error
+            attempt.note_failure(error)
+        finally:
+            attempt.settle()
+        outcome = await attempt.judge(failure)
+        if attempt.parting:
+            yield attempt.parting
+        if not isinstance(outcome, ChatRequest):
+            last = _answer(outcome)
+            break
+        request = outcome
+        await _wait(call, failure)
+    call.is_answered = True
+    yield last
+
+
+def _answer(outcome: WholeAnswer | Exception) -> WholeAnswer:
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+class _Attempt:
+    """One attempt: its events pass the policies, are folded, and are held back until the first content."""
+
+    __slots__ = (
+        "_builder", "_call", "_held", "_is_plain", "_request", "_usage", "error", "last", "parting",
+    )  # fmt: skip
+
+    def __init__(self, call: Call, request: ChatRequest) -> None:
+        self._call = call
+        self._request = request
+        self._usage = find_policy(call.policies, UsagePolicy) if call.policies else None
+        call.attempts += 1
+        if call.attempts > 1:
+            call.begin_attempt()
+        self._is_plain = call.attempts == 1 and not (call.event_policies or call.response_metadata)
+        """Whether the end of the message is passed on as it comes."""
+        self._held: list[Event] | None = []
+        """What came before the first content; None from then on."""
+        self.last: Batch | None = None
+        """The batch that finishes the message."""
+        self.error: Exception | None = None
+        """Why nothing more is taken, once what was taken is out."""
+        self.parting: Batch = ()
+        """What still goes out when the attempt has failed."""
+
+    @property
+    def comes_whole(self) -> bool:
+        """Whether the answer is one message of `_generate` that nothing waits for and no policy sees."""
+        call, request = self._call, self._request
+        if self._usage is not None or call.event_policies or call.model.rate_limiter is not None:
+            return False
+        return call.hooks.generates and not (request.stream or call.stream)
+
+    async def open(self) -> AsyncGenerator[Any, None]:
+        """Wait for the rate limit and a share of the usage; ask the model."""
+        call, request, usage = self._call, self._request, self._usage
+        if call.model.rate_limiter is not None:
+            await wait_for_rate_limit(call.model.rate_limiter, call.run.io)
+        if usage is not None:
+            await usage.reserve(request)
+        as_one_batch = call.stream and not request.stream
+        source = author_events(call.model, request, call.run, as_one_batch=as_one_batch)
+        return source if usage is None else bounded_source(source, call.run.io, usage.held)
+
+    # -- what comes in
+
+    async def receive(self, item: Any) -> Batch:
+        """Take an event or a batch, through the policies; return what may go out."""
+        batch = self._with_start(_batch(item))
+        for policy in self._call.event_policies:
+            if not batch:
+                return ()
+            batch = await policy.on_events(batch)
+        return self.pass_on(batch) if batch else ()
+
+    def take(self, item: Any) -> Batch:
+        """Take an event or a batch, where no policy watches; return what may go out."""
+        batch = item if type(item) is list or type(item) is WholeAnswer else _batch(item)
+        if self._held is None and self._is_plain:  # by far the most: nothing to add to it
+            return batch if self._builder.feed_all(batch) else self._taken(batch)
+        return self.pass_on(self._with_start(batch))
+
+    def _with_start(self, batch: Batch) -> Batch:
+        """Begin the message where the source did not: with a start, and an id."""
+        if type(batch) is WholeAnswer or self._is_started:
+            return batch
+        if _is_start(batch[0]):
+            return batch
+        batch = [event for event in batch if _kind(event) in KNOWN]
+        if not batch:
+            return batch
+        first, *others = batch
+        start = open_message(first, run_message_id(self._call.run))
+        return [start, *others] if first["event"] == "message-start" else [start, *batch]
+
+    @property
+    def _is_started(self) -> bool:
+        received = find_policy(self._call.event_policies, ReceivedMessage)
+        builder = self._call.builder if received is None else received.builder
+        return builder.is_started
+
+    def pass_on(self, batch: Batch) -> Batch:
+        """Fold what the policies let through; hold it back until there is content."""
+        call = self._call
+        if self.last is not None:
+            raise MalformedStreamError(
+                f"{_kind(batch[0])} after message-finish: the message was over"
+            )
+        if not self._is_plain:
+            metadata = dict(call.response_metadata)
+            if call.attempts > 1:
+                metadata["retries"] = call.attempts - 1
+            batch = with_finish(batch, metadata, call.spent) if metadata else batch
+        if type(batch) is WholeAnswer:
+            call.answer = batch
+            if not call.is_quiet:
+                call.builder.feed_all(batch)
+            self.last = batch
+            return batch
+        call.builder.feed_all(batch)
+        return self._taken(batch)
+
+    def _taken(self, batch: Batch) -> Batch:
+        """Return what may go out of a batch that was folded, as far as it was; note its end, or why it broke."""
+        builder = self._builder = self._call.builder
+        if builder.fault is not None:
+            self.error = builder.fault
+        elif builder.error is not None:
+            self.error = error_of(builder.error, **self._call.location)
+        passing = list(batch[: builder.taken])
+        if self._held is not None:
+            passing = [*self._held, *passing]
+            if not any(_kind(event) in DELIVERED for event in passing):
+                self._held = passing
+                return ()
+            self._held = None
+        if builder.is_finished and self.error is None:
+            self.last = passing
+            self._is_plain = False
+        return passing
+
+    async def finish(self) -> Batch:
+        """Return the last batch; finish the message where the source did not."""
+        last = self.last or await self._close()
+        if self._request.others and self._call.event_policies:
+            await self._receive_others()
+        return last
+
+    async def _receive_others(self) -> None:
+        """Take further answers to the same request, through the policies that see them."""
+        others = self._request.others
+        for place, other in enumerate(others):
+            batch: Batch = WholeAnswer(chat_result(other))
+            for policy in self._call.event_policies:
+                if policy.sees_further_answers:
+                    batch = await policy.on_events(batch)
+            others[place] = cast("WholeAnswer", batch).message
+
+    async def _close(self) -> Batch:
+        call = self._call
+        received = find_policy(call.event_policies, ReceivedMessage)
+        builder = call.builder if received is None else received.builder
+        if not builder.is_started:
+            raise StreamTruncatedError(
+                "the model gave no event at all", is_retryable=False, **call.location
+            )
+        closing = close_message(builder)
+        batch = await self.receive(closing) if call.event_policies else self.take(closing)
+        if self.error is not None:
+            raise self.error
+        return self.last or batch
+
+    # -- what follows a failure
+
+    def note_failure(self, error: Exception) -> None:
+        """Count what a failed attempt says it has cost; keep what guards held back of it."""
+        if not isinstance(error, ModelError):
+            return
+        guards = find_policy(self._call.policies, GuardsPolicy)
+        if guards is not None and guards.holds_back and error.partial is None:
+            received = find_policy(self._call.event_policies, ReceivedMessage)
+            error.partial = None if received is None else received.partial
+        self.settle(usage_of_failure(error, self._call.builder))
+
+    def settle(self, usage: UsageMetadata | None = None) -> None:
+        """Count what an attempt has cost, as far as it is known; one that finished is settled already."""
+        if self._usage is not None:
+            received = find_policy(self._call.event_policies, ReceivedMessage)
+            known = received.usage if received is not None else None
+            self._usage.settle(known or usage or self._call.builder.usage)
+
+    async def judge(self, error: Exception) -> ChatRequest | WholeAnswer | Exception:
+        """Return what follows a failure: the request of another attempt, an answer in its place, or what to raise."""
+        call, is_delivered = self._call, self._held is None
+        if self._may_be_repeated(error, is_delivered=is_delivered):
+            if is_delivered:
+                self.parting = [reset_event(call.builder.id, call.attempts, error)]
+            return self._next_request(error)
+        if isinstance(error, StructuredOutputError):
+            error.usage = add_usage(call.spent, error.usage)
+        outcome = await call.rescue(self._request, error)
+        if isinstance(outcome, WholeAnswer) and is_delivered and not call.is_invoke:
+            outcome = error
+        if isinstance(outcome, Exception):
+            self.parting = self._held or ()
+            return outcome
+        call.answer = outcome
+        call.begin_attempt()
+        if not call.is_quiet:
+            call.builder.feed_all(outcome)
+        return outcome
+
+    def _may_be_repeated(self, error: Exception, *, is_delivered: bool) -> bool:
+        call, policy = self._call, self._call.retry_policy
+        may_reset = policy.on_partial == "reset"
+        checks = find_policy(call.policies, ChecksPolicy)
+        if checks is not None and checks.is_rejection(error):
+            may_reset = may_reset or checks.resets or call.is_invoke
+            return bool(getattr(error, "is_retryable", False)) and (may_reset or not is_delivered)
+        if is_delivered and not may_reset:
+            return False
+        left = time_left()
+        if left is not None and policy.delay(call.attempts, error) >= left:
+            return False  # there is no time left to wait
+        return policy.allows(error, call.attempts)
+
+    def _next_request(self, error: Exception) -> ChatRequest:
+        """Count what was spent; return the next request, with what was wrong with an answer that was rejected."""
+        call, request = self._call, self._request
+        if (usage := usage_of_failure(error, call.builder)) is not None:
+            call.spent = add_usage(call.spent, usage)
+        checks = find_policy(call.policies, ChecksPolicy)
+        if checks is None or not isinstance(error, StructuredOutputError):
+            return request
+        names, complaint = find_policy(call.policies, ToolNamesPolicy), checks.complaint(error)
+        messages = complaint if names is None else names.encode(complaint)
+        return request.replace(messages=[*request.messages, *messages])
+
+
+async def _wait(call: Call, error: Exception) -> None:
+    """Tell that it is tried again, and wait; a model that is told its mistake is asked at once."""
+    is_rejection = isinstance(error, StructuredOutputError)
+    delay = 0.0 if is_rejection else call.retry_policy.delay(call.attempts, error)
+    await call.run.tell("on_retry", {"attempt": call.attempts, "error": error, "delay": delay})
+    if delay:
+        await pause(delay, call.run.io)
+
+
+def _batch(item: Any) -> Batch:
+    """Read what a source yields: a batch, or a single event."""
+    return item if isinstance(item, list | tuple | WholeAnswer) else [item]
+
+
+def _is_start(event: Any) -> bool:
+    """Whether an event begins a message as it should: with the message's id."""
+    return _kind(event) == "message-start" and bool(event.get("id"))
+
+
+def _kind(event: Any) -> Any:
+    return event.get("event") if isinstance(event, dict) else None

@@ -1,0 +1,273 @@
+"""Which of an author's methods answers a request, as batches of events.
+
+An author writes one of `_events` (native, best), `_stream_chat_model_events`, `_stream`, `_generate`, or an async
+version. A method of the other mode is adapted: a sync one runs in a thread under an async call, an async one on a loop
+of its own under a sync call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, closing
+from functools import cache
+from typing import Any
+
+from foldline._run import Run
+from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
+from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
+from foldline.language_models.call.chunk_bridge import ChunkBridge
+from foldline.language_models.call.model import CallModel
+from foldline.language_models.call.request import ChatRequest
+from foldline.messages import AIMessage, BaseMessage
+from foldline.messages._view import ChunkView
+from foldline.outputs import ChatGenerationChunk, ChatResult
+from foldline.protocol.events import Event
+from foldline.protocol.fold import MessageBuilder
+from foldline.protocol.writer import EventWriter
+from foldline.utils.uuid import new_id
+
+__all__ = [
+    "AuthorHooks",
+    "author_events",
+    "author_hooks",
+    "generate_answer",
+    "inherited_chunks",
+    "inherited_result",
+    "run_message_id",
+]
+
+NATIVE = ("_stream_chat_model_events", "_astream_chat_model_events")
+CHUNKS = ("_stream", "_astream")
+GENERATE = ("_generate", "_agenerate")
+STREAMING = ("_events", *NATIVE, *CHUNKS)
+HOOKS = frozenset({*STREAMING, *GENERATE, "_preprocess", "_postprocess"})
+
+ByMode = tuple[str | None, str | None]
+"""The method to call in a sync and in an async call."""
+Source = AsyncGenerator[Event | Batch, None]
+"""What an author may yield: an event, or a batch of them."""
+
+
+# -- which methods there are, looked up once per class
+
+
+class AuthorHooks:
+    """The methods that the author of a class wrote."""
+
+    __slots__ = (
+        "chunks",
+        "defines_events",
+        "generate",
+        "generates",
+        "has_events",
+        "native",
+        "postprocesses",
+        "preprocesses",
+        "streams",
+    )
+
+    def __init__(self, places: dict[str, int]) -> None:
+        """Choose by the places in the ancestry: what a subclass wrote is nearer than what it inherits."""
+        nearest = min((places[name] for name in STREAMING if name in places), default=None)
+        near = {name for name in STREAMING if places.get(name) == nearest and nearest is not None}
+        is_native = not near.isdisjoint(NATIVE)
+        self.defines_events = "_events" in places
+        self.has_events = "_events" in near
+        """Whether `_events` is the method that streams."""
+        uses_native = not self.has_events and is_native
+        self.native = _by_mode(places, *NATIVE) if uses_native else (None, None)
+        uses_chunks = not self.has_events and not is_native
+        self.chunks = _by_mode(places, *CHUNKS) if uses_chunks else (None, None)
+        self.generate = _by_mode(places, *GENERATE)
+        self.streams = nearest is not None
+        """Whether the model can answer piece by piece."""
+        whole = min((places[name] for name in GENERATE if name in places), default=None)
+        is_older = self.has_events and whole is not None and places["_events"] < whole
+        self.generates = whole is not None and not is_older
+        """Whether the model has a method that gives the whole answer, and no newer events to fold."""
+        self.preprocesses = "_preprocess" in places
+        self.postprocesses = "_postprocess" in places
+
+
+def _by_mode(places: dict[str, int], sync: str, awaited: str) -> ByMode:
+    first, second = (name if name in places else None for name in (sync, awaited))
+    return first or second, second or first
+
+
+@cache
+def author_hooks(cls: type[Any]) -> AuthorHooks:
+    """Find the methods that a class or its ancestors below `BaseChatModel` define."""
+    places: dict[str, int] = {}
+    for place, ancestor in enumerate(cls.__mro__):
+        module, name = ancestor.__module__, ancestor.__name__
+        if module == "foldline.language_models.chat_models" and name == "BaseChatModel":
+            break
+        for hook in HOOKS & ancestor.__dict__.keys():
+            places.setdefault(hook, place)
+    return AuthorHooks(places)
+
+
+# -- asking the author
+
+
+def author_events(
+    model: CallModel, request: ChatRequest, run: Run, *, as_one_batch: bool = False
+) -> Source:
+    """Return the model's answer as events, from whichever method its author wrote.
+
+    `as_one_batch`: the caller streams and the model may not (`disable_streaming`, T92).
+    """
+    if as_one_batch:
+        return _buffered(model, request, run)
+    hooks, mode = author_hooks(type(model)), not run.io.blocking
+    may_stream = request.stream or not hooks.generates
+    if hooks.has_events and may_stream:
+        return model._events(request, run)
+    if (native := hooks.native[mode]) and may_stream:
+        return _native(model, native, request, run)
+    if (chunks := hooks.chunks[mode]) and may_stream:
+        return _bridged(model, chunks, request, run)
+    if hooks.generates:
+        return _generated(model, request, run)
+    raise UsageError(
+        f"{type(model).__name__} cannot answer: implement `_events`, `_stream` or `_generate` "
+        "(docs/write-a-provider.md)"
+    )
+
+
+async def _buffered(model: CallModel, request: ChatRequest, run: Run) -> Source:
+    builder = MessageBuilder(model._fold_limits)
+    received: list[Event] = []
+    try:
+        async with aclosing(author_events(model, request, run)) as source:
+            async for item in source:
+                batch = [item] if isinstance(item, dict) else item
+                received += batch
+                for event in batch:
+                    builder.feed(event)
+    except ModelError as error:  # nothing was delivered: what was received goes with the error
+        partial = AIMessage.from_fold(builder.result(partial=True), model._output_version)
+        error.partial = error.partial or partial
+        raise
+    if not builder.is_finished:  # ended early, or by an error: passed on as it came
+        yield received
+        return
+    yield WholeAnswer(chat_result(AIMessage.from_fold(builder.result(), model._output_version)))
+
+
+async def _native(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
+    events = getattr(model, hook)(request.messages, **_arguments(request))
+    if run.io.blocking and isinstance(events, Generator):
+        with closing(events):  # two layers less than `adapt` for the plain case
+            for event in events:
+                yield event
+        return
+    async with aclosing(run.io.adapt(events)) as adapted:
+        async for event in adapted:
+            yield event
+
+
+async def _bridged(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
+    writer = EventWriter(usage_mode=model._usage_mode)
+    bridge = ChunkBridge(writer)
+    chunks = getattr(model, hook)(request.messages, **_arguments(request))
+    try:
+        if run.io.blocking and isinstance(chunks, Generator):
+            with closing(chunks):
+                for chunk in chunks:
+                    if batch := bridge.feed(chunk):
+                        yield batch
+        else:
+            async with aclosing(run.io.adapt(chunks)) as adapted:
+                async for chunk in adapted:
+                    if batch := bridge.feed(chunk):
+                        yield batch
+    except BaseException:
+        request.note(usage=writer.usage_so_far, metadata=writer.metadata_so_far)
+        raise
+    if bridge.is_empty:
+        raise StreamTruncatedError(f"{hook} gave no chunk at all", is_retryable=False)
+    yield bridge.end()
+
+
+async def _generated(model: CallModel, request: ChatRequest, run: Run) -> Source:
+    yield await generate_answer(model, request, run)
+
+
+async def generate_answer(model: CallModel, request: ChatRequest, run: Run) -> WholeAnswer:
+    """Call `_generate` or `_agenerate`; every message of the result has an id."""
+    is_sync = run.io.blocking
+    hook = author_hooks(type(model)).generate[not is_sync] or "_generate"
+    manager, method = run.run_manager("llm"), getattr(model, hook)
+    result: Any
+    if is_sync:
+        result = method(request.messages, stop=request.stop, run_manager=manager, **request.options)
+        if hook == "_agenerate":
+            result = await run.io.settle(result)
+    else:
+        result = await run.io.call(
+            method, request.messages, stop=request.stop, run_manager=manager, **request.options
+        )
+    if (
+        type(result) is not ChatResult and not isinstance(result, ChatResult)
+    ) or not result.generations:
+        raise ModelError(f"{type(model).__name__}.{hook} gave no generation, but {result!r:.80}")
+    for place, generation in enumerate(result.generations):
+        message = generation.message
+        if message.id is None:
+            _set_id(message, f"{run_message_id(run)}-{place}")
+        if generation.generation_info:  # where the message says nothing of its own (T64)
+            message.response_metadata = {**generation.generation_info, **message.response_metadata}
+    return WholeAnswer(result)
+
+
+def _arguments(request: ChatRequest) -> dict[str, Any]:
+    return {"stop": request.stop, **request.options}
+
+
+def _set_id(message: BaseMessage, id: str) -> None:
+    """Set a message's id, past validation where its class has nothing more to do."""
+    if type(message) is AIMessage:
+        message.__dict__["id"] = id
+        message.__pydantic_fields_set__.add("id")
+    else:
+        message.id = id
+
+
+def run_message_id(run: Run) -> str:
+    """Return the id of a message whose provider gave none: that of its run."""
+    return f"lc_run--{run.id or new_id()}"
+
+
+# -- `super()._stream(...)` of a subclass whose parent answers by `_events`
+
+
+def _inherited_events(model: CallModel, request: ChatRequest, run: Run, hook: str) -> Source:
+    if not author_hooks(type(model)).defines_events:
+        raise NotImplementedError(f"{type(model).__name__} has no `{hook}`")
+    return model._events(request, run)
+
+
+async def inherited_chunks(
+    model: CallModel, request: ChatRequest, run: Run, hook: str
+) -> AsyncGenerator[ChatGenerationChunk, None]:
+    """Yield the events of a parent's `_events` as v1 chunks."""
+    view = ChunkView(model._output_version)
+    async with aclosing(_inherited_events(model, request, run, hook)) as source:
+        async for item in source:
+            for event in (item,) if isinstance(item, dict) else item:
+                chunk = view.feed(event)
+                if chunk is not None:
+                    yield ChatGenerationChunk._trusted(chunk)
+
+
+async def inherited_result(
+    model: CallModel, request: ChatRequest, run: Run, hook: str
+) -> ChatResult:
+    """Fold the events of a parent's `_events`."""
+    builder = MessageBuilder(model._fold_limits)
+    async with aclosing(_inherited_events(model, request, run, hook)) as source:
+        async for item in source:
+            for event in (item,) if isinstance(item, dict) else item:
+                builder.feed(event)
+    return chat_result(AIMessage.from_fold(builder.result(), model._output_version))

@@ -1,0 +1,118 @@
+"""Batches: what an event source yields is some events at once, and an answer that came whole is one batch.
+
+A streamed piece is a batch of one or two events. A batch is never empty when it leaves a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast, overload
+
+from foldline.messages import AIMessage, BaseMessage
+from foldline.messages.usage import UsageMetadata, add_usage
+from foldline.outputs import ChatGeneration, ChatResult
+from foldline.protocol.events import Event
+from foldline.protocol.fold import fold
+from foldline.protocol.replay import message_to_events
+from foldline.utils.trusted import build_trusted
+
+__all__ = ["Batch", "WholeAnswer", "chat_result", "map_events", "map_message", "with_finish"]
+
+Batch: TypeAlias = Sequence[Event]
+
+
+class WholeAnswer(Sequence[Event]):
+    """A batch that is a whole answer, from `_generate` or from a cache; its events are made when somebody reads them.
+
+    The message itself is what `invoke` returns, so a class of the author's own and further generations survive.
+    """
+
+    __slots__ = ("_events", "result")
+
+    def __init__(self, result: ChatResult) -> None:
+        self.result = result
+        self._events: list[Event] | None = None
+
+    @property
+    def message(self) -> AIMessage:
+        """The answer; of several, the first."""
+        return cast("AIMessage", self.result.generations[0].message)
+
+    @property
+    def events(self) -> list[Event]:
+        """The events of the first answer."""
+        if self._events is None:
+            self._events = list(message_to_events(self.message))
+        return self._events
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Event]: ...
+    def __getitem__(self, index: int | slice) -> Event | list[Event]:
+        return self.events[index]
+
+    def replace(self, messages: Sequence[BaseMessage]) -> WholeAnswer:
+        """Copy with other messages, one for each generation; the same object where all are the same."""
+        generations = self.result.generations
+        pairs = list(zip(generations, messages, strict=True))
+        if all(generation.message is message for generation, message in pairs):
+            return self
+        changed = [
+            generation
+            if generation.message is message
+            else ChatGeneration._trusted(message, generation.generation_info)
+            for generation, message in pairs
+        ]
+        return WholeAnswer(ChatResult(generations=changed, llm_output=self.result.llm_output))
+
+
+def chat_result(message: BaseMessage) -> ChatResult:
+    """Make the result that is one message, which needs no validation."""
+    generations = [ChatGeneration._trusted(message)]
+    return build_trusted(ChatResult, {"generations": generations, "llm_output": None})
+
+
+def map_message(message: BaseMessage, change: Callable[[Event], Event]) -> BaseMessage:
+    """Change the events that a message is the fold of; the same object where none of them changes."""
+    events = list(message_to_events(message))
+    changed = [change(event) for event in events]
+    if all(new is old for new, old in zip(changed, events, strict=True)):
+        return message
+    is_v1 = message.response_metadata.get("output_version") == "v1"
+    return AIMessage.from_fold(fold(changed), "v1" if is_v1 else "v0")
+
+
+def map_events(batch: Batch, change: Callable[[Event], Event]) -> Batch:
+    """Change every event of a batch."""
+    if type(batch) is WholeAnswer:
+        generations = batch.result.generations
+        return batch.replace([map_message(one.message, change) for one in generations])
+    return [change(event) for event in batch]
+
+
+def with_finish(
+    batch: Batch, metadata: dict[str, Any], spent: UsageMetadata | None = None
+) -> Batch:
+    """Add metadata, and the usage of failed attempts, to the end of the message that a batch finishes."""
+    if type(batch) is WholeAnswer:
+        message = batch.message
+        message.response_metadata = {**message.response_metadata, **metadata}
+        if spent is not None:
+            message.usage_metadata = add_usage(spent, message.usage_metadata)
+        return WholeAnswer(batch.result)
+    return [_finish(event, metadata, spent) for event in batch]
+
+
+def _finish(event: Any, metadata: dict[str, Any], spent: UsageMetadata | None) -> Event:
+    if event["event"] == "message-finish":
+        event = {**event, "metadata": {**(event.get("metadata") or {}), **metadata}}
+        if spent is not None:
+            event["usage"] = add_usage(spent, event.get("usage"))
+    return cast("Event", event)

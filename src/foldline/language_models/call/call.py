@@ -1,0 +1,449 @@
+"""`ChatCall`: one call of a chat model, from its input to its message. Every public API is a view of it.
+
+    prepare (coerce, settings, callbacks, policies) -> cached answer, or attempts ->
+    conclude (postprocess, cache, policies, callbacks)
+
+`_life` is the only body: `invoke` reads it to its end and returns the message, `stream` shows its events as chunks,
+`stream_v2` and listeners read the events. The call is concluded before the batch with `message-finish` goes out, so a
+reader who leaves there leaves a finished call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from typing import Any, Literal, cast
+
+from foldline._run import Run
+from foldline.callbacks.dispatch import listening
+from foldline.exceptions import BudgetExceeded, ModelError, StreamClosedError
+from foldline.globals import SETTINGS
+from foldline.language_models.call.attempts import attempts
+from foldline.language_models.call.author import AuthorHooks, author_hooks
+from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
+from foldline.language_models.call.cache import CallCache
+from foldline.language_models.call.model import CallModel
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.policies.base import FoldedAttempt, Policy
+from foldline.language_models.policies.guards import approve_cached
+from foldline.language_models.policies.settings import NO_SETTINGS, CallSettings, take_settings
+from foldline.language_models.policies.stack import policies_for
+from foldline.language_models.profile import ModelProfile
+from foldline.load import dumpd
+from foldline.messages import AIMessage, AIMessageChunk
+from foldline.messages._view import ChunkView
+from foldline.messages.usage import UsageMetadata
+from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
+from foldline.protocol.fold import MessageBuilder
+from foldline.protocol.replay import describe
+from foldline.runnables._opening import Opening
+from foldline.tracers._streaming import StreamingHandler, V2StreamingHandler
+
+__all__ = ["ChatCall"]
+
+Show = Callable[[Batch], Iterable[AIMessageChunk]]
+OutputVersion = Literal["v0", "v1"]
+NO_PROFILE: ModelProfile = {}
+
+
+class ChatCall:
+    """One call of a chat model: what was said so far, and how it ended."""
+
+    # Defaults on the class: a plain call sets few of these.
+    result: ChatResult | None = None
+    message: AIMessage | None = None
+    """The assembled message, once the call is over; the partial one if it failed."""
+    error: BaseException | None = None
+    attempts = 0
+    spent: UsageMetadata | None = None
+    """What failed attempts spent."""
+    answer: WholeAnswer | None = None
+    """The answer, where it came whole."""
+    is_answered = False
+    """Whether the next batch is the last."""
+    is_complete = False
+    is_closing = False
+    """Set by whoever closes the stream while it is read: its failure is then no failure of the model."""
+    is_invoke = False
+    """Whether the caller gets the end only."""
+    emits_tokens = False
+    """Whether v1 tokens are told (`on_llm_new_token`): under `stream()`, or for a v1 listener."""
+    version: OutputVersion | None = None
+    """The form of the message; None for the model's own."""
+    hooks: AuthorHooks
+    """The methods of the model that its author wrote."""
+    settings: CallSettings = NO_SETTINGS
+    policies: Sequence[Policy] = ()
+    event_policies: Sequence[Policy] = ()
+    received: FoldedAttempt | None = None
+    _opening: Opening | None = None
+    _cache: CallCache | None = None
+    _is_cached = False
+    _is_rescued = False
+    _shows_events = False
+    _tells_events = False
+    _tells_tokens = False
+    _shown: list[AIMessageChunk]
+    _view: ChunkView | None = None
+    _builder: MessageBuilder | None = None
+    _end_error: Exception | None = None
+
+    def __init__(
+        self,
+        model: CallModel,
+        value: Any,
+        run: Run,
+        *,
+        stream: bool,
+        version: OutputVersion | None = None,
+        opening: Opening | None = None,
+    ) -> None:
+        self.model = model
+        self.run = run if opening is not None else _own_run(model, run)
+        self.value = value
+        self.stream = stream
+        self.response_metadata: dict[str, Any] = {}
+        if opening is not None:
+            self._opening = opening
+            self.version = version
+
+    @classmethod
+    def of_opening(cls, model: CallModel, opening: Opening) -> ChatCall:
+        """Make the call behind a `stream_v2`: its input and run are known when it is first read."""
+        run = Run(opening.io, {}, None, {})
+        return cls(model, None, run, stream=True, version="v1", opening=opening)
+
+    # -- views
+
+    async def answer_once(self) -> AIMessage:
+        """Run the call to its end; return the message."""
+        self.is_invoke = True
+        async for _ in self._life(None):
+            pass
+        assert self.message is not None
+        return self.message
+
+    def chunks(self) -> AsyncGenerator[AIMessageChunk, None]:
+        """Return the call as v1 chunks."""
+        self.emits_tokens = True
+        self._view = view = ChunkView(self.model._output_version)
+        return self._life(view.show)
+
+    def batches(self) -> AsyncGenerator[Batch, None]:
+        """Return the call as batches of events."""
+        return self._life(None)
+
+    async def _life(self, show: Show | None) -> AsyncGenerator[Any, None]:
+        """Run the call; yield each batch, or the chunks that `show` makes of it, once its listeners know."""
+        try:
+            request = await self.prepare()
+            is_known = self.answer is not None or self._has_cache
+            source = await self._source(request) if is_known else attempts(self, request)
+            listens = self._tells_events or self._tells_tokens
+            show = self._same_chunks if show is not None and self._tells_tokens else show
+            try:
+                async for batch in source:
+                    if listens:
+                        await self._notify(batch)
+                    if self.is_answered:
+                        await self._conclude(request)
+                    if show is None:
+                        yield batch
+                    else:
+                        for chunk in show(batch):
+                            yield chunk
+            except BaseException:
+                await source.aclose()
+                raise
+        except BaseException as error:
+            if not self.is_complete:
+                await self._fail(error)
+            raise
+        if self._end_error is not None:
+            raise self._end_error
+
+    # -- before the model is asked
+
+    async def prepare(self) -> ChatRequest:
+        """Coerce the input, take the settings, tell the start; let the policies shape the request."""
+        if self._opening is not None:
+            self.value, run = await self._opening.begin()
+            self.run = _own_run(self.model, run)
+        model, run = self.model, self.run
+        self.hooks = hooks = author_hooks(type(model))
+        if run.manager is not None:
+            self._choose_stream(can_stream=hooks.streams)
+        request = model._request(self.value, run, stream=self.stream)
+        self.settings = take_settings(model, request, run.given.get("configurable") or {})
+        if run.manager is not None:
+            self._choose_listeners(generates=hooks.generates)
+            await self._tell_start(request)
+        request.note = self._note
+        if hooks.preprocesses:
+            request = await model._preprocess(request, run)
+            request.note = self._note
+        self.policies = policies_for(self, request)
+        return await self._apply_before(request) if self.policies else request
+
+    async def _apply_before(self, request: ChatRequest) -> ChatRequest:
+        sent = request
+        try:
+            for policy in self.policies:
+                sent = await policy.before(sent)
+                sent.note = self._note
+        except Exception as error:  # noqa: BLE001  raised again unless a hook answers
+            outcome = await self.rescue(sent, error)
+            if isinstance(outcome, Exception):
+                raise outcome from outcome.__cause__
+            self.answer = outcome
+            return sent
+        self.event_policies = [policy for policy in self.policies if policy.watches_events]
+        return sent
+
+    def _choose_stream(self, *, can_stream: bool) -> None:
+        """Ask for a stream under `invoke` too, where a listener shows one."""
+        if not self.is_invoke or self.model._streaming_disabled(self.run.kwargs):
+            return
+        handlers = self.run.handlers
+        if any(isinstance(handler, V2StreamingHandler) for handler in handlers):
+            self._shows_events = True
+            self.stream = can_stream
+        elif can_stream and any(isinstance(handler, StreamingHandler) for handler in handlers):
+            self.stream = self.emits_tokens = True
+
+    def _choose_listeners(self, *, generates: bool) -> None:
+        """Find out who wants to hear of single events: of an answer that comes whole, nobody."""
+        if self.is_invoke and generates and not (self.stream or self._shows_events):
+            return
+        handlers = self.run.handlers
+        self._tells_events = bool(listening(handlers, "on_stream_event"))
+        wants_tokens = self.emits_tokens or any(
+            isinstance(handler, StreamingHandler) for handler in handlers
+        )
+        self._tells_tokens = wants_tokens and bool(listening(handlers, "on_llm_new_token"))
+        if self._tells_tokens and self._view is None:
+            self._view = ChunkView(self.model._output_version)
+
+    async def _source(self, request: ChatRequest) -> AsyncGenerator[Batch, None]:
+        """Return where the answer comes from: a hook, the cache, else the model."""
+        if self.answer is None and (cached := await self._look_up(request)) is not None:
+            self._is_cached = True
+            self.answer = WholeAnswer(ChatResult(generations=cached))
+        return attempts(self, request) if self.answer is None else self._replay(self.answer)
+
+    @property
+    def _has_cache(self) -> bool:
+        return self.model.cache is not None or SETTINGS.llm_cache is not None
+
+    async def _look_up(self, request: ChatRequest) -> list[ChatGeneration] | None:
+        key, io = self.settings.cache_key(), self.run.io
+        self._cache = CallCache.of(self.model, request, io, key)
+        found = await self._cache.lookup() if self._cache is not None else None
+        return None if found is None else await approve_cached(self.settings.guards, found, io)
+
+    async def _replay(self, answer: WholeAnswer) -> AsyncGenerator[Batch, None]:
+        if not self.is_quiet:
+            self.builder.feed_all(answer)
+        self.is_answered = True
+        yield answer
+
+    # -- while it is answered
+
+    @property
+    def profile(self) -> ModelProfile:
+        """What the model can do, as far as it is known."""
+        return self.model.profile or NO_PROFILE
+
+    @property
+    def model_label(self) -> str:
+        """The model as messages name it: `openai:gpt-5`."""
+        model = self.model
+        parts = (model._provider, model._model_name)
+        return ":".join(part for part in parts if part) or type(model).__name__
+
+    @property
+    def location(self) -> dict[str, Any]:
+        """Provider and model, as errors take them."""
+        return {"provider": self.model._provider, "model": self.model._model_name}
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """How failed attempts are repeated: as the call says, else as the model does."""
+        given = self.settings.retry_on_error
+        return self.model._retry_policy if given is None else RetryPolicy.of(given)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nobody sees the events, so that an answer that came whole need not be folded."""
+        return self.is_invoke and not self._tells_events and not self._tells_tokens
+
+    @property
+    def builder(self) -> MessageBuilder:
+        """The fold of what has gone out in this attempt; made when something does."""
+        if self._builder is None:
+            self._builder = MessageBuilder(self.model._fold_limits)
+            self._builder.is_sole_owner = self.is_quiet and not self.event_policies
+        return self._builder
+
+    def begin_attempt(self) -> None:
+        """Forget what an attempt before this one said."""
+        self._builder = None
+        for policy in self.event_policies:
+            policy.begin()
+
+    async def rescue(self, request: ChatRequest, error: Exception) -> WholeAnswer | Exception:
+        """Let the policies see the error that ends the call; return an answer in its place, or what to raise."""
+        for policy in reversed(self.policies):
+            outcome = await policy.on_error(request, error)
+            if isinstance(outcome, AIMessage):
+                self._is_rescued = True
+                return WholeAnswer(chat_result(outcome))
+            if outcome is not error:
+                outcome.__cause__ = error
+                error = outcome
+        return error
+
+    def _same_chunks(self, batch: Batch) -> list[AIMessageChunk]:
+        """Return the chunks of which listeners were told: the reader gets the same."""
+        return self._shown
+
+    async def _notify(self, batch: Batch) -> None:
+        view, self._shown = self._view, []
+        for event in batch:
+            if self._tells_events:
+                await self.run.tell("on_stream_event", event)
+            chunk = None if view is None else view.feed(event)
+            if chunk is None:
+                continue
+            self._shown.append(chunk)
+            if self._tells_tokens:
+                generation = ChatGenerationChunk._trusted(chunk)
+                await self.run.tell("on_llm_new_token", str(chunk.text), chunk=generation)
+
+    def _note(self, **known: Any) -> None:
+        """Keep what a source that broke off knew of its answer."""
+        if not self.builder.is_finished:
+            self.builder.note(**known)
+
+    # -- the end
+
+    async def _conclude(self, request: ChatRequest) -> None:
+        result = self._result()
+        if not self._is_rescued:
+            if not self._is_cached:
+                if self.hooks.postprocesses:
+                    result = await self.model._postprocess(request, result, self.run)
+                if self._cache is not None:
+                    await self._cache.update(result.generations)
+            if self.policies:
+                result = await self._apply_after(request, result)
+        message: Any = result.generations[0].message
+        self.result, self.message = result, message
+        self.is_complete = True
+        try:
+            if self.run.manager is not None:
+                output = LLMResult(generations=[result.generations], llm_output=result.llm_output)
+                await self.run.tell("on_llm_end", output)
+        except Exception as error:  # noqa: BLE001  raised once the reader has the answer
+            self._end_error = error
+        finally:
+            if self._opening is not None:
+                await self._opening.end(self.message)
+
+    def _result(self) -> ChatResult:
+        if self.answer is None:
+            folded = self.builder.result(last=self.is_quiet)
+            message = AIMessage.from_fold(folded, self._version)
+            if self._version == "v0":
+                message.response_metadata.pop("output_version", None)
+            return ChatResult(generations=[ChatGeneration._trusted(message)])
+        result = self.answer.result
+        if not self._is_cached and self._version == "v0":
+            return result
+        generations = [self._in_own_form(generation) for generation in result.generations]
+        return ChatResult(generations=generations, llm_output=result.llm_output)
+
+    def _in_own_form(self, generation: ChatGeneration) -> ChatGeneration:
+        """Return an answer in the form that this call returns; it may have been cached in the other one."""
+        message = generation.message
+        is_v1 = message.response_metadata.get("output_version") == "v1"
+        if not isinstance(message, AIMessage) or is_v1 is (self._version == "v1"):
+            return generation
+        folded = describe(message)
+        folded.metadata.pop("output_version", None)
+        return ChatGeneration._trusted(
+            AIMessage.from_fold(folded, self._version), generation.generation_info
+        )
+
+    async def _apply_after(self, request: ChatRequest, result: ChatResult) -> ChatResult:
+        first = result.generations[0]
+        message = changed = cast("AIMessage", first.message)
+        for policy in reversed(self.policies):
+            if type(policy).after is not Policy.after:
+                changed = await policy.after(request, changed)
+        if request.notes and "lost" not in changed.response_metadata:  # providers say it themselves
+            changed.response_metadata = {**changed.response_metadata, "lost": list(request.notes)}
+        if changed is not message:
+            if changed.id is None:
+                changed = changed.model_copy(update={"id": message.id})
+            result.generations[0] = ChatGeneration._trusted(changed, first.generation_info)
+        return result
+
+    @property
+    def _version(self) -> OutputVersion:
+        return self.version or self.model._output_version
+
+    @property
+    def partial(self) -> AIMessage:
+        """What has gone out so far, marked incomplete."""
+        return AIMessage.from_fold(self.builder.result(partial=True), self._version)
+
+    async def _fail(self, error: BaseException) -> None:
+        is_closed = self.is_closing or isinstance(error, GeneratorExit)
+        if is_closed:
+            error = StreamClosedError("the stream was closed before its end", **self.location)
+        self.error = error
+        self.message = self.partial
+        if isinstance(error, BudgetExceeded) and self.message.content:
+            error.partial = error.partial or self.message
+        if isinstance(error, ModelError):
+            error.attempts = max(self.attempts, 1)
+            error.partial = error.partial or self.message
+            error.provider = error.provider or self.model._provider
+            error.model = error.model or self.model._model_name
+        if self.run.manager is not None:
+            partial = LLMResult(generations=[[ChatGeneration._trusted(self.message)]])
+            await self.run.tell("on_llm_error", error, response=partial)
+        if self._opening is not None:
+            await (self._opening.end(self.message) if is_closed else self._opening.fail(error))
+
+    async def _tell_start(self, request: ChatRequest) -> None:
+        model, run = self.model, self.run
+        if run.manager is not None:  # a trace shows which model it was, as LangChain's do
+            run.manager = run.manager.copy()
+            run.manager.add_metadata(
+                dict(model._get_ls_params(request.stop, **request.options)), inherit=False
+            )
+        await run.begin(
+            "llm",
+            "on_chat_model_start",
+            dumpd(model),
+            [list(request.messages)],
+            invocation_params=model._get_invocation_params(request.stop, **request.options),
+            options={"stop": request.stop, **request.options},
+            name=run.get("run_name") or model.get_name(),
+            batch_size=1,
+        )
+
+
+def _own_run(model: CallModel, run: Run) -> Run:
+    """Return the run of one call: with what the model's constructor adds, and begun once."""
+    if run.manager is None and not model.callbacks and not model.verbose:
+        return run
+    options = dict(run.kwargs)
+    metadata = {
+        **model._get_ls_params(options.pop("stop", None), **options),
+        **(model.metadata or {}),
+    }
+    own = run.with_local(model.callbacks, model.tags, metadata, verbose=model.verbose)
+    return run.patched() if own is run else own

@@ -1,0 +1,102 @@
+"""`ChatRequest`: what one call asks of a model, after coercion. A value; nothing here waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from foldline.exceptions import UsageError
+from foldline.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    convert_to_messages,
+    get_buffer_string,
+)
+from foldline.prompt_values import PromptValue
+from foldline.utils.trusted import build_trusted
+
+OutputFileType = Literal["local", "file", "url"]
+CallOptions = dict[str, Any]
+"""Keyword arguments of a call: tools, tool_choice, response_format, temperature, and what a provider knows besides."""
+
+
+def _nothing(**_: Any) -> None:
+    return None
+
+
+@dataclass(slots=True)
+class ChatRequest:
+    """Messages and options of one call, and whether the caller wants the answer piece by piece.
+
+    A value: change it with `replace`. Not frozen, because a frozen dataclass costs four times as much to make.
+    """
+
+    messages: list[BaseMessage]
+    stop: list[str] | None = None
+    options: CallOptions = field(default_factory=dict)
+    stream: bool = False
+    output_file_type: OutputFileType | None = None
+    """How the caller wants the files of the answer; foldline delivers them so, whatever the model gives."""
+    notes: list[str] = field(default_factory=list, compare=False)
+    """What was changed or left out on the way to the wire; ends up in `response_metadata["lost"]`."""
+    others: list[AIMessage] = field(default_factory=list, compare=False)
+    """Further answers to the same request (`n` above 1), put here while it is answered."""
+    note: Callable[..., None] = field(default=_nothing, compare=False, repr=False)
+    """Called by a source that breaks, with the `usage` and `metadata` it had heard: for the partial message."""
+
+    def replace(self, **changes: Any) -> ChatRequest:
+        """Copy with some fields changed."""
+        return replace(self, **changes)
+
+    @property
+    def tools(self) -> list[Any]:
+        """The tools the model may call, as given."""
+        return self.options.get("tools") or []
+
+
+def messages_of(value: Any) -> list[BaseMessage]:
+    """Read any form of input as messages: text, a prompt value, messages, tuples, dicts."""
+    if isinstance(value, str):
+        return [_human(value)]
+    if isinstance(value, PromptValue):
+        return value.to_messages()
+    if isinstance(value, BaseMessage):
+        return [value]
+    if isinstance(value, Sequence):
+        if all(isinstance(one, BaseMessage) for one in value):
+            return list(value)
+        return convert_to_messages(value)
+    raise _refused(value)
+
+
+def text_of(value: Any) -> str:
+    """Read any form of input as text, for a model that continues text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, PromptValue):
+        return value.to_string()
+    return get_buffer_string(messages_of(value))
+
+
+def _human(text: str) -> HumanMessage:
+    """Make what a human said; text beyond ASCII is checked for half characters."""
+    if not text.isascii():
+        return HumanMessage(content=text)
+    fields: dict[str, Any] = {
+        "content": text,
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "type": "human",
+        "name": None,
+        "id": None,
+    }
+    return build_trusted(HumanMessage, fields, {"content"}, {})
+
+
+def _refused(value: Any) -> UsageError:
+    return UsageError(
+        f"a model takes text, a prompt value or a list of messages, not {type(value).__name__}: "
+        "wrap it in HumanMessage(...) or format a prompt first"
+    )

@@ -1,0 +1,84 @@
+"""What a policy is: one thing that a managed call adds to asking a model, by up to four methods.
+
+Policies stand in a list (`stack.policies_for`). `before` runs down the list, once per call; `on_events` runs
+down it for every batch of every attempt; `after` and `on_error` run up it, once per call.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+from foldline._run import Run
+from foldline.language_models.call.batch import Batch
+from foldline.language_models.call.model import CallModel
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.policies.settings import CallSettings
+from foldline.language_models.profile import ModelProfile
+from foldline.messages import AIMessage
+from foldline.messages.usage import UsageMetadata
+
+__all__ = ["CallContext", "FoldedAttempt", "Policy", "ends_message"]
+
+
+class FoldedAttempt(Protocol):
+    """What the model has said in this attempt, before anything holds it back: see `policies.received`."""
+
+    @property
+    def message(self) -> AIMessage: ...
+    @property
+    def usage(self) -> UsageMetadata | None: ...
+
+
+class CallContext(Protocol):
+    """What a policy may know of its call."""
+
+    model: CallModel
+    run: Run
+    settings: CallSettings
+    response_metadata: dict[str, Any]
+    """What the answer's `response_metadata` is to say of this call."""
+    received: FoldedAttempt | None
+    """Set where a policy of the call judges messages."""
+
+    @property
+    def profile(self) -> ModelProfile: ...
+    @property
+    def model_label(self) -> str: ...
+
+
+class Policy:
+    """One thing that a managed call adds. A subclass overrides the methods it needs."""
+
+    __slots__ = ()
+
+    def __init__(self, call: CallContext) -> None:
+        """Make the policy of one call."""
+
+    watches_events: bool = False
+    """Whether `on_events` has anything to do in this call."""
+    sees_further_answers: ClassVar[bool] = False
+    """Whether `on_events` is called for further answers to the same request too (`n` above 1)."""
+
+    def begin(self) -> None:
+        """Forget what an attempt left behind: another one begins."""
+
+    async def before(self, request: ChatRequest) -> ChatRequest:
+        """Return the request to send; what the caller gave is not changed."""
+        return request
+
+    async def on_events(self, batch: Batch) -> Batch:
+        """Return the events to pass on; an empty batch holds them back, an error rejects the answer."""
+        return batch
+
+    async def after(self, request: ChatRequest, message: AIMessage) -> AIMessage:
+        """Return the message that the caller gets."""
+        return message
+
+    async def on_error(self, request: ChatRequest, error: Exception) -> Exception | AIMessage:
+        """Return the error to raise, or a message that the caller gets instead."""
+        return error
+
+
+def ends_message(batch: Batch) -> bool:
+    """Whether a batch finishes its message."""
+    return bool(batch) and batch[-1]["event"] == "message-finish"

@@ -1,0 +1,124 @@
+"""The checks of a call: tool calls that do not fit are marked, an answer that cannot be used is asked for again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from foldline.exceptions import StructuredOutputError
+from foldline.language_models.call.batch import Batch, map_events
+from foldline.language_models.policies.base import (
+    CallContext,
+    FoldedAttempt,
+    Policy,
+    ends_message,
+)
+from foldline.language_models.policies.output_check import OutputCheck, Verdict, asked_again
+from foldline.messages import AIMessage, BaseMessage
+from foldline.protocol.events import Event
+
+__all__ = ["ChecksPolicy", "ToolCallScreening"]
+
+
+class ToolCallScreening(Policy):
+    """Marks tool calls as invalid that a check refuses, as soon as they are finished."""
+
+    __slots__ = ("_checks",)
+    watches_events = True
+    sees_further_answers = True
+
+    def __init__(self, call: CallContext) -> None:
+        self._checks = call.settings.checks
+
+    async def on_events(self, batch: Batch) -> Batch:
+        """Mark the calls that do not fit."""
+        return map_events(batch, self._screen)
+
+    def _screen(self, event: Event) -> Event:
+        if event["event"] != "content-block-finish":
+            return event
+        content: Any = event["content"]
+        if not isinstance(content, Mapping) or content.get("type") != "tool_call":
+            return event
+        for check in self._checks:
+            if (issue := check.screen(content)) is not None:
+                return cast("Event", {**event, "content": _invalid_call(content, issue)})
+        return event
+
+
+class ChecksPolicy(Policy):
+    """Judges the finished message; one that cannot be used ends the attempt with a `StructuredOutputError`."""
+
+    __slots__ = ("_call", "_checks", "_failures", "_received", "_rejected")
+    watches_events = True
+
+    def __init__(self, call: CallContext) -> None:
+        self._call = call
+        self._checks = call.settings.checks
+        self._received = cast("FoldedAttempt", call.received)
+        self._failures = 0
+        self._rejected: AIMessage | None = None
+
+    async def on_events(self, batch: Batch) -> Batch:
+        """Judge the message at its finish."""
+        if ends_message(batch):
+            self._judge(self._received.message)
+        return batch
+
+    def _judge(self, message: AIMessage) -> None:
+        metadata, repairs = self._call.response_metadata, list[str]()
+        metadata.pop("issues", None)
+        metadata.pop("repairs", None)
+        for check in self._checks:
+            verdict = check.judge(message)
+            repairs += verdict.repairs
+            if verdict.issues:
+                metadata |= self._reject(check, message, verdict)
+        if repairs:
+            metadata["repairs"] = repairs
+
+    def _reject(self, check: OutputCheck, message: AIMessage, verdict: Verdict) -> dict[str, Any]:
+        """Raise what asks again; return the issues as metadata where the last answer is returned all the same."""
+        self._failures += 1
+        self._rejected = message
+        is_last = self._failures > check.max_retries
+        if is_last and check.gives_up_quietly:
+            return {"issues": verdict.issues}
+        issues = "; ".join(verdict.issues[:5])
+        error = StructuredOutputError(
+            f"the answer cannot be used: {issues}"
+            + (f" (asked {self._failures} times)" if is_last else ""),
+            is_retryable=not is_last,
+        )
+        error.raw, error.issues, error.usage = message, verdict.issues, message.usage_metadata
+        error.partial = message
+        raise error
+
+    # -- what follows a rejected answer
+
+    def is_rejection(self, error: Exception) -> bool:
+        """Whether an attempt failed because these checks rejected its answer."""
+        return (
+            isinstance(error, StructuredOutputError)
+            and self._rejected is not None
+            and error.raw is self._rejected
+        )
+
+    @property
+    def resets(self) -> bool:
+        """Whether the model may be asked again although pieces of the answer are out."""
+        return any(getattr(check, "resets", False) for check in self._checks)
+
+    def complaint(self, error: StructuredOutputError) -> list[BaseMessage]:
+        """Return what is added to the request of the next attempt: the answer, and what was wrong with it."""
+        rejected, self._rejected = self._rejected, None
+        return [] if rejected is None else asked_again([], rejected, error.issues)
+
+
+def _invalid_call(call: Mapping[str, Any], issue: str) -> dict[str, Any]:
+    """Return a finished call as an invalid one: the raw text of its arguments, and why."""
+    args = call.get("args")
+    raw = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
+    fields = {key: value for key, value in call.items() if key not in ("type", "args")}
+    return {**fields, "type": "invalid_tool_call", "args": raw, "error": issue}

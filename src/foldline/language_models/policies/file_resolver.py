@@ -1,0 +1,118 @@
+"""Files in messages: the one place where a path that data names is opened, and the one where a URL is fetched.
+
+Both are off. A `FileResolver` turns them on, for the folders and hosts its author names: a path may not climb, follow a
+link or name anything but a plain file; a host's addresses are looked up once, private ones refused, the connection made
+to the very address that was checked, and every redirect checked anew.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from foldline._io import IO
+from foldline.exceptions import SecurityError, UsageError
+from foldline.language_models.policies.addresses import check_address, check_host
+from foldline.language_models.policies.media_types import HOW_TO_ALLOW, media_type, origin
+from foldline.language_models.policies.safe_files import read_under
+from foldline.transports import HttpOptions, Limits, NativeTransport, Request, Timeouts, Transport
+
+__all__ = ["FileResolver"]
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+MOST_REDIRECTS = 5
+
+
+def _look_up(host: str, port: int) -> list[str]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[4][0]) for address in found]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileResolver:
+    """Lets a model read files and fetch URLs that messages name, within these bounds.
+
+    ```python
+    from foldline.language_models import FileResolver
+
+    resolver = FileResolver(allow_dirs=["uploads"], allow_hosts=["*.example.com"])
+    ```
+    """
+
+    allow_dirs: Sequence[str | Path] = ()
+    """Folders under which files may be read."""
+    allow_hosts: Sequence[str] = ()
+    """Hosts that may be asked: `img.example.com`, or `*.example.com` for all below it."""
+    max_bytes: int = 20 * 1024 * 1024
+    timeout: float = 30.0
+    """Seconds for one fetch, redirects included in each."""
+    schemes: Sequence[str] = ("https",)
+    inline_urls: bool = False
+    """Fetch every URL and send its bytes, also where the provider could fetch it itself."""
+    allow_private: bool = False
+    """Allow addresses that are not public. Only for hosts of your own."""
+    look_up: Callable[[str, int], list[str]] = field(default=_look_up, repr=False)
+    transport: Transport | None = field(default=None, repr=False)
+    """What fetches; it must connect to `Request.address`, as `NativeTransport` does."""
+
+    async def read(self, path: str | Path, io: IO) -> tuple[bytes, str | None]:
+        """Read a file under the allowed folders: its bytes and media type."""
+        if not self.allow_dirs:
+            raise SecurityError(
+                f"reading {str(path)!r} is off: {HOW_TO_ALLOW.format('allow_dirs=[…]')}"
+            )
+        data = await io.call(read_under, self.allow_dirs, str(path), self.max_bytes)
+        return data, media_type(data, str(path))
+
+    async def fetch(self, url: str, io: IO) -> tuple[bytes, str | None]:
+        """Fetch a URL of the allowed hosts: its bytes and media type."""
+        for _ in range(MOST_REDIRECTS + 1):
+            request = await self._request(url, io)
+            async with self._transport().open(request, blocking=io.blocking) as response:
+                if response.status in REDIRECTS and "location" in response.headers:
+                    url = urljoin(url, response.headers["location"])
+                    continue
+                if response.status != 200:
+                    raise UsageError(
+                        f"{origin(url)} answered {response.status} to a file a message names"
+                    )
+                data = await response.read(self.max_bytes)
+                said = response.headers.get("content-type", "").split(";")[0].strip().lower()
+                return data, said or media_type(data, urlsplit(url).path)
+        raise SecurityError(f"{origin(url)} redirects more than {MOST_REDIRECTS} times")
+
+    async def _request(self, url: str, io: IO) -> Request:
+        parts = check_host(
+            url, self.allow_hosts, self.schemes, HOW_TO_ALLOW.format("allow_hosts=[…]")
+        )
+        host = parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        try:
+            addresses = await io.call(self.look_up, host, port)
+        except OSError as error:
+            raise UsageError(f"the host {host!r} of a file in a message is not known") from error
+        for address in addresses:
+            check_address(address, host, allow_private=self.allow_private)
+        if not addresses:
+            raise UsageError(f"the host {host!r} of a file in a message has no address")
+        return Request(
+            url=url,
+            method="GET",
+            address=addresses[0],
+            timeouts=Timeouts(
+                connect=self.timeout, first_byte=self.timeout, idle=self.timeout, total=self.timeout
+            ),
+            limits=Limits(message=self.max_bytes),
+        )
+
+    def _transport(self) -> Transport:
+        return self.transport or _fetcher()
+
+
+@cache
+def _fetcher() -> Transport:
+    return NativeTransport(HttpOptions(trust_env=False))

@@ -1,0 +1,69 @@
+"""The options of a call: foldline's instructions, one form of `tool_choice`, what the model does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from foldline.language_models.call.request import CallOptions, ChatRequest
+from foldline.language_models.policies.base import CallContext, Policy
+from foldline.language_models.policies.call_options import read_tool_choice, supported_options
+from foldline.language_models.profile import ModelProfile
+from foldline.messages import BaseMessage, SystemMessage
+
+__all__ = ["OptionsPolicy"]
+
+PROFILE_FIELDS: Final = (("tools", "tool_calling"), ("temperature", "temperature"))
+"""Options -> the field of a profile that says whether the model takes them."""
+
+
+class OptionsPolicy(Policy):
+    """Sends the options that the model takes, in the form that every encoder reads."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: CallContext) -> None:
+        self._call = call
+
+    async def before(self, request: ChatRequest) -> ChatRequest:
+        """Add the instructions, read the tool choice, leave out what the model does not take."""
+        settings = self._call.settings
+        if settings.instructions:
+            messages = _with_instructions(request.messages, settings.instructions)
+            request = request.replace(messages=messages)
+        if not request.options and not request.stop:
+            return request
+        options, profile = dict(request.options), self._call.profile
+        if request.stop:
+            options["stop"] = request.stop
+        refused = set(profile.get("unsupported_options") or ())
+        _read_choice(options, profile, refused)
+        for option, key in PROFILE_FIELDS:
+            if options.get(option) not in (None, []) and profile.get(key) is False:
+                refused.add(option)
+        options = supported_options(
+            options, frozenset(refused), self._call.model_label, settings.on_unsupported
+        )
+        return request.replace(stop=options.pop("stop", None), options=options)
+
+
+def _read_choice(options: CallOptions, profile: ModelProfile, refused: set[str]) -> None:
+    choice = options.get("tool_choice")
+    if choice is None:
+        return
+    known = read_tool_choice(choice, parallel=options.get("parallel_tool_calls"))
+    if known.parallel is not None:
+        options["parallel_tool_calls"] = known.parallel
+    if not isinstance(choice, str | Mapping):
+        options["tool_choice"] = known.as_option()
+    if profile.get("tool_choice") is False and known.mode != "auto":
+        refused.add("tool_choice")
+
+
+def _with_instructions(messages: list[BaseMessage], instructions: str) -> list[BaseMessage]:
+    """Put instructions at the end of the system message, or before everything."""
+    first = messages[0] if messages else None
+    if isinstance(first, SystemMessage) and isinstance(first.content, str):
+        content = f"{first.content}\n\n{instructions}"
+        return [first.model_copy(update={"content": content}), *messages[1:]]
+    return [SystemMessage(content=instructions), *messages]

@@ -1,0 +1,187 @@
+"""Marks for a provider's prompt cache: `cache_control` on blocks, messages and tools, and automatic breakpoints. Pure.
+
+A mark says: what comes before here, and this, may be kept. Marks somebody set are respected and count; automatic ones
+fill what is left, from the most stable part (tools, system) to the newest messages. Nothing that is given is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from foldline.exceptions import UsageError
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.policies.base import CallContext, Policy
+from foldline.messages import BaseMessage, SystemMessage
+
+__all__ = ["CacheConfig", "PromptCachingPolicy", "cache_control_of", "with_cache_control"]
+
+CONTROL = "cache_control"
+MOST = 4
+"""Breakpoints that Anthropic takes in one request."""
+UNMARKABLE = frozenset({"reasoning", "thinking", "redacted_thinking"})
+
+
+@dataclass(frozen=True, slots=True)
+class CacheConfig:
+    """Where breakpoints go by themselves.
+
+    ```python
+    from foldline.language_models import CacheConfig
+
+    print(CacheConfig(ttl="1h").control())
+    #> {'type': 'ephemeral', 'ttl': '1h'}
+    ```
+    """
+
+    tools: bool = True
+    """After the last tool."""
+    system: bool = True
+    """After the system message."""
+    messages: int = 1
+    """After this many of the newest messages."""
+    ttl: Literal["5m", "1h"] | None = None
+    most: int = MOST
+
+    def __post_init__(self) -> None:
+        if self.messages < 0 or self.most < 0:
+            raise UsageError("CacheConfig: messages and most count from 0")
+
+    @classmethod
+    def of(cls, value: Any) -> CacheConfig | None:
+        """Read what `prompt_cache` accepts: a config, True, False or a dict."""
+        if value is None or value is False:
+            return None
+        if value is True:
+            return cls()
+        if isinstance(value, CacheConfig):
+            return value
+        names = [one.name for one in fields(cls)]
+        if not isinstance(value, Mapping) or value.keys() - set(names):
+            raise UsageError(
+                f"prompt_cache={value!r}: a CacheConfig, True, or a dict of {', '.join(names)}"
+            )
+        return cls(**value)
+
+    def control(self) -> dict[str, Any]:
+        """Give the mark itself."""
+        return {"type": "ephemeral", **({"ttl": self.ttl} if self.ttl else {})}
+
+
+def cache_control_of(thing: Any) -> dict[str, Any] | None:
+    """Read the mark on a block, a message or a tool, whichever way it was put there."""
+    if isinstance(thing, BaseMessage):
+        found = thing.additional_kwargs.get(CONTROL)
+    elif isinstance(thing, Mapping):
+        function, extras = thing.get("function"), thing.get("extras")
+        found = thing.get(CONTROL)
+        for inner in (function, extras):
+            if found is None and isinstance(inner, Mapping):
+                found = inner.get(CONTROL)
+    else:
+        found = None
+        for name in ("metadata", "extras"):
+            inner = getattr(thing, name, None)
+            if found is None and isinstance(inner, Mapping):
+                found = inner.get(CONTROL)
+    return dict(found) if isinstance(found, Mapping) else None
+
+
+def with_cache_control(
+    messages: Sequence[BaseMessage], tools: Sequence[Any], config: CacheConfig
+) -> tuple[list[BaseMessage], list[Any]]:
+    """Set the marks that are still free; give messages and tools with every mark on a block or a tool's dict."""
+    spread = [_spread(message) for message in messages]
+    marked_tools = [_plain_tool(tool) for tool in tools]
+    room = config.most - _count(spread, marked_tools)
+    if config.tools and room > 0 and marked_tools and _markable(marked_tools[-1]):
+        marked_tools[-1] = {**marked_tools[-1], CONTROL: config.control()}
+        room -= 1
+    for place in _places(spread, config):
+        if room <= 0:
+            break
+        marked = _mark_last(spread[place], config.control())
+        if marked is not None:
+            spread[place] = marked
+            room -= 1
+    return spread, marked_tools
+
+
+def _places(messages: list[BaseMessage], config: CacheConfig) -> list[int]:
+    system = [place for place, message in enumerate(messages) if isinstance(message, SystemMessage)]
+    others = [place for place in range(len(messages)) if place not in system]
+    newest = list(reversed(others[len(others) - config.messages :])) if config.messages else []
+    return [*(system[-1:] if config.system else []), *newest]
+
+
+def _count(messages: list[BaseMessage], tools: list[Any]) -> int:
+    blocks = (block for message in messages for block in _blocks(message))
+    return sum(cache_control_of(thing) is not None for thing in (*blocks, *tools))
+
+
+def _blocks(message: BaseMessage) -> list[Any]:
+    return message.content if isinstance(message.content, list) else []
+
+
+def _spread(message: BaseMessage) -> BaseMessage:
+    """Put a message's own mark on its last block."""
+    control = message.additional_kwargs.get(CONTROL)
+    if not isinstance(control, Mapping):
+        return message
+    marked = _mark_last(message, dict(control)) or message
+    rest = {key: value for key, value in marked.additional_kwargs.items() if key != CONTROL}
+    return marked.model_copy(update={"additional_kwargs": rest})
+
+
+def _mark_last(message: BaseMessage, control: dict[str, Any]) -> BaseMessage | None:
+    content = message.content
+    if isinstance(content, str):
+        if not content:
+            return None
+        return message.model_copy(
+            update={"content": [{"type": "text", "text": content, CONTROL: control}]}
+        )
+    for place in range(len(content) - 1, -1, -1):
+        block: Any = content[place]
+        if isinstance(block, str):
+            block = {"type": "text", "text": block}
+        if not isinstance(block, Mapping) or block.get("type") in UNMARKABLE:
+            continue
+        if cache_control_of(block) is not None:
+            return None
+        changed = [*content[:place], {**block, CONTROL: control}, *content[place + 1 :]]
+        return message.model_copy(update={"content": changed})
+    return None
+
+
+def _plain_tool(tool: Any) -> Any:
+    control = cache_control_of(tool)
+    if control is None or not isinstance(tool, Mapping):
+        return tool
+    function = tool.get("function")
+    if isinstance(function, Mapping) and CONTROL in function:
+        tool = {
+            **tool,
+            "function": {key: value for key, value in function.items() if key != CONTROL},
+        }
+    return {**tool, CONTROL: control}
+
+
+def _markable(tool: Any) -> bool:
+    return isinstance(tool, Mapping) and cache_control_of(tool) is None
+
+
+class PromptCachingPolicy(Policy):
+    """Sets the marks of a provider's prompt cache."""
+
+    __slots__ = ("_config",)
+
+    def __init__(self, call: CallContext) -> None:
+        self._config = CacheConfig.of(call.settings.prompt_cache) or CacheConfig()
+
+    async def before(self, request: ChatRequest) -> ChatRequest:
+        """Mark messages and tools."""
+        messages, tools = with_cache_control(request.messages, request.tools, self._config)
+        options = {**request.options, "tools": tools} if tools else request.options
+        return request.replace(messages=messages, options=options)

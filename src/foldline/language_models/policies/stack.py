@@ -1,0 +1,84 @@
+"""The policies of a call, as a list: which there are, when they apply, and in which order they act."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import compress
+from typing import Final, TypeVar
+
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.policies.base import CallContext, Policy
+from foldline.language_models.policies.checks import ChecksPolicy, ToolCallScreening
+from foldline.language_models.policies.files import FilesPolicy
+from foldline.language_models.policies.guards import GuardsPolicy
+from foldline.language_models.policies.hooks import HooksPolicy
+from foldline.language_models.policies.options import OptionsPolicy
+from foldline.language_models.policies.prompt_caching import PromptCachingPolicy
+from foldline.language_models.policies.reasoning import ReasoningPolicy
+from foldline.language_models.policies.received import ReceivedMessage
+from foldline.language_models.policies.settings import NO_SETTINGS
+from foldline.language_models.policies.tool_names import ToolNamesPolicy
+from foldline.language_models.policies.usage import SCOPE, UsagePolicy
+from foldline.language_models.policies.window import WindowPolicy
+from foldline.language_models.profile import ModelProfile
+from foldline.messages import HumanMessage, SystemMessage
+
+__all__ = ["POLICIES", "find_policy", "policies_for"]
+
+P = TypeVar("P", bound=Policy)
+NO_PROFILE: Final[ModelProfile] = {}
+NAMELESS: Final = frozenset({HumanMessage, SystemMessage})
+"""Messages that name no tool."""
+
+
+POLICIES: Final[tuple[type[Policy], ...]] = (
+    HooksPolicy,
+    ReasoningPolicy,
+    OptionsPolicy,
+    FilesPolicy,
+    WindowPolicy,
+    ToolNamesPolicy,
+    PromptCachingPolicy,
+    ToolCallScreening,
+    ReceivedMessage,
+    UsagePolicy,
+    ChecksPolicy,
+    GuardsPolicy,
+)
+"""Every policy, in the order of `before` and `on_events`; `after` and `on_error` go the other way."""
+
+
+def policies_for(call: CallContext, request: ChatRequest) -> list[Policy]:
+    """Make the policies that a call needs; a plain call has none."""
+    settings, options = call.settings, request.options
+    profile = call.model.profile or NO_PROFILE
+    is_hooked = settings.hooks is not None  # a hook may add anything to the request
+    names_tools, has_blocks = bool(options), False
+    for message in request.messages:
+        names_tools = names_tools or type(message) not in NAMELESS
+        has_blocks = has_blocks or type(message.content) is list
+    takes_names = call.model._tool_name_pattern or profile.get("tool_name_pattern")
+    is_in_scope = SCOPE.get() is not None
+    applies = (
+        is_hooked,  # hooks
+        is_hooked or "reasoning_effort" in options,  # reasoning
+        settings is not NO_SETTINGS or (profile and (options or request.stop)),  # options
+        is_hooked or has_blocks or request.output_file_type,  # files
+        settings.max_input_tokens or profile.get("max_input_tokens"),  # window
+        takes_names and (is_hooked or names_tools),  # tool names
+        settings.prompt_cache,  # prompt caching
+        settings.checks,  # tool call screening
+        settings.checks or settings.guards or is_in_scope,  # received message
+        is_in_scope,  # usage
+        settings.checks,  # checks
+        settings.guards,  # guards
+    )
+    return [policy(call) for policy in compress(POLICIES, applies)] if any(applies) else []
+
+
+def find_policy(policies: Sequence[Policy], kind: type[P]) -> P | None:
+    """Return the policy of a kind, if the call has it."""
+    for policy in policies:
+        if type(policy) is kind:
+            return policy
+    return None

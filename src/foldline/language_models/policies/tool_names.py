@@ -1,0 +1,260 @@
+"""Tool names on the wire: a reversible code per call, because providers take few characters and 64 of them. Pure.
+
+`NameCodec` knows every name of a call: of tools, of history, of the tool choice. Names that fit stay as they are; each
+other one gets a name of its own that fits, so no two tools share one and every answer finds its way back. What the
+caller gave is not changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from foldline.language_models.call.batch import Batch, map_events
+from foldline.language_models.call.request import CallOptions, ChatRequest
+from foldline.language_models.policies.base import CallContext, Policy
+from foldline.language_models.policies.call_options import read_tool_choice
+from foldline.messages import AIMessage, BaseMessage
+from foldline.protocol.events import Event
+
+__all__ = ["NameCodec", "ToolNamesPolicy"]
+
+LENGTH: Final = 64
+CLASS: Final = "[A-Za-z0-9_-]"
+NAMED_BLOCKS: Final = frozenset(
+    {
+        "tool_call",
+        "tool_call_chunk",
+        "invalid_tool_call",
+        "tool_use",
+        "function_call",
+        "tool_result",
+    }
+)
+
+
+@lru_cache(maxsize=64)
+def _refused(characters: str) -> re.Pattern[str]:
+    return re.compile(f"(?!{characters}).", re.DOTALL)
+
+
+class NameCodec:
+    """Names of tools -> names on the wire, and back.
+
+    ```python
+    codec = NameCodec(["files.read", "files_read"])
+    print(codec.encode("files.read"), codec.encode("files_read"), codec.decode("files_read_2"))
+    #> files_read_2 files_read files.read
+    ```
+    """
+
+    __slots__ = ("_back", "_out")
+
+    def __init__(self, names: Iterable[str], characters: str = CLASS, length: int = LENGTH) -> None:
+        refused = _refused(characters)
+        given = list(dict.fromkeys(names))
+        fitting = {
+            name for name in given if name and len(name) <= length and not refused.search(name)
+        }
+        self._out: dict[str, str] = {}
+        taken = set(fitting)
+        for name in given:
+            if name not in fitting:
+                wire = _free(refused.sub("_", name) or "tool", taken, length)
+                taken.add(wire)
+                self._out[name] = wire
+        self._back = {wire: name for name, wire in self._out.items()}
+
+    @property
+    def changes(self) -> Mapping[str, str]:
+        """The names that are written differently."""
+        return self._out
+
+    def encode(self, name: str) -> str:
+        """Give the name on the wire."""
+        return self._out.get(name, name)
+
+    def decode(self, name: str) -> str:
+        """Give the tool's own name; a name that was never sent stays as it is."""
+        return self._back.get(name, name)
+
+    # -- on the way out
+
+    def encode_options(self, options: CallOptions) -> CallOptions:
+        """Rename tools and tool choice."""
+        changed = dict(options)
+        if options.get("tools"):
+            changed["tools"] = [self._tool(tool) for tool in options["tools"]]
+        if options.get("tool_choice") is not None:
+            changed["tool_choice"] = self._choice(options["tool_choice"])
+        return changed
+
+    def encode_messages(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Rename calls and results in history; messages without them are the same objects."""
+        return [_renamed(message, self._out) for message in messages]
+
+    def _tool(self, tool: Any) -> Any:
+        if not isinstance(tool, Mapping):
+            return tool
+        function = tool.get("function")
+        if isinstance(function, Mapping) and function.get("name") in self._out:
+            return {**tool, "function": {**function, "name": self._out[function["name"]]}}
+        if _is_function(tool) and tool.get("name") in self._out:
+            return {**tool, "name": self._out[tool["name"]]}
+        return tool
+
+    def _choice(self, choice: Any) -> Any:
+        if not isinstance(choice, Mapping):
+            return self.encode(choice) if isinstance(choice, str) else choice
+        changed = dict(choice)
+        if isinstance(choice.get("name"), str):
+            changed["name"] = self.encode(choice["name"])
+        for key in ("function", "allowed_tools"):
+            if isinstance(choice.get(key), Mapping):
+                changed[key] = self._choice(choice[key])
+        if isinstance(choice.get("tools"), list):
+            changed["tools"] = [self._choice(one) for one in choice["tools"]]
+        return changed
+
+    # -- on the way in
+
+    def decode_event(self, event: Event) -> Event:
+        """Rename the calls an event speaks of."""
+        kind = event["event"]
+        if kind == "content-block-start" or kind == "content-block-finish":
+            content = cast("dict[str, Any]", event["content"])  # type: ignore[typeddict-item]
+            if content.get("type") in NAMED_BLOCKS and content.get("name") in self._back:
+                content = {**content, "name": self._back[content["name"]]}
+                return cast("Event", {**event, "content": content})
+        elif kind == "content-block-delta":
+            fields = event["delta"].get("fields")  # type: ignore[typeddict-item]
+            if isinstance(fields, dict) and fields.get("name") in self._back:
+                fields = {**fields, "name": self._back[fields["name"]]}
+                return cast("Event", {**event, "delta": {**event["delta"], "fields": fields}})  # type: ignore[typeddict-item]
+        return event
+
+
+class ToolNamesPolicy(Policy):
+    """Sends tools under names that the provider takes, and restores the names in the answer."""
+
+    __slots__ = ("_call", "_codec", "_pattern")
+    sees_further_answers = True
+
+    def __init__(self, call: CallContext) -> None:
+        self._call = call
+        self._pattern = (
+            call.profile.get("tool_name_pattern") or call.model._tool_name_pattern or CLASS
+        )
+        self._codec: NameCodec | None = None
+
+    @property
+    def changes(self) -> Mapping[str, str]:
+        """The tools whose names the provider cannot take -> the names they are sent under."""
+        return {} if self._codec is None else self._codec.changes
+
+    @property
+    def watches_events(self) -> bool:  # type: ignore[override]  # known when the names are
+        """Whether a name was changed."""
+        return self._codec is not None
+
+    async def before(self, request: ChatRequest) -> ChatRequest:
+        """Rename tools, tool choice and history, where a name does not fit."""
+        names = _names_of_call(request.messages, request.options)
+        length = self._call.profile.get("tool_name_length") or LENGTH
+        codec = NameCodec(names, self._pattern, length) if names else None
+        if codec is None or not codec.changes:
+            return request
+        self._codec = codec
+        messages = codec.encode_messages(request.messages)
+        return request.replace(messages=messages, options=codec.encode_options(request.options))
+
+    def encode(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Rename the calls in messages that are added after `before`."""
+        return list(messages) if self._codec is None else self._codec.encode_messages(messages)
+
+    async def on_events(self, batch: Batch) -> Batch:
+        """Restore the names."""
+        return map_events(batch, cast("NameCodec", self._codec).decode_event)
+
+
+def _names_of_call(messages: Iterable[BaseMessage], options: Mapping[str, Any]) -> list[str]:
+    """Collect every tool name of a call: tools first, then the choice, then history."""
+    names: list[str] = []
+    for tool in options.get("tools") or ():
+        if isinstance(tool, Mapping):
+            function = tool.get("function")
+            named = (
+                function if isinstance(function, Mapping) else tool if _is_function(tool) else {}
+            )
+            names.append(named.get("name", ""))
+    if options.get("tool_choice") is not None:
+        choice = read_tool_choice(options["tool_choice"])
+        names += [choice.name or "", *choice.allowed]
+    for message in messages:
+        if isinstance(message, AIMessage):
+            names += [
+                str(call.get("name") or "")
+                for call in (*message.tool_calls, *message.invalid_tool_calls)
+            ]
+        elif message.type in ("tool", "function"):
+            names.append(message.name or "")
+    return [name for name in names if name]
+
+
+def _is_function(tool: Mapping[str, Any]) -> bool:
+    """Whether a tool dict names a function of the caller's, and no tool of the provider's own."""
+    return (
+        any(key in tool for key in ("parameters", "input_schema", "inputSchema"))
+        or tool.get("type") == "custom"
+    )
+
+
+def _free(wanted: str, taken: set[str], length: int) -> str:
+    name, number = wanted[:length], 2
+    while name in taken:
+        suffix = f"_{number}"
+        name = wanted[: length - len(suffix)] + suffix
+        number += 1
+    return name
+
+
+def _renamed(message: BaseMessage, names: Mapping[str, str]) -> BaseMessage:
+    changes: dict[str, Any] = {}
+    if isinstance(message, AIMessage):
+        for field in ("tool_calls", "invalid_tool_calls"):
+            calls = getattr(message, field)
+            if any(call.get("name") in names for call in calls):
+                changes[field] = [
+                    {**call, "name": names.get(call.get("name"), call.get("name"))}
+                    for call in calls
+                ]
+        if isinstance(message.content, list):
+            content = [_block(block, names) for block in message.content]
+            if any(new is not old for new, old in zip(content, message.content, strict=True)):
+                changes["content"] = content
+        raw = message.additional_kwargs.get("tool_calls")
+        if isinstance(raw, list):
+            renamed = [_raw_call(call, names) for call in raw]
+            changes["additional_kwargs"] = {**message.additional_kwargs, "tool_calls": renamed}
+    elif message.type in ("tool", "function") and message.name and message.name in names:
+        changes["name"] = names[message.name]
+    return message.model_copy(update=changes) if changes else message
+
+
+def _block(block: Any, names: Mapping[str, str]) -> Any:
+    if (
+        isinstance(block, Mapping)
+        and block.get("type") in NAMED_BLOCKS
+        and block.get("name") in names
+    ):
+        return {**block, "name": names[block["name"]]}
+    return block
+
+
+def _raw_call(call: Any, names: Mapping[str, str]) -> Any:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if isinstance(function, Mapping) and function.get("name") in names:
+        return {**call, "function": {**function, "name": names[function["name"]]}}
+    return call

@@ -1,0 +1,79 @@
+"""The window of a model: a request that is too long is refused, or loses its oldest messages."""
+
+from __future__ import annotations
+
+from foldline.exceptions import ContextOverflowError
+from foldline.language_models.call.model import CallModel
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.count import TokenCount
+from foldline.language_models.policies.base import CallContext, Policy
+from foldline.messages import trim_messages
+
+__all__ = ["WindowPolicy"]
+
+
+class WindowPolicy(Policy):
+    """Checks that a request fits the model's window."""
+
+    __slots__ = ("_call", "_limit")
+
+    def __init__(self, call: CallContext) -> None:
+        self._call = call
+        self._limit: int = call.settings.max_input_tokens or call.profile["max_input_tokens"]
+
+    async def before(self, request: ChatRequest) -> ChatRequest:
+        """Raise an error that says by how much a request is too long, or leave out the oldest messages."""
+        if _is_surely_short(request, self._limit):
+            return request
+        model = self._call.model
+        counted = model.count_tokens(request.messages, request.tools)
+        if counted.n <= self._limit:
+            return request
+        if self._call.settings.on_overflow == "trim":
+            return _trim(model, request, self._limit, counted)
+        raise _overflow(model, counted, self._limit)
+
+
+def _is_surely_short(request: ChatRequest, limit: int) -> bool:
+    """Whether not even a token per byte would pass the limit: then nothing need be counted."""
+    if request.options.get("tools"):
+        return False
+    size = 0
+    for message in request.messages:
+        if (
+            not isinstance(message.content, str)
+            or message.additional_kwargs
+            or getattr(message, "tool_calls", None)
+        ):
+            return False
+        size += 4 * len(message.content) + 16
+    return size <= limit
+
+
+def _trim(model: CallModel, request: ChatRequest, limit: int, counted: TokenCount) -> ChatRequest:
+    tools = model.count_tokens([], request.tools).n if request.tools else 0
+    messages = trim_messages(
+        request.messages,
+        max_tokens=max(0, limit - tools),
+        token_counter=lambda messages: model.count_tokens(messages).n,
+        strategy="last",
+        include_system=True,
+        start_on="human",
+    )
+    if not messages or messages[-1] is not request.messages[-1]:
+        raise _overflow(model, counted, limit)
+    dropped = len(request.messages) - len(messages)
+    trimmed = request.replace(messages=messages)
+    trimmed.notes.append(f"left out the oldest {dropped} messages to fit {limit} tokens")
+    return trimmed
+
+
+def _overflow(model: CallModel, counted: TokenCount, limit: int) -> ContextOverflowError:
+    about = "" if counted.exact else "about "
+    return ContextOverflowError(
+        f"the request is {about}{counted.n} tokens, {counted.n - limit} more than the {limit} the model takes: "
+        'shorten it (foldline.messages.trim_messages), or set on_overflow="trim"',
+        provider=model._provider,
+        model=model._model_name,
+        code="max_input_tokens",
+    )

@@ -1,0 +1,212 @@
+"""What `process` and `postprocess` give, as events and as a message: records, deltas, dicts of their fields. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, cast
+
+from foldline.exceptions import MalformedStreamError, UsageError
+from foldline.language_models.records.records import (
+    MEDIA,
+    ChatModelOutput,
+    ChatModelUsage,
+    output_of,
+)
+from foldline.messages import AIMessage
+from foldline.protocol.events import Event
+from foldline.protocol.replay import describe
+from foldline.protocol.writer import EventWriter
+from foldline.utils.json import dumps_canonical, to_jsonable
+from foldline.utils.uuid import new_id
+
+Options = dict[str, Any]
+KEYS = frozenset({"text", "json", "tool_calls", "usage", "model", "files", "thoughts", "message"})
+VIEWS: dict[str, frozenset[str]] = {
+    "thoughts": frozenset({"reasoning"}),
+    "text": frozenset({"text"}),
+    "tool_calls": frozenset({"tool_call"}),
+    "files": MEDIA,
+}
+"""Fields of a record -> the blocks they show, in the order in which a record is said."""
+
+
+class Teller:
+    """Turns records and deltas into events: text and thoughts append, JSON merges, the rest replaces or adds."""
+
+    def __init__(self) -> None:
+        self._writer = EventWriter(usage_mode="last")
+        self._json: Any = None
+        self._reason = "stop"
+
+    def tell(self, said: Any) -> list[Event]:
+        """Say one record or delta."""
+        fields = _fields(said)
+        if isinstance(message := fields.get("message"), AIMessage):
+            return self._message(message)
+        writer, events = self._writer, list(self._writer.start())
+        if fields.get("thoughts"):
+            events += writer.reasoning(str(fields["thoughts"]))
+        if fields.get("text"):
+            events += writer.text(str(fields["text"]))
+        for call in fields.get("tool_calls") or ():
+            events += self._call(call)
+        for file in fields.get("files") or ():
+            events += writer.block(_file(file), whole=True)
+        if fields.get("json") is not None:
+            self._json = _merged(self._json, fields["json"])
+        if fields.get("usage") is not None:
+            writer.usage(_usage(fields["usage"]))
+        if fields.get("model"):
+            writer.metadata({"model_name": fields["model"]})
+        return events
+
+    def end(self) -> list[Event]:
+        """End the message; JSON that came beside the text is said as text where there is none."""
+        events: list[Event] = []
+        if self._json is not None:
+            events += self._writer.block(
+                {"type": "text", "text": dumps_canonical(to_jsonable(self._json))}, whole=True
+            )
+            self._writer.metadata({"json": self._json})
+        return [*events, *self._writer.finish(self._reason)]
+
+    def _message(self, message: AIMessage) -> list[Event]:
+        writer = self._writer
+        events = list(writer.start(id=message.id, metadata=message.response_metadata))
+        for block in message.content_blocks:
+            events += writer.block(cast("Any", block), whole=True)
+        said = message.response_metadata
+        raw = message.finish_reason or said.get("finish_reason") or said.get("stop_reason")
+        self._reason = str(raw or ("tool_use" if message.tool_calls else "stop"))
+        writer.usage(cast("Any", message.usage_metadata))
+        writer.additional_kwargs(message.additional_kwargs)
+        return events
+
+    def _call(self, call: Any) -> list[Event]:
+        self._reason = "tool_use"
+        read = _call(call)
+        id = read["id"]
+        events = self._writer.tool_call(key=id, id=id, name=read["name"], args=read["args"])
+        return [*events, *self._writer.close(id)]
+
+
+def _fields(said: Any) -> Options:
+    if isinstance(said, ChatModelOutput):
+        fields = {
+            name: getattr(said, name) for name in ChatModelOutput.model_fields if name != "json_"
+        }
+        return {**fields, "json": said.json_}
+    if isinstance(said, str):
+        return {"text": said}
+    if isinstance(said, AIMessage):
+        return {"message": said}
+    if not isinstance(said, Mapping):
+        raise UsageError(
+            f"`process` gave {type(said).__name__}: give a ChatModelOutput, a dict of its fields, or deltas"
+        )
+    if isinstance(delta := said.get("delta"), Mapping):  # AIGNE's response chunks
+        said = {**(delta.get("json") or {}), **(delta.get("text") or {})}
+    fields = {_snake(key): value for key, value in said.items()}
+    unknown = sorted(fields.keys() - KEYS)
+    if unknown:
+        raise MalformedStreamError(
+            f"`process` gave the field {unknown[0]!r}: known are {', '.join(sorted(KEYS))}"
+        )
+    return fields
+
+
+def replaced(changed: Any, before: AIMessage) -> AIMessage:
+    """Give the message that `postprocess` gave instead of another.
+
+    A record stands for the whole answer: what its fields say as before keeps its blocks, the rest is said anew. Tokens
+    that were spent stay spent, so usage and the model's name change only where they are given.
+    """
+    if isinstance(changed, AIMessage):
+        return changed
+    fields = _fields(changed)
+    own = fields.get("message")
+    if isinstance(own, AIMessage) and own is not before:
+        return own
+    folded, views = describe(before), output_of(before)
+    metadata = dict(folded.metadata)
+    if fields.get("json") is None:
+        metadata.pop("json", None)
+    elif fields["json"] != views.json_:
+        metadata["json"] = to_jsonable(fields["json"])
+        if fields.get("text") in (None, views.text):
+            fields["text"] = dumps_canonical(metadata["json"])
+    if fields.get("model"):
+        metadata["model_name"] = fields["model"]
+    blocks: list[Any] = list(folded.blocks)
+    for name, kinds in VIEWS.items():
+        if (fields.get(name) or None) != (getattr(views, name) or None):
+            blocks = _said_anew(blocks, kinds, _blocks_of(name, fields.get(name)))
+    usage = folded.usage if fields.get("usage") is None else cast("Any", _usage(fields["usage"]))
+    made = dataclasses.replace(folded, blocks=blocks, metadata=metadata, usage=usage)
+    is_v1 = before.response_metadata.get("output_version") == "v1"
+    return AIMessage.from_fold(made, "v1" if is_v1 else "v0")
+
+
+def _said_anew(blocks: list[Any], kinds: frozenset[str], said: list[Any]) -> list[Any]:
+    places = [place for place, block in enumerate(blocks) if block.get("type") in kinds]
+    first = places[0] if places else len(blocks)
+    rest = [block for block in blocks[first:] if block.get("type") not in kinds]
+    return [*blocks[:first], *said, *rest]
+
+
+def _blocks_of(name: str, value: Any) -> list[Any]:
+    if not value:
+        return []
+    if name == "text":
+        return [{"type": "text", "text": str(value)}]
+    if name == "thoughts":
+        return [{"type": "reasoning", "reasoning": str(value)}]
+    if name == "files":
+        return [_file(file) for file in value]
+    return [{"type": "tool_call", **_call(call)} for call in value]
+
+
+def _call(call: Any) -> Options:
+    """Read a tool call: AIGNE's, or a plain one with its name and args."""
+    function = call.get("function") or call
+    arguments = function.get("arguments", function.get("args"))
+    id = call.get("id") or f"call_{new_id()}"
+    return {"id": id, "name": function.get("name"), "args": arguments or {}}
+
+
+def _merged(left: Any, right: Any) -> Any:
+    """Overlay what came later: objects merge, anything else replaces."""
+    if not isinstance(left, dict) or not isinstance(right, Mapping):
+        return right
+    return {**left, **{key: _merged(left.get(key), value) for key, value in right.items()}}
+
+
+def _usage(usage: Any) -> Options:
+    said = (
+        usage.model_dump()
+        if isinstance(usage, ChatModelUsage)
+        else {_snake(key): value for key, value in usage.items()}
+    )
+    details = {
+        "cache_read": said.pop("cache_read_input_tokens", 0),
+        "cache_creation": said.pop("cache_creation_input_tokens", 0),
+    }
+    kept = {key: value for key, value in details.items() if value}
+    counts = {**said, "total_tokens": said.get("input_tokens", 0) + said.get("output_tokens", 0)}
+    return {**counts, **({"input_token_details": kept} if kept else {})}
+
+
+def _file(file: Any) -> Options:
+    read = {_snake(key): value for key, value in file.items()}
+    kind = read.get("type")
+    if kind in ("local", "url") or (kind == "file" and "data" in read):
+        media = str(read.get("mime_type") or "").split("/")[0]
+        read["type"] = media if media in ("image", "audio", "video") else "file"
+        if "data" in read:
+            read["base64"] = read.pop("data")
+    return read
+
+
+def _snake(key: str) -> str:
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

@@ -1,0 +1,89 @@
+"""Several calls in a row behind one stream: the first that delivers is the stream (retries, fallbacks)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import cast
+
+from foldline.language_models.call.batch import Batch
+from foldline.language_models.streams.source import StreamSource
+from foldline.messages import AIMessage
+from foldline.protocol.fold import MessageBuilder
+from foldline.runnables._relay import Attempts
+
+
+class FallbackStream:
+    """Passes on the attempt under way; what a stream asks of its source it asks of that one."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+        self._source: StreamSource | None = None
+        self._nothing = MessageBuilder()
+        self._is_closing = False
+        self.error: BaseException | None = None
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether somebody closes the stream while it is read."""
+        return self._is_closing
+
+    @is_closing.setter
+    def is_closing(self, value: bool) -> None:
+        self._is_closing = value
+        if self._source is not None:
+            self._source.is_closing = value
+
+    @property
+    def builder(self) -> MessageBuilder:
+        """The fold of the attempt under way."""
+        return self._source.builder if self._source is not None else self._nothing
+
+    @property
+    def message(self) -> AIMessage | None:
+        """The message of the last attempt."""
+        return self._source.message if self._source is not None else None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether an attempt came to its end."""
+        return self._source is not None and self._source.is_complete
+
+    async def batches(self) -> AsyncGenerator[Batch, None]:
+        """Yield the events of the first attempt that delivers any."""
+        attempts = self._attempts
+        await attempts.begin()
+        try:
+            async with aclosing(self._attempted()) as batches:
+                async for batch in batches:
+                    yield batch
+        except BaseException as error:
+            closed = self._source.error if self._source is not None else None
+            if self._is_closing or isinstance(error, GeneratorExit):
+                self.error = closed
+                await attempts.end(self.message)
+            else:
+                self.error = error
+                await attempts.fail(error)
+            raise
+        await attempts.end(self.message)
+
+    async def _attempted(self) -> AsyncGenerator[Batch, None]:
+        attempts = self._attempts
+        while True:
+            stream = attempts.open()
+            source = self._source = cast("StreamSource", stream._source)
+            async with aclosing(source.batches()) as batches:
+                try:
+                    with attempts.around:
+                        first = await anext(batches, None)
+                except Exception as error:  # noqa: BLE001  raised again unless there is another attempt
+                    failure = error
+                else:
+                    attempts.delivered()
+                    if first is not None:
+                        yield first
+                    async for batch in batches:
+                        yield batch
+                    return
+            await attempts.failed(failure)

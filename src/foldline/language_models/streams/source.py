@@ -1,0 +1,29 @@
+"""`StreamSource`: what a stream reads, a call of a model or several of them in a row."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+from foldline.language_models.call.batch import Batch
+from foldline.messages import AIMessage
+from foldline.protocol.fold import MessageBuilder
+
+__all__ = ["StreamSource"]
+
+
+class StreamSource(Protocol):
+    """Gives batches of events, and knows what has come of them."""
+
+    is_closing: bool
+    """Set by whoever closes the stream while it is read."""
+
+    @property
+    def builder(self) -> MessageBuilder: ...
+    @property
+    def message(self) -> AIMessage | None: ...
+    @property
+    def error(self) -> BaseException | None: ...
+    @property
+    def is_complete(self) -> bool: ...
+    def batches(self) -> AsyncGenerator[Batch, None]: ...

@@ -1,0 +1,234 @@
+"""What the sync and the async stream share: the log, the fold, what the projections show. No waiting.
+
+A stream has a source, whose events it takes, or is driven from outside: `dispatch(event)`, `fail(error)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self, cast
+
+from foldline.exceptions import ModelError, StreamClosedError
+from foldline.language_models.call.message_bounds import error_of
+from foldline.language_models.call.retry_accounting import RESET
+from foldline.language_models.streams.event_log import EventLog
+from foldline.language_models.streams.fallback_stream import FallbackStream
+from foldline.language_models.streams.projections import Deltas, Failure
+from foldline.language_models.streams.source import StreamSource
+from foldline.messages import AIMessage
+from foldline.protocol.blocks import ToolCall, ToolCallChunk, UsageInfo
+from foldline.protocol.events import Event
+from foldline.protocol.fold import MessageBuilder
+from foldline.runnables._relay import Attempts
+
+
+class StreamState:
+    """The state of one stream and its producer's side."""
+
+    def __init__(
+        self,
+        source: StreamSource | None = None,
+        *,
+        namespace: list[str] | None = None,
+        node: str | None = None,
+        message_id: str | None = None,
+    ) -> None:
+        """Make a stream of a source, or one that somebody else drives; the names say where it comes from."""
+        self.namespace = namespace or []
+        self.node = node
+        self._message_id = message_id
+        self._source = source
+        self._log = EventLog()
+        self._own_builder = MessageBuilder() if source is None else None
+        self._failure: Failure | None = None
+        self._message: AIMessage | None = None
+        self._is_done = False
+        self._is_answer = True
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._text: Deltas[str, str] = Deltas("".join)
+        self._reasoning: Deltas[str, str] = Deltas("".join)
+        self._tool_calls: Deltas[ToolCallChunk, list[ToolCall]] = Deltas(_whole_calls)
+
+    @property
+    def _builder(self) -> MessageBuilder:
+        source = self._source
+        return source.builder if source is not None else cast("MessageBuilder", self._own_builder)
+
+    # -- what can be seen without waiting
+
+    @property
+    def done(self) -> bool:
+        """Whether the stream is over, one way or another."""
+        return self._is_done
+
+    @property
+    def has_events(self) -> bool:
+        """Whether anything was said yet."""
+        return self._log.count > 0
+
+    @property
+    def message_id(self) -> str | None:
+        """The id of the message, once it is known."""
+        return self._builder.id or self._message_id
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why the stream failed, if it did."""
+        return self._failure.error if self._failure else None
+
+    @property
+    def output_message(self) -> AIMessage | None:
+        """The assembled message once the stream is over (the partial one if it failed); None before."""
+        return self._message
+
+    @property
+    def partial(self) -> AIMessage:
+        """What has been said so far; the message itself once the stream is over."""
+        if self._message is not None:
+            return self._message
+        return AIMessage.from_fold(self._builder.result(partial=True), "v1")
+
+    @property
+    def _usage(self) -> UsageInfo | None:
+        message = self._message
+        if message is not None:
+            return cast("UsageInfo | None", message.usage_metadata)
+        return self._builder.usage
+
+    # -- the producer's side
+
+    def dispatch(self, event: Event) -> None:
+        """Take an event from outside: fold it, keep it, hand it to the projections."""
+        if self._is_done and not self._builder.is_finished:
+            return  # closed: nobody reads any more
+        builder = self._builder
+        builder.feed(event)
+        self._take(event)
+        if event["event"] == "message-finish":
+            self._end(AIMessage.from_fold(builder.result(), "v1"))
+        elif event["event"] == "error":
+            self.fail(error_of(event))
+
+    def fail(self, error: BaseException) -> None:
+        """End the stream with an error; a finished stream stays finished."""
+        if self._is_done:
+            return
+        partial = self._source.message if self._source is not None else None
+        message = partial or AIMessage.from_fold(self._builder.result(partial=True), "v1")
+        if isinstance(error, ModelError) and error.partial is None:
+            error.partial = message
+        failure = Failure(error)
+        self._is_done, self._message, self._failure = True, message, failure
+        for deltas in (self._text, self._reasoning, self._tool_calls):
+            cast("Deltas[Any, Any]", deltas).end(None, failure)
+
+    def _end(self, message: AIMessage) -> None:
+        self._is_done, self._message = True, message
+        # Blocks may have been interleaved, and a finish wins over its deltas (T13, T15): read the message.
+        if self._is_answer:
+            self._text.join = lambda _: str(message.text)
+            self._reasoning.join = lambda _: _reasoning_of(message)
+        self._text.end(None, None)
+        self._reasoning.end(None, None)
+        self._tool_calls.end(list(message.tool_calls), None)
+
+    def relayed(self, attempts: Attempts) -> Self:
+        """Make a stream of several attempts (see `foldline.runnables._relay`)."""
+        return type(self)(FallbackStream(attempts))
+
+    # -- from events to projections
+
+    def _take(self, event: Any) -> None:
+        self._log.append(event)
+        kind = event["event"]
+        if not self._is_answer:
+            return
+        if kind == "content-block-delta":
+            delta = event["delta"]
+            if delta["type"] == "text-delta":
+                deltas = self._text
+                deltas.items.append(delta["text"])  # `push`, for by far the most
+                if deltas.signal is not None:
+                    deltas.signal.set()
+            else:
+                self._take_delta(event["index"], delta)
+        elif kind == RESET:
+            self._restart()
+        elif kind == "content-block-start":
+            self._take_start(event["index"], event["content"])
+        elif kind == "content-block-finish":
+            self._take_finish(event["index"], event["content"])
+        elif kind == "message-start":
+            # A tool's result is no answer (T100).
+            self._is_answer = event.get("role", "ai") != "tool"
+
+    def _take_delta(self, index: int, delta: Mapping[str, Any]) -> None:
+        kind = delta["type"]
+        if kind == "reasoning-delta":
+            self._reasoning.push(delta["reasoning"])
+        elif (call := self._calls.get(index)) is not None:
+            if kind == "tool-call-delta":
+                call["said"] = True
+                self._tool_calls.push(_slice(index, call, delta["args"]))
+            elif kind == "block-delta":
+                late = {key: delta["fields"].get(key) for key in ("id", "name")}
+                call.update({key: value for key, value in late.items() if value})
+
+    def _take_start(self, index: int, content: dict[str, Any]) -> None:
+        kind = content["type"]
+        if kind == "text" and content.get("text"):
+            self._text.push(content["text"])
+        elif kind == "reasoning" and content.get("reasoning"):
+            self._reasoning.push(content["reasoning"])
+        elif kind in ("tool_call_chunk", "tool_call"):
+            call = {"id": content.get("id"), "name": content.get("name"), "said": False}
+            self._calls[index] = call
+            if (
+                kind == "tool_call_chunk"
+                and isinstance(content.get("args"), str)
+                and content["args"]
+            ):
+                call["said"] = True
+                self._tool_calls.push(_slice(index, call, content["args"]))
+
+    def _take_finish(self, index: int, content: dict[str, Any]) -> None:
+        kind, tail = content["type"], self._builder.tails.get(index)
+        if kind == "text" and tail:
+            self._text.push(tail)
+        elif kind == "reasoning" and tail:
+            self._reasoning.push(tail)
+        elif kind == "tool_call" and not (self._calls.get(index) or {}).get("said"):
+            self._tool_calls.push(cast("ToolCallChunk", {**content, "index": index}))
+
+    def _restart(self) -> None:
+        """Drop what was shown: the attempt that said it failed, and another one begins."""
+        self._calls.clear()
+        for deltas in (self._text, self._reasoning, self._tool_calls):
+            deltas.items = []
+
+    def _closed_error(self) -> BaseException:
+        """Give the error that the source told its listeners when it was closed, so that all hold the same one."""
+        told = self._source.error if self._source is not None else None
+        if isinstance(told, Exception):
+            return told
+        return StreamClosedError("the stream was closed before its end")
+
+
+def _slice(index: int, call: dict[str, Any], args: str) -> ToolCallChunk:
+    return {
+        "type": "tool_call_chunk",
+        "id": call["id"],
+        "name": call["name"],
+        "args": args,
+        "index": index,
+    }
+
+
+def _whole_calls(slices: list[ToolCallChunk]) -> list[ToolCall]:
+    """Give the calls that came whole; those in slices are known at the end."""
+    return [cast("ToolCall", one) for one in slices if one.get("type") != "tool_call_chunk"]
+
+
+def _reasoning_of(message: AIMessage) -> str:
+    blocks = cast("list[dict[str, Any]]", message.content_blocks)
+    return "".join(one.get("reasoning") or "" for one in blocks if one.get("type") == "reasoning")

@@ -1,0 +1,351 @@
+"""`ChatModelStream` and its async side: one answer, with projections of its parts.
+
+Driven by pull: a reader that runs out of kept events takes one more batch from the call, so a slow reader holds the
+model back and nothing happens before the first read. Everything is kept, so readers may come late, leave and come
+again. Somebody else may drive a stream too: `dispatch(event)`, `fail(error)`, `bind_pump(callback)`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from types import FrameType
+from typing import Any, Self
+
+from foldline._io import Interruptible, OneAtATime, Signal
+from foldline._io.drive import drive_each
+from foldline.exceptions import MalformedStreamError, UsageError
+from foldline.language_models.call.batch import Batch
+from foldline.language_models.streams.projections import (
+    ARequestMore,
+    AsyncProjection,
+    AsyncTextProjection,
+    Later,
+    RequestMore,
+    SyncProjection,
+    SyncTextProjection,
+)
+from foldline.language_models.streams.source import StreamSource
+from foldline.language_models.streams.state import StreamState
+from foldline.messages import AIMessage
+from foldline.protocol.blocks import ToolCall, ToolCallChunk, UsageInfo
+from foldline.protocol.events import Event
+
+__all__ = ["AsyncChatModelStream", "ChatModelStream"]
+
+INSIDE = "this stream is read inside its own producer (a callback): read it afterwards"
+NO_END = "the stream ended without message-finish"
+
+
+class ChatModelStream(StreamState):
+    """One answer as a stream, read blocking.
+
+    ```python
+    from foldline.language_models import FakeListChatModel
+
+    stream = FakeListChatModel(responses=["Hello!"]).stream_v2("Hi")
+    print("".join(stream.text), "|", stream.output.text)
+    #> Hello! | Hello!
+    ```
+    """
+
+    def __init__(self, source: StreamSource | None = None, **where: Any) -> None:
+        """Make a stream of a source, or one that somebody else drives."""
+        super().__init__(source, **where)
+        self._batches: Generator[Batch, None, None] | None = None
+        self._pump: RequestMore | None = None
+        self._is_closing = False
+        self._guard = OneAtATime()
+
+    @property
+    def text(self) -> SyncTextProjection:
+        """The text: iterate its pieces, or `str()` it."""
+        return SyncTextProjection(self._text, self._more)
+
+    @property
+    def reasoning(self) -> SyncTextProjection:
+        """The reasoning: iterate its pieces, or `str()` it."""
+        return SyncTextProjection(self._reasoning, self._more)
+
+    @property
+    def tool_calls(self) -> SyncProjection[ToolCallChunk, list[ToolCall]]:
+        """The tool calls: iterate their slices, or `.get()` the complete ones."""
+        return SyncProjection(self._tool_calls, self._more)
+
+    def bind_pump(self, callback: RequestMore) -> None:
+        """Let somebody else produce: a function that dispatches more and returns False when there is no more."""
+        self._pump = callback
+
+    set_request_more = bind_pump
+
+    def _more(self) -> bool:
+        """Take one more event; False when there will be none."""
+        if self._is_done:
+            return False
+        token, is_mine = self._guard.token, True
+        try:
+            try:
+                token.pop()
+            except IndexError:
+                is_mine = False
+                return self._after_another()
+            has_more = self._pull() if self._pump is None else self._pump()
+            if self._is_closing:
+                self._shut()
+            return has_more
+        finally:
+            if is_mine and not token:  # Ctrl-C may come before it was taken
+                token.append(None)
+                if self._guard.waiting:
+                    self._guard.wake()
+
+    def _after_another(self) -> bool:
+        """Let the thread that reads finish its step: then there is more, or it is over."""
+        reader: FrameType | None = sys._getframe(2)  # who called `_more`
+        while reader is not None:
+            if reader.f_code is ChatModelStream._more.__code__ and reader.f_locals["self"] is self:
+                raise UsageError(INSIDE)  # it is this thread that reads, further out
+            reader = reader.f_back
+        self._guard.wait()
+        return True
+
+    def _pull(self) -> bool:
+        source: Any = self._source
+        if source is None:  # somebody else drives, without a pump: nothing comes by asking
+            return False
+        if self._batches is None:
+            self._batches = drive_each(source.batches())
+        try:
+            for event in next(self._batches, ()):
+                self._take(event)
+            if source.is_complete:
+                self._end(source.message)
+                self._batches.close()
+        except BaseException as error:
+            if source.is_complete:  # a listener broke after the end: that does not cost the message
+                self._end(source.message)
+            else:
+                self.fail(error if isinstance(error, Exception) else self._closed_error())
+            if not isinstance(error, Exception):
+                raise
+        return True
+
+    def __iter__(self) -> Iterator[Event]:
+        yield from self._log.read(self._more)
+        if self._failure is not None:
+            raise self._failure.again()
+
+    def _drain(self) -> None:
+        while self._more():
+            pass
+
+    @property
+    def output(self) -> AIMessage:
+        """The assembled message; reads the stream to its end."""
+        self._drain()
+        if self._failure is not None:
+            raise self._failure.again()
+        if self._message is None:
+            raise MalformedStreamError(NO_END, partial=self.partial)
+        return self._message
+
+    @property
+    def usage(self) -> UsageInfo | None:
+        """The tokens used: those known so far while somebody reads; before anybody did, reads to the end."""
+        if not self.has_events:
+            self._drain()
+        return self._usage
+
+    def close(self) -> None:
+        """Stop: closes the connection, tells listeners once; a finished stream stays as it is.
+
+        While another thread waits for the next event, that thread closes the stream when its event comes.
+        """
+        if self._is_done:
+            return
+        self._is_closing = True
+        if self._source is not None:
+            self._source.is_closing = True
+        if self._guard.enter_if_free():
+            try:
+                self._shut()
+            finally:
+                self._guard.leave()
+
+    def _shut(self) -> None:
+        if self._batches is not None:
+            self._batches.close()
+        self.fail(self._closed_error())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncChatModelStream(StreamState):
+    """One answer as a stream, awaited: `await stream` gives the message, `async for` the events."""
+
+    def __init__(self, source: StreamSource | None = None, **where: Any) -> None:
+        """Make a stream of a source, or one that somebody else drives."""
+        super().__init__(source, **where)
+        self._batches: AsyncGenerator[Batch, None] | None = None
+        self._pump: ARequestMore | None = None
+        self._signal: Signal | None = None
+        self._is_pulling = False
+        self._step = Interruptible()
+
+    @property
+    def text(self) -> AsyncTextProjection:
+        """The text: iterate its pieces, or await it."""
+        return AsyncTextProjection(self._text, self._more)
+
+    @property
+    def reasoning(self) -> AsyncTextProjection:
+        """The reasoning: iterate its pieces, or await it."""
+        return AsyncTextProjection(self._reasoning, self._more)
+
+    @property
+    def tool_calls(self) -> AsyncProjection[ToolCallChunk, list[ToolCall]]:
+        """The tool calls: iterate their slices, or await the complete ones."""
+        return AsyncProjection(self._tool_calls, self._more)
+
+    def bind_pump(self, callback: ARequestMore) -> None:
+        """Let somebody else produce: an async function that dispatches more and returns False at the end."""
+        self._pump = callback
+
+    set_arequest_more = bind_pump
+
+    def dispatch(self, event: Event) -> None:
+        """Take an event from outside: fold it, keep it, hand it to the projections."""
+        super().dispatch(event)
+        self._wake()
+
+    def fail(self, error: BaseException) -> None:
+        """End the stream with an error; a finished stream stays finished."""
+        super().fail(error)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._signal is not None:
+            self._signal.set()
+
+    async def _wait(self) -> None:
+        if self._signal is None:
+            self._signal = Signal()
+        await self._signal.wait()
+
+    async def _more(self) -> bool:
+        """Take one more event; False when there will be none."""
+        if self._is_done:
+            return False
+        if self._is_pulling:
+            if self._step.is_mine:
+                raise UsageError(INSIDE)
+            await self._wait()  # another task is reading on
+            return True
+        if self._source is None and self._pump is None:
+            await self._wait()
+            return True
+        self._is_pulling = True
+        try:
+            return await (self._pump() if self._pump is not None else self._pull())
+        finally:
+            self._is_pulling = False
+            self._wake()
+
+    async def _pull(self) -> bool:
+        source: Any = self._source
+        if self._batches is None:
+            self._batches = source.batches()
+        batch: Batch = ()
+        try:
+            with self._step:
+                batch = await anext(self._batches, ())
+            for event in batch:
+                self._take(event)
+            if source.is_complete:
+                self._end(source.message)
+                await self._batches.aclose()
+            elif self._step.is_interrupted:
+                await self._shut()
+        except BaseException as error:
+            if source.is_complete:  # a listener broke after the end: that does not cost the message
+                self._end(source.message)
+            else:
+                self.fail(error if isinstance(error, Exception) else self._closed_error())
+            if not isinstance(error, Exception):
+                raise
+        return True
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        cursor = self._log.cursor()
+        take, more = cursor.take, self._more
+        while True:
+            event = take()
+            if event is not None:
+                yield event
+            elif not await more():
+                break
+        for event in cursor:
+            yield event
+        if self._failure is not None:
+            raise self._failure.again()
+
+    async def _drain(self) -> None:
+        while await self._more():
+            pass
+
+    async def _finished(self) -> AIMessage:
+        await self._drain()
+        if self._failure is not None:
+            raise self._failure.again()
+        if self._message is None:
+            raise MalformedStreamError(NO_END, partial=self.partial)
+        return self._message
+
+    def __await__(self) -> Generator[Any, None, AIMessage]:
+        return self._finished().__await__()
+
+    @property
+    def output(self) -> Later[AIMessage]:
+        """The assembled message, to be awaited."""
+        return Later(self._finished)
+
+    @property
+    def usage(self) -> Later[UsageInfo | None]:
+        """The tokens used, to be awaited: reads to the end."""
+        return Later(self._used)
+
+    async def _used(self) -> UsageInfo | None:
+        await self._drain()
+        return self._usage
+
+    async def aclose(self) -> None:
+        """Stop: closes the connection, tells listeners once; a finished stream stays as it is.
+
+        A task that waits for the next event is interrupted: it sees a `StreamClosedError`.
+        """
+        if self._is_done:
+            return
+        if self._source is not None:
+            self._source.is_closing = True
+        if not self._is_pulling or self._source is None:
+            await self._shut()
+            return
+        self._step.interrupt()
+        if not self._step.is_mine:
+            while not self.done:
+                await self._wait()
+
+    async def _shut(self) -> None:
+        if self._batches is not None:
+            await self._batches.aclose()
+        self.fail(self._closed_error())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -1,0 +1,353 @@
+"""Structured output: a schema of any kind, how it is asked for, and how an answer is read by it. Pure.
+
+`with_structured_output` binds a response format (or a tool) and a check to the model, and puts a parser behind it. The
+turn does the asking again: the check says what is wrong. Whatever had to be mended is told in `repairs`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from foldline.exceptions import StructuredOutputError, UsageError
+from foldline.language_models.policies.call_options import ToolChoice
+from foldline.language_models.policies.output_check import CHECKS, Verdict
+from foldline.language_models.profile import ModelProfile
+from foldline.language_models.structured.schema_walk import unknown, unpacked, without_nulls
+from foldline.language_models.structured.tool_binding import tool_name, tools_of
+from foldline.messages import AIMessage
+from foldline.utils._signature_schema import is_typed_dict
+from foldline.utils.function_calling import convert_to_json_schema, is_server_tool
+from foldline.utils.json import JsonError, parse_strict, repair_json
+from foldline.utils.json_schema import strict_schema, validate
+
+__all__ = ["Answer", "Method", "OutputSchema", "StructuredCheck", "structured_options"]
+
+Method = Literal["json_schema", "tool", "json_mode"]
+METHODS: dict[str, str] = {
+    "json_schema": "json_schema",
+    "tool": "tool",
+    "function_calling": "tool",
+    "tool_calling": "tool",
+    "json_mode": "json_mode",
+    "auto": "auto",
+}
+JSON_MODE = "Answer with one JSON object and nothing else. It must fit this JSON Schema:\n"
+FROM_TEXT = "took the answer from the text: the tool was not called"
+
+
+@dataclasses.dataclass(slots=True)
+class Answer:
+    """An answer, read by a schema."""
+
+    value: Any = None
+    """The object; None where it could not be read."""
+    issues: list[str] = dataclasses.field(default_factory=list)
+    repairs: list[str] = dataclasses.field(default_factory=list)
+
+
+class OutputSchema:
+    """A schema of any kind: a Pydantic model, a dataclass, a TypedDict, or a JSON Schema with its references."""
+
+    def __init__(self, schema: Any, *, strict: bool | None = None) -> None:
+        self._strict = strict
+        if isinstance(schema, Mapping) and is_server_tool(schema):
+            raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider and no schema")
+        self.given = schema
+        self.is_model = isinstance(schema, type) and issubclass(schema, BaseModel)
+        self.is_dataclass = isinstance(schema, type) and dataclasses.is_dataclass(schema)
+        self.json_schema: dict[str, Any] = _json_schema(schema)
+        self.name = _name(self.json_schema.get("title")) or "Answer"
+        self.description = self.json_schema.get("description")
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.given)
+
+    def tool(self, *, strict: bool | None) -> dict[str, Any]:
+        """Describe the schema as a tool whose arguments are the answer."""
+        bare = {
+            key: value
+            for key, value in self.json_schema.items()
+            if key not in ("title", "description")
+        }
+        function = {"name": self.name, "description": self.description or "", "parameters": bare}
+        if strict is not None:
+            function["strict"] = strict
+            function["parameters"] = strict_schema(bare) if strict else bare
+        return {"type": "function", "function": function}
+
+    def response_format(self, *, strict: bool | None) -> dict[str, Any]:
+        """Describe the schema as a native response format, in OpenAI's form."""
+        described: dict[str, Any] = {"name": self.name}
+        if self.description:
+            described["description"] = self.description
+        schema = {key: value for key, value in self.json_schema.items() if key != "title"}
+        described["schema"] = strict_schema(schema) if strict else schema
+        if strict is not None:
+            described["strict"] = strict
+        return {"type": "json_schema", "json_schema": described}
+
+    def read(self, value: Any) -> Answer:
+        """Check a JSON value and make the object of it."""
+        if self._strict:  # asked for every property: null stands for one that was left out
+            value = without_nulls(value, self.json_schema, self.json_schema)
+        if self.is_model or self.is_dataclass:
+            return self._validated(value)
+        issues = [str(issue) for issue in validate(value, self.json_schema)]
+        return Answer(None if issues else value, issues)
+
+    def _validated(self, value: Any) -> Answer:
+        try:
+            made = (
+                self.given.model_validate(value)
+                if self.is_model
+                else self._adapter.validate_python(value)
+            )
+        except ValidationError as error:
+            return Answer(
+                None, [_issue(one) for one in error.errors(include_url=False, include_input=True)]
+            )
+        dropped = list(unknown(value, self.json_schema, self.json_schema, ""))
+        return Answer(
+            made, [], [f"left out {path}, which {self.name} does not have" for path in dropped]
+        )
+
+
+def _json_schema(schema: Any) -> dict[str, Any]:
+    if isinstance(schema, Mapping):
+        if "name" in schema or isinstance(schema.get("function"), Mapping):
+            return convert_to_json_schema(schema)
+        if not schema:
+            raise UsageError("an empty dict is no schema: give a JSON Schema with properties")
+        return dict(schema)
+    if isinstance(schema, type) and issubclass(schema, BaseModel):
+        return schema.model_json_schema()
+    if isinstance(schema, type) and dataclasses.is_dataclass(schema):
+        return {"title": schema.__name__, **TypeAdapter(schema).json_schema()}
+    if is_typed_dict(schema):
+        return convert_to_json_schema(schema)
+    raise UsageError(
+        f"{schema!r:.100} is no schema: give a Pydantic model, a dataclass, a TypedDict or a JSON Schema dict"
+    )
+
+
+def _name(title: Any) -> str:
+    name = "".join(
+        char if (char.isalnum() and char.isascii()) or char in "_-" else "_"
+        for char in str(title or "")
+    )
+    return name[:64]
+
+
+def _issue(error: Any) -> str:
+    path = ".".join(str(part) for part in error["loc"])
+    return f"{path}: {error['msg']}" if path else str(error["msg"])
+
+
+class StructuredCheck:
+    """Reads answers by a schema, wherever the method puts them; what the turn asks again by."""
+
+    resets = True
+    """A stream of partial objects may begin again: each replaces the one before."""
+
+    def __init__(
+        self,
+        schema: OutputSchema,
+        method: Method,
+        *,
+        max_retries: int,
+        repair: bool,
+        gives_up_quietly: bool,
+        tools: frozenset[str] = frozenset(),
+    ) -> None:
+        self.schema = schema
+        self.method = method
+        self.max_retries = max_retries
+        self.repair = repair
+        self.gives_up_quietly = gives_up_quietly
+        self.tools = tools
+        """Other tools the model may call instead of answering."""
+
+    def key(self) -> Any:
+        """Give what tells this check from another."""
+        return ["structured", self.method, self.schema.json_schema, self.repair]
+
+    def judge(self, message: AIMessage) -> Verdict:
+        """Say what is wrong with an answer."""
+        answer = self.read(message)
+        return Verdict(answer.issues, answer.repairs)
+
+    def screen(self, call: Any) -> str | None:
+        """Nothing: the answer is judged as a whole."""
+        return None
+
+    def read(self, message: AIMessage) -> Answer:
+        """Read the object out of an answer."""
+        if self.calls_others(message):
+            return Answer()
+        if message.finish_reason == "refusal":
+            return Answer(None, [f"the model refused: {_refusal(message)}"])
+        if self.method == "tool":
+            calls = [one for one in message.tool_calls if one["name"] == self.schema.name]
+            if not calls:
+                return self._read_uncalled(message)
+            answer = self._read_value(calls[0]["args"], [])
+            if len(calls) > 1:
+                answer.repairs.append(f"took the first of {len(calls)} answers")
+            return answer
+        return self._read_text(str(message.text))
+
+    def calls_others(self, message: AIMessage) -> bool:
+        """Whether the model called another tool instead of answering."""
+        return any(call["name"] in self.tools for call in message.tool_calls)
+
+    def error(self, message: AIMessage, issues: list[str]) -> StructuredOutputError:
+        """Make the error of an answer that does not fit."""
+        error = StructuredOutputError(
+            f"the answer does not fit {self.schema.name}: {'; '.join(issues[:5])}"
+        )
+        error.raw, error.issues, error.usage = message, issues, message.usage_metadata
+        return error
+
+    def _read_uncalled(self, message: AIMessage) -> Answer:
+        name = self.schema.name
+        broken = next(
+            (one for one in message.invalid_tool_calls if one.get("name") in (name, None)), None
+        )
+        raw = str(message.text) if broken is None else str(broken.get("args") or "")
+        if broken is not None and self._is_cut(message):
+            return Answer(None, ["the answer was cut off before its end"])
+        answer = self._read_text(raw) if raw.strip() and self.repair else Answer(None, ["-"])
+        if answer.issues:
+            said = "; ".join(issue for issue in answer.issues if issue != "-")
+            return Answer(
+                None,
+                [f"you must call the tool {name} with the answer" + (f" ({said})" if said else "")],
+            )
+        if broken is None:
+            answer.repairs.insert(0, FROM_TEXT)
+        return answer
+
+    def _read_text(self, text: str) -> Answer:
+        repairs: list[str] = []
+        try:
+            value = parse_strict(text)
+        except JsonError as strict:
+            if not self.repair:
+                return Answer(None, [f"the answer is no JSON: {strict.reason}"])
+            try:
+                value, repairs = repair_json(text)
+            except JsonError as error:
+                return Answer(None, [f"the answer is no JSON: {error.reason}"])
+        return self._read_value(value, repairs)
+
+    def _read_value(self, value: Any, repairs: list[str]) -> Answer:
+        answer = self.schema.read(value)
+        if answer.issues and self.repair:
+            schema = self.schema.json_schema
+            taken_out, told = unpacked(value, schema, schema, "")
+            if told:
+                again = self.schema.read(taken_out)
+                if not again.issues:
+                    return Answer(again.value, [], [*repairs, *told, *again.repairs])
+        return Answer(answer.value, answer.issues, [*repairs, *answer.repairs])
+
+    @staticmethod
+    def _is_cut(message: AIMessage) -> bool:
+        return message.finish_reason == "length" or message.status == "incomplete"
+
+
+def _refusal(message: AIMessage) -> str:
+    """Give the words of a refusal: text, or a block of its own."""
+    words = [str(message.text)]
+    for block in message.content_blocks:
+        value = dict(block).get("value")
+        if isinstance(value, dict) and isinstance(value.get("refusal"), str):
+            words.append(value["refusal"])
+    return " ".join(filter(None, words))
+
+
+def chosen_method(method: str, profile: ModelProfile | None, *, has_tools: bool) -> Method:
+    """Choose how to ask: as told, or by what the model can do."""
+    if method not in METHODS:
+        raise UsageError(
+            f'method={method!r}: "auto", "json_schema", "tool" (or "function_calling") or "json_mode"'
+        )
+    known = METHODS[method]
+    if known != "auto":
+        return known  # type: ignore[return-value]
+    profile = profile or {}
+    if profile.get("structured_output") and (
+        not has_tools or profile.get("structured_output_with_tools", True)
+    ):
+        return "json_schema"
+    if profile.get("tool_calling", True):
+        return "tool"
+    return "json_mode" if not has_tools else "tool"
+
+
+def structured_options(
+    schema: Any,
+    profile: ModelProfile | None,
+    *,
+    method: str = "auto",
+    include_raw: bool = False,
+    strict: bool | None = None,
+    max_retries: int = 2,
+    repair: bool = True,
+    tools: Sequence[Any] | None = None,
+) -> tuple[dict[str, Any], StructuredCheck]:
+    """Give the call options that ask for the schema, and the check that reads answers by it."""
+    if tools and not include_raw:
+        raise UsageError(
+            "with tools the answer may be a tool call: pass include_raw=True to see both"
+        )
+    if max_retries < 0:
+        raise UsageError(f"max_retries={max_retries}: a number from 0")
+    described = tools_of(tools or (), strict=strict)
+    wanted = OutputSchema(schema, strict=strict)
+    way = chosen_method(method, profile, has_tools=bool(described))
+    names = frozenset(name for tool in described if (name := tool_name(tool)))
+    check = StructuredCheck(
+        wanted,
+        way,
+        max_retries=max_retries,
+        repair=repair,
+        gives_up_quietly=include_raw,
+        tools=names,
+    )
+    options: dict[str, Any] = {CHECKS: [check]}
+    if described:
+        options["tools"] = described
+    if way == "tool":
+        options |= _as_tool(wanted, described, profile, strict=strict)
+    elif way == "json_schema":
+        options["response_format"] = wanted.response_format(strict=strict)
+    else:
+        options["response_format"] = {"type": "json_object"}
+        options["instructions"] = JSON_MODE + json.dumps(wanted.json_schema, ensure_ascii=False)
+    return options, check
+
+
+def _as_tool(
+    schema: OutputSchema,
+    tools: list[dict[str, Any]],
+    profile: ModelProfile | None,
+    *,
+    strict: bool | None,
+) -> dict[str, Any]:
+    if schema.name in {tool_name(tool) for tool in tools}:
+        raise UsageError(f"the schema and a tool are both named {schema.name!r}: rename one")
+    options: dict[str, Any] = {"tools": [*tools, schema.tool(strict=strict)]}
+    if (profile or {}).get("tool_choice", True):
+        choice = ToolChoice("required") if tools else ToolChoice("tool", schema.name)
+        options["tool_choice"] = choice.as_option()
+    if not tools:
+        options["parallel_tool_calls"] = False
+    return options

@@ -1,0 +1,203 @@
+"""Tools for a model: every form of tool becomes one description, the choice one value, and calls are checked. Pure."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from foldline.exceptions import UsageError
+from foldline.language_models.policies.call_options import ToolChoice, read_tool_choice
+from foldline.language_models.policies.output_check import CHECKS, Verdict
+from foldline.language_models.policies.prompt_caching import cache_control_of
+from foldline.messages import AIMessage
+from foldline.utils.function_calling import convert_to_openai_tool, is_server_tool
+from foldline.utils.json_schema import validate
+
+__all__ = ["ToolCheck", "Validate", "bound_tools", "tool_name", "tools_of"]
+
+Validate = Literal["off", "invalid", "retry"]
+Described = dict[str, Any]
+MAX_RETRIES = 2
+DESCRIBED_KEYS = frozenset(
+    {"description", "extras", "input_schema", "name", "parameters", "strict", "type"}
+)
+"""Keys of a tool's dict that its description has in its own way."""
+
+_kept: dict[int, tuple[weakref.ref[Any], Any, dict[bool | None, Described]]] = {}
+
+
+def tools_of(tools: Sequence[Any], *, strict: bool | None = None) -> list[Described]:
+    """Describe tools in OpenAI's form; providers' own tools pass through. Each tool is described once."""
+    if isinstance(tools, str | Mapping) or not isinstance(tools, Sequence):
+        raise UsageError(
+            f"bind_tools takes a list of tools, not {type(tools).__name__}: write bind_tools([…])"
+        )
+    described = [_with_extras(tool, _described(tool, strict)) for tool in tools]
+    names = [name for tool in described if (name := tool_name(tool))]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(
+            f"two tools are named {twice[0]!r}: the model could not tell them apart, rename one"
+        )
+    return described
+
+
+def tool_name(tool: Mapping[str, Any]) -> str | None:
+    """Give the name under which the model calls a described tool; None for a tool the provider runs."""
+    function = tool.get("function")
+    if isinstance(function, Mapping):
+        return str(function.get("name") or "") or None
+    if is_server_tool(tool) and tool.get("type") != "custom":
+        return None
+    name = tool.get("name")
+    return name if isinstance(name, str) else None
+
+
+def bound_tools(
+    tools: Sequence[Any],
+    *,
+    tool_choice: Any = None,
+    parallel_tool_calls: bool | None = None,
+    strict: bool | None = None,
+    validate: Validate = "off",
+) -> dict[str, Any]:
+    """Give the call options that `bind_tools` binds."""
+    if validate not in get_args(Validate):
+        raise UsageError(f'validate={validate!r}: "off", "invalid" or "retry"')
+    described = tools_of(tools, strict=strict)
+    options: dict[str, Any] = {"tools": described}
+    choice = None
+    if tool_choice is not None:
+        choice = read_tool_choice(tool_choice, parallel=parallel_tool_calls)
+        _check_choice(choice, described)
+        options["tool_choice"] = choice.as_option()
+        parallel_tool_calls = choice.parallel
+    if parallel_tool_calls is not None:
+        options["parallel_tool_calls"] = parallel_tool_calls
+    if validate != "off":
+        options[CHECKS] = [ToolCheck(described, choice, validate)]
+    return options
+
+
+class ToolCheck:
+    """Checks the calls of an answer: known tools, arguments that fit, and a call where one was required."""
+
+    gives_up_quietly = False
+
+    def __init__(
+        self,
+        tools: list[Described],
+        choice: ToolChoice | None,
+        mode: Validate,
+        max_retries: int = MAX_RETRIES,
+    ) -> None:
+        self.max_retries = max_retries
+        self.mode = mode
+        self.choice = choice
+        self._schemas = {name: _schema(tool) for tool in tools if (name := tool_name(tool))}
+
+    def key(self) -> Any:
+        """Give what tells this check from another."""
+        return ["tools", self.mode]
+
+    def judge(self, message: AIMessage) -> Verdict:
+        """Say what is wrong with the calls of an answer; nothing where they are only to be marked invalid."""
+        if self.mode != "retry":
+            return Verdict()
+        issues = [issue for call in message.tool_calls if (issue := self._issue_of(call))]
+        for call in message.invalid_tool_calls:
+            name = call.get("name") or "a tool"
+            issues.append(
+                f"the arguments of {name} are no JSON object: {call.get('error') or call.get('args')!r}"
+            )
+        return Verdict(issues + self._missing(message))
+
+    def screen(self, call: Any) -> str | None:
+        """Say what is wrong with one call, where it is to be marked invalid."""
+        return self._issue_of(call) if self.mode == "invalid" else None
+
+    def _missing(self, message: AIMessage) -> list[str]:
+        choice, called = self.choice, {call["name"] for call in message.tool_calls}
+        if choice is None or message.invalid_tool_calls:
+            return []
+        if choice.mode == "required" and not called:
+            return [f"you must call a tool, one of: {', '.join(self._schemas)}"]
+        if choice.mode == "tool" and choice.name not in called:
+            return [f"you must call the tool {choice.name}"]
+        if choice.allowed and (
+            others := sorted(called - set(choice.allowed) & self._schemas.keys())
+        ):
+            return [f"{others[0]} may not be called now: only {', '.join(choice.allowed)}"]
+        return []
+
+    def _issue_of(self, call: Any) -> str | None:
+        name = call.get("name")
+        if name not in self._schemas:
+            return (
+                f"there is no tool named {name!r}: call one of {', '.join(self._schemas) or 'none'}"
+            )
+        schema = self._schemas[name]
+        found = validate(call.get("args") or {}, schema) if schema else []
+        if not found:
+            return None
+        said = "; ".join(str(issue) for issue in found[:5])
+        return f"the arguments of {name} do not fit: {said}"
+
+
+def _schema(tool: Mapping[str, Any]) -> Any:
+    function = tool.get("function")
+    named = function if isinstance(function, Mapping) else tool
+    for key in ("parameters", "input_schema", "inputSchema"):
+        if isinstance(named.get(key), Mapping):
+            return named[key]
+    return None
+
+
+def _check_choice(choice: ToolChoice, tools: list[Described]) -> None:
+    names = (
+        {tool_name(tool) for tool in tools}
+        | {tool.get("type") for tool in tools}
+        | {tool.get("name") for tool in tools}
+    )
+    for name in [choice.name, *choice.allowed]:
+        if name is not None and name not in names:
+            known = ", ".join(sorted(str(one) for one in names if one and one != "function"))
+            raise UsageError(f"tool_choice names {name!r}, which is not among the tools: {known}")
+    if choice.mode == "required" and not tools:
+        raise UsageError('tool_choice="required" needs at least one tool')
+
+
+def _with_extras(tool: Any, described: Described) -> Described:
+    """Keep what a tool says for one provider alone, as `extras` of its description."""
+    extras: Described = {}
+    if isinstance(tool, Mapping):
+        if "name" in tool and ("input_schema" in tool or "parameters" in tool):
+            extras = {key: value for key, value in tool.items() if key not in DESCRIBED_KEYS}
+        extras |= tool["extras"] if isinstance(tool.get("extras"), Mapping) else {}
+    elif isinstance(given := getattr(tool, "extras", None), Mapping):
+        extras = dict(given)
+    if (mark := cache_control_of(tool)) is not None and "cache_control" not in described:
+        extras["cache_control"] = mark
+    return {**described, "extras": extras} if extras else described
+
+
+def _described(tool: Any, strict: bool | None) -> Described:  # noqa: FBT001
+    if isinstance(tool, Mapping):
+        return convert_to_openai_tool(tool, strict=strict)
+    mark = (
+        getattr(tool, "name", None),
+        getattr(tool, "description", None),
+        id(getattr(tool, "args_schema", None)),
+    )
+    kept = _kept.get(id(tool))
+    if kept is None or kept[0]() is not tool or kept[1] != mark:
+        place = id(tool)
+        try:
+            reference = weakref.ref(tool, lambda _: _kept.pop(place, None))
+        except TypeError:  # has no room for a weak reference
+            return convert_to_openai_tool(tool, strict=strict)
+        kept = _kept[place] = (reference, mark, {})
+    if strict not in kept[2]:
+        kept[2][strict] = convert_to_openai_tool(tool, strict=strict)
+    return kept[2][strict]

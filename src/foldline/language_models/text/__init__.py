@@ -1,0 +1,1 @@
+"""Text models: `BaseLLM` and `LLM`."""

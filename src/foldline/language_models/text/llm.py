@@ -1,0 +1,64 @@
+"""`LLM`: a text model whose author answers one prompt at a time; public as `foldline.language_models.llms`."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from foldline._io import ASYNC, BLOCKING
+from foldline._io.drive import drive
+from foldline.language_models.text.base_llm import BaseLLM
+from foldline.outputs import Generation, LLMResult
+
+__all__ = ["LLM"]
+
+
+class LLM(BaseLLM):
+    """A text model whose author writes `_call`: one prompt in, text out."""
+
+    def _call(
+        self,
+        prompt: str,
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> str:
+        if type(self)._acall is LLM._acall:
+            raise NotImplementedError(f"{type(self).__name__} must implement `_call`")
+        return drive(BLOCKING.settle(self._acall(prompt, stop, None, **kwargs)))
+
+    async def _acall(
+        self,
+        prompt: str,
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> str:
+        blocking = run_manager.get_sync() if run_manager is not None else None
+        return cast(
+            "str", await ASYNC.call(self._call, prompt, stop=stop, run_manager=blocking, **kwargs)
+        )
+
+    def _generate(
+        self,
+        prompts: list[str],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        texts = [
+            self._call(prompt, stop=stop, run_manager=run_manager, **kwargs) for prompt in prompts
+        ]
+        return LLMResult(generations=[[Generation(text=text)] for text in texts])
+
+    async def _agenerate(
+        self,
+        prompts: list[str],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        texts = [
+            await self._acall(prompt, stop=stop, run_manager=run_manager, **kwargs)
+            for prompt in prompts
+        ]
+        return LLMResult(generations=[[Generation(text=text)] for text in texts])
