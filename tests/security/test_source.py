@@ -52,7 +52,6 @@ SINKS = {
         "providers/_embedding.py": "embeddings",
         "language_models/files.py::FileResolver.fetch": "the one fetch of a URL in data: off until hosts are allowed",
         "testing/replay.py": "records what another transport answers",
-        "transports/pyreqwest.py": "hands over to the transport of a forked child",
     },
     scan.opens_a_file: {
         "language_models/_safe_files.py": "the one open of a path in data: off until folders are allowed, no links",
@@ -99,7 +98,6 @@ SINKS = {
         "messages/output_version.py::output_version": "the default format of contents, at the call",
         "tracers/_redact.py::Redactor.__init__": "learns the secrets that it must hide",
         "transports/_proxies.py::proxy_for": "only with `trust_env`",
-        "transports/pyreqwest.py::_certificates_of_the_system": "hides two variables from the Rust client",
         "cli/": "the command line's settings",
     },
 }

@@ -12,7 +12,6 @@ from foldline.exceptions import FoldlineError, SecurityError, UsageError
 from foldline.transports import (
     HttpOptions,
     NativeTransport,
-    PyreqwestTransport,
     Request,
     check_request,
     origin_of,
@@ -130,11 +129,11 @@ def test_keys_do_not_show_in_a_repr() -> None:
     assert "sk-1" not in shown
     assert "secret" not in shown
     options = HttpOptions(headers={"api-key": "sk-2"}, proxy="http://ann:sk-2@proxy.example")
-    for kind in (NativeTransport, PyreqwestTransport, HttpxTransport):
+    for kind in (NativeTransport, HttpxTransport):
         assert "sk-2" not in repr(kind(options))
 
 
-@pytest.mark.parametrize("kind", [NativeTransport, PyreqwestTransport, HttpxTransport])
+@pytest.mark.parametrize("kind", [NativeTransport, HttpxTransport])
 def test_options_headers_are_checked_too(kind: type) -> None:
     with pytest.raises(SecurityError):
         kind(HttpOptions(headers={"x": "a\r\nb"}))
