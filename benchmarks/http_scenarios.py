@@ -1,7 +1,7 @@
 """What happens over HTTP, against the stub: one call, a stream, many calls at once, many open streams.
 
-Sides: "socket" sends rendered bytes and reads the answer; "bare" is pyreqwest (Rust) and `json.loads`; then foldline,
-and the peers as their users would write it. Every side parses every chunk it receives.
+Sides: "socket" sends rendered bytes and reads the answer; "bare" is pyreqwest (Rust, in the peers' environment) and
+`json.loads`; then foldline, and the peers as their users would write it. Every side parses every chunk it receives.
 """
 
 from __future__ import annotations

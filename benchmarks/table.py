@@ -92,7 +92,7 @@ ROWS = [
         "",
         (*BOTH, "openai", "pydantic-ai", "litellm"),
         "value",
-        limit=8,
+        limit=6,
         rounds=1,
     ),
     Row("make a HumanMessage", "scenarios.make_message"),

@@ -15,7 +15,7 @@ from foldline.exceptions import LimitExceededError, ModelError, SecurityError, U
 from foldline.language_models import FileResolver
 from foldline.language_models.policies.addresses import check_address
 from foldline.messages import AIMessage, HumanMessage
-from foldline.transports import HttpOptions, NativeTransport, PyreqwestTransport, Request
+from foldline.transports import HttpOptions, NativeTransport, Request
 from foldline.transports.httpx import HttpxTransport
 from tests.language_models.scripted import Speaking
 from tests.servers.script import Answer
@@ -439,10 +439,11 @@ def test_a_body_larger_than_allowed_is_not_read(call, fault_server):
         fetch(call, made, f"http://nobody.test:{fault_server.ports['http']}/big")
 
 
-@pytest.mark.parametrize("kind", [PyreqwestTransport, HttpxTransport])
-def test_transports_that_look_names_up_themselves_refuse_a_pinned_request(kind):
+def test_a_transport_that_looks_names_up_itself_refuses_a_pinned_request():
     with pytest.raises(UsageError, match="NativeTransport"):
-        kind().open(Request(url="http://nobody.test/", address="127.0.0.1"), blocking=True)
+        HttpxTransport().open(
+            Request(url="http://nobody.test/", address="127.0.0.1"), blocking=True
+        )
 
 
 # -- files of answers

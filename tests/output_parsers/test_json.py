@@ -15,8 +15,7 @@ from pydantic import BaseModel, Field
 from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.output_parsers import JsonOutputParser, PydanticOutputParser, SimpleJsonOutputParser
-from foldline.output_parsers._patch import difference
-from foldline.tracers._patch import apply
+from foldline.utils.json_patch import apply_patch
 
 VALUES = st.recursive(
     st.none()
@@ -157,14 +156,8 @@ def test_however_an_answer_is_cut_the_last_result_is_that_of_the_whole(before, v
 def test_applying_all_differences_gives_the_value(value, data):
     state: Any = None
     for patch in JsonOutputParser(diff=True).transform(iter(partition(data, json.dumps(value)))):
-        state = apply(state, patch)
+        state = apply_patch(state, patch)
     assert state == value
-
-
-@settings(max_examples=80, deadline=None)
-@given(VALUES, VALUES)
-def test_a_difference_turns_one_value_into_the_other(old, new):
-    assert apply(old, difference(old, new)) == new
 
 
 @settings(max_examples=120, deadline=None)

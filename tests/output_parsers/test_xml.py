@@ -74,6 +74,10 @@ def test_leaves_stream_as_soon_as_they_are_closed(call):
         "<a b=c>x</a>",
         "<r><a" + " x='1'" * 5000 + ">",
         "<!-- x",
+        "<a>]]></a>",
+        "<a>\x0b</a>",
+        "<a>\ud800</a>",
+        "<r><a x='" + ">" * 5000,
     ],
 )
 def test_what_is_no_xml_is_a_typed_error_with_the_answer_kept(call, text):
@@ -85,8 +89,9 @@ def test_what_is_no_xml_is_a_typed_error_with_the_answer_kept(call, text):
 
 
 def test_a_second_document_is_refused_where_the_whole_is_read(call):
-    with pytest.raises(OutputParserException, match="another tag"):
-        call.invoke(XMLOutputParser(), "<a>1</a><b>2</b>")
+    for text in ("<a>1</a><b>2</b>", "<a>1</a> 'x' < y </a>", "<a/>\n<!DOCTYPE a>", "<a/>'<b/>"):
+        with pytest.raises(OutputParserException, match="another tag"):
+            call.invoke(XMLOutputParser(), text)
     assert call.transform(XMLOutputParser(), ["<a>1</a><b>2</b>", "<c>"]) == [{"a": "1"}]
     assert call.transform(XMLOutputParser(), [" ", ""]) == []
 
@@ -163,6 +168,24 @@ def test_what_was_written_is_read_however_it_is_cut(tree, data):
     assert list(XMLOutputParser().transform(iter(pieces))) == list(
         XMLOutputParser().transform(iter([text]))
     )
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*"<>/ab!-&;'= ", "<a>", "</a>", "<!--", "-->", "<![CDATA[", "]]>", "<?"])
+    ),
+    st.integers(1, 5),
+)
+def test_an_answer_reads_the_same_however_it_is_cut(parts, size):
+    def read(pieces):
+        try:
+            return list(XMLOutputParser().transform(iter(pieces)))
+        except OutputParserException:
+            return None
+
+    text = "".join(parts)
+    assert read(cut(text, size)) == read([text])
 
 
 @settings(max_examples=120, deadline=None)

@@ -107,15 +107,11 @@ def test_F_X01_the_wheel_has_no_pth_and_nothing_that_runs_by_itself(wheel: zipfi
     assert sources <= set(names)
 
 
-def test_F_X01_the_wheel_asks_for_three_packages(wheel: zipfile.ZipFile):
+def test_F_X01_the_wheel_asks_for_two_packages(wheel: zipfile.ZipFile):
     (metadata,) = [name for name in wheel.namelist() if name.endswith("METADATA")]
     lines = wheel.read(metadata).decode().splitlines()
     needed = [line for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line]
-    assert [line.split()[1].split(">")[0] for line in needed] == [
-        "pydantic",
-        "pyreqwest",
-        "typing-extensions",
-    ]
+    assert [line.split()[1].split(">")[0] for line in needed] == ["pydantic", "typing-extensions"]
 
 
 EXTRAS = {

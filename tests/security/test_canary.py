@@ -34,7 +34,7 @@ from foldline.providers.google import GoogleGenerativeAIEmbeddings
 from foldline.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIEmbeddings
 from foldline.tools import tool
 from foldline.tracers import OpenTelemetryTracer, SQLiteTracer
-from foldline.transports import HttpOptions, NativeTransport, PyreqwestTransport
+from foldline.transports import HttpOptions, NativeTransport
 from foldline.transports.httpx import HttpxTransport
 from tests.servers import FaultServer, json_answer, sse_answer
 from tests.servers.fixtures import fault_server, fault_server_process
@@ -205,7 +205,7 @@ def test_F_V08_a_call_that_fails_shows_no_secret(
     assert found(shown) == {}
 
 
-TRANSPORTS = [NativeTransport, PyreqwestTransport, HttpxTransport]
+TRANSPORTS = [NativeTransport, HttpxTransport]
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS, ids=lambda kind: kind.__name__)

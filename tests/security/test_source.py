@@ -16,6 +16,7 @@ NOWHERE = {
     scan.loads_arrays_with_pickle: {},
     scan.uses_unsafe_module: {
         "messages/_buffer_xml.py": "xml.sax.saxutils: escapes text that is written; parses nothing",
+        "output_parsers/_xml_stream.py": "expat, which refuses document types: nothing is expanded or fetched",
         "prompts/_jinja.py::_jinja2": "the `jinja` extra, asked for by name, in a sandbox; `load` refuses it",
         "providers/local/runtime.py": "ctypes: silences the C library's log; no address comes from data",
     },
@@ -52,7 +53,6 @@ SINKS = {
         "providers/_embedding.py": "embeddings",
         "language_models/policies/file_resolver.py::FileResolver.fetch": "the one fetch of a URL: off by default",
         "testing/replay.py": "records what another transport answers",
-        "transports/pyreqwest.py": "hands over to the transport of a forked child",
     },
     scan.opens_a_file: {
         "language_models/policies/safe_files.py": "the one open of a path in data: off by default, no links",
@@ -99,7 +99,6 @@ SINKS = {
         "messages/output_version.py::output_version": "the default format of contents, at the call",
         "tracers/_redact.py::Redactor.__init__": "learns the secrets that it must hide",
         "transports/_proxies.py::proxy_for": "only with `trust_env`",
-        "transports/pyreqwest.py::_certificates_of_the_system": "hides two variables from the Rust client",
         "cli/": "the command line's settings",
     },
 }

@@ -32,7 +32,7 @@ class SeenRequest:
     body: bytes
     connection: int
     port: str
-    """Which of the server's ports: http, other, https or http2."""
+    """Which of the server's ports: http, other, https, http2 or socks."""
     time: float
 
     def json(self) -> Any:
@@ -64,6 +64,8 @@ class FaultServer:
         self.https_url = f"https://localhost:{ports['https']}"
         self.http2_url = f"https://localhost:{ports['http2']}"
         """A port that speaks HTTP/2 only."""
+        self.socks_url = f"socks5://127.0.0.1:{ports['socks']}"
+        """A SOCKS5 proxy."""
         self._lock = threading.Lock()
         self._control = socket.create_connection(("127.0.0.1", ports["control"]))
         self._lines = self._control.makefile("rwb")

@@ -72,6 +72,10 @@ class Http2Connection(asyncio.Protocol):
 
     async def answer(self, stream: int) -> None:
         answer = self.answer_of(self.seen(stream))
+        if answer["before"]:
+            await asyncio.sleep(
+                3600
+            )  # of what may come before the headers, only a stall is known here
         headers = [(":status", str(answer["status"])), *answer["headers"].items()]
         self.http.send_headers(stream, headers)
         for kind, value in answer["steps"]:

@@ -1,7 +1,8 @@
 """The fault server itself: raw asyncio in a process of its own, taught over a control port.
 
-Run as `python -m tests.servers.process [certificate.pem]`; prints its ports as one line of JSON. On every port it also
-acts as a forward proxy (absolute request targets, CONNECT). It stops when its standard input closes.
+Run as `python -m tests.servers.process [certificate.pem]`; prints its ports as one line of JSON. On every HTTP/1.1 port
+it also acts as a forward proxy (absolute request targets, CONNECT); one port is a SOCKS5 proxy. It stops when its
+standard input closes.
 """
 
 from __future__ import annotations
@@ -132,11 +133,14 @@ class Connection(asyncio.Protocol):
         return request
 
     async def connect(self, request: dict[str, Any]) -> None:
-        host, port = request["target"].rsplit(":", 1)
+        await self.open_tunnel(request["target"])
+        self.transport.write(b"HTTP/1.1 200 OK\r\n\r\n")
+
+    async def open_tunnel(self, target: str) -> None:
+        host, port = target.rsplit(":", 1)
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_connection(lambda: Tunnel(self.transport), host, int(port))
         self.tunnel = transport
-        self.transport.write(b"HTTP/1.1 200 OK\r\n\r\n")
 
     async def answer(self, request: dict[str, Any]) -> None:
         answer = self.world.next_answer(request["path"]) or builtin(request)
@@ -192,6 +196,53 @@ class Connection(asyncio.Protocol):
         else:
             self.transport.close()
         await asyncio.sleep(3600)
+
+
+class SocksConnection(Connection):
+    """A SOCKS5 proxy (RFC 1928, 1929); a script under `host:port` answers with its status as the reply code."""
+
+    async def serve(self) -> None:
+        try:
+            user = await self.greet()
+            _, _, _, kind = await self.take(4)
+            if kind == 3:
+                host = (await self.take((await self.take(1))[0])).decode()
+            else:
+                host = socket.inet_ntop(
+                    socket.AF_INET if kind == 1 else socket.AF_INET6,
+                    await self.take(4 if kind == 1 else 16),
+                )
+            target = f"{host}:{int.from_bytes(await self.take(2), 'big')}"
+            self.world.seen.append(
+                {"method": "SOCKS5", "target": target, "path": target, "headers": {"user": user},
+                 "body": "", "connection": self.number, "port": self.name, "time": time.time()}
+            )  # fmt: skip
+            answer = self.world.next_answer(target)
+            code = 0 if answer is None else answer["status"]
+            await self.steps([] if answer is None else answer["before"], "raw")
+            if code == 0:
+                await self.open_tunnel(target)
+            self.transport.write(bytes([5, code, 0, 1, 0, 0, 0, 0, 0, 0]))
+        except asyncio.CancelledError:
+            pass
+
+    async def greet(self) -> str:
+        """Agree on how to log in; gives `user:password`, or nothing."""
+        _, count = await self.take(2)
+        if 2 not in await self.take(count):
+            self.transport.write(b"\x05\x00")
+            return ""
+        self.transport.write(b"\x05\x02")
+        _, size = await self.take(2)
+        name = await self.take(size)
+        password = await self.take((await self.take(1))[0])
+        self.transport.write(b"\x01\x00")
+        return (name + b":" + password).decode()
+
+    async def take(self, size: int) -> bytes:
+        await self.until(lambda: len(self.buffer) >= size)
+        piece, self.buffer = bytes(self.buffer[:size]), self.buffer[size:]
+        return piece
 
 
 class Tunnel(asyncio.Protocol):
@@ -299,7 +350,7 @@ def obey(world: World, order: dict[str, Any]) -> Any:
 
 
 async def main() -> None:
-    """Listen on five ports and wait for standard input to close."""
+    """Listen on six ports and wait for standard input to close."""
     world = World()
     loop = asyncio.get_running_loop()
     ports: dict[str, int] = {}
@@ -314,6 +365,8 @@ async def main() -> None:
             lambda name=name: Connection(world, name), "127.0.0.1", 0, ssl=tls, backlog=4096
         )
         ports[name] = server.sockets[0].getsockname()[1]
+    server = await loop.create_server(lambda: SocksConnection(world, "socks"), "127.0.0.1", 0)
+    ports["socks"] = server.sockets[0].getsockname()[1]
     if len(sys.argv) > 1:
         second = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         second.load_cert_chain(sys.argv[1])

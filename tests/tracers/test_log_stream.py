@@ -10,7 +10,6 @@ import pytest
 from foldline.exceptions import UsageError
 from foldline.runnables import RunnableLambda
 from foldline.tracers import LogStreamCallbackHandler, RunLog, RunLogPatch
-from foldline.tracers._patch import apply, difference, pointer
 
 
 async def collect(stream: Any) -> list[Any]:
@@ -80,36 +79,3 @@ def test_only_patches_are_added():
         RunLog(state={}) + RunLogPatch({"op": "add", "path": "/a/b", "value": 1})  # type: ignore[typeddict-item]
     with pytest.raises(UsageError, match="no options"):
         LogStreamCallbackHandler(include_name=["x"])
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (None, 1),
-        ({"a": 1}, {"a": 1, "b": {"c": [1]}}),
-        ({"a": 1, "b": 2}, {"b": 3}),
-        ({"a/b": {"~": 1}}, {"a/b": {"~": 2, "/": 3}}),
-        ([1], [1, 2]),
-        ("a", "ab"),
-        (1, True),
-    ],
-)
-def test_a_difference_applied_gives_the_new_value(old: Any, new: Any):
-    state = {"x": old}
-
-    patched = apply(state, difference(old, new, "/x"))
-
-    assert patched == {"x": new}
-    assert type(patched["x"]) is type(new)
-    assert state == {"x": old}
-
-
-def test_lists_are_patched_in_place_and_out_of_it():
-    state = {"l": [1, {"a": 1}]}
-
-    assert apply(state, [{"op": "replace", "path": "/l/0", "value": 5}]) == {"l": [5, {"a": 1}]}
-    assert apply(state, [{"op": "remove", "path": "/l/0"}]) == {"l": [{"a": 1}]}
-    assert apply(state, [{"op": "add", "path": "/l/1/b", "value": 2}]) == {
-        "l": [1, {"a": 1, "b": 2}]
-    }
-    assert pointer("a/b", "c~d") == "/a~1b/c~0d"

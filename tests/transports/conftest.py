@@ -15,7 +15,6 @@ from foldline.testing.replay import RecordingTransport, ReplayTransport
 from foldline.transports import (
     HttpOptions,
     NativeTransport,
-    PyreqwestTransport,
     Request,
     Timeouts,
     Transport,
@@ -27,7 +26,6 @@ T = TypeVar("T")
 
 LIVE: dict[str, Callable[[HttpOptions | None], Transport]] = {
     "native": NativeTransport,
-    "pyreqwest": PyreqwestTransport,
     "httpx": HttpxTransport,
 }
 QUICK = Timeouts(connect=2, first_byte=5, idle=5)

@@ -12,11 +12,11 @@ from foldline.exceptions import FoldlineError, SecurityError, UsageError
 from foldline.transports import (
     HttpOptions,
     NativeTransport,
-    PyreqwestTransport,
     Request,
     check_request,
     origin_of,
 )
+from foldline.transports._http1 import with_body, write_head
 from foldline.transports.httpx import HttpxTransport
 from tests.servers import FaultServer
 from tests.transports.conftest import Caller
@@ -90,24 +90,20 @@ def test_ordinary_urls_pass(url: str) -> None:
 
 @given(st.text(min_size=1), st.text())
 def test_F_H10_no_header_ever_reaches_the_wire_with_a_line_break(name: str, value: str) -> None:
-    from foldline.transports._http1 import write_request
-
     headers = {name: value}
     with suppress(FoldlineError):
         check_request(Request(url=GOOD, headers=headers))
-        written = write_request("POST", GOOD, headers, b"", whole_url=False)
+        written = with_body("POST", write_head("POST", GOOD, headers, whole_url=False), b"")
         assert written.count(b"\r\n") == 5
         assert written.count(b"\n") == 5
 
 
 @given(st.text())
 def test_F_H10_no_url_ever_reaches_the_wire_with_a_space_or_a_climb(tail: str) -> None:
-    from foldline.transports._http1 import write_request
-
     url = GOOD + tail
     with suppress(FoldlineError):
         check_request(Request(url=url))
-        line = write_request("POST", url, {}, b"", whole_url=False).split(b"\r\n")[0]
+        line = write_head("POST", url, {}, whole_url=False).split(b"\r\n")[0]
         assert line.count(b" ") == 2
         assert b"/../" not in line
 
@@ -130,11 +126,11 @@ def test_keys_do_not_show_in_a_repr() -> None:
     assert "sk-1" not in shown
     assert "secret" not in shown
     options = HttpOptions(headers={"api-key": "sk-2"}, proxy="http://ann:sk-2@proxy.example")
-    for kind in (NativeTransport, PyreqwestTransport, HttpxTransport):
+    for kind in (NativeTransport, HttpxTransport):
         assert "sk-2" not in repr(kind(options))
 
 
-@pytest.mark.parametrize("kind", [NativeTransport, PyreqwestTransport, HttpxTransport])
+@pytest.mark.parametrize("kind", [NativeTransport, HttpxTransport])
 def test_options_headers_are_checked_too(kind: type) -> None:
     with pytest.raises(SecurityError):
         kind(HttpOptions(headers={"x": "a\r\nb"}))

@@ -111,7 +111,7 @@ TRANSPORTS: dict[str, Transport] = {}
 def test_F_C05_a_forked_child_gets_right_answers(
     live: Callable[..., Transport], fault_server: FaultServer
 ) -> None:
-    """4 children × 25 calls after use in the parent; pyreqwest's runtime is replaced by httpx2 in the child."""
+    """4 children × 25 calls after use in the parent."""
     transport = live()
     assert drive(echo(transport, fault_server.url, "parent", blocking=True)) == "parent"
     assert asyncio.run(echo(transport, fault_server.url, "parent", blocking=False)) == "parent"
@@ -240,11 +240,11 @@ def test_five_hundred_at_once(live: Callable[..., Transport], fault_server: Faul
 PROGRAM = """
 import asyncio, sys, threading, time
 from foldline._io.drive import drive, drive_each
-from foldline.transports import Request, NativeTransport, PyreqwestTransport
+from foldline.transports import Request, NativeTransport
 from foldline.transports.httpx import HttpxTransport
 
 kind, url, way = sys.argv[1:]
-transport = {"native": NativeTransport, "pyreqwest": PyreqwestTransport, "httpx": HttpxTransport}[kind]()
+transport = {"native": NativeTransport, "httpx": HttpxTransport}[kind]()
 
 async def pieces(blocking):
     async with transport.open(Request(url=url), blocking=blocking) as response:
@@ -349,41 +349,38 @@ WITHOUT_HTTPX = """
 import os, sys
 sys.modules["httpcore2"] = None
 from foldline._io.drive import drive
-from foldline.exceptions import MissingExtraError, UsageError
-from foldline.transports import PyreqwestTransport, Request
+from foldline.exceptions import MissingExtraError
+from foldline.transports import HttpOptions, Request, default_transport, transport_for
 
-async def ask(transport):
-    async with transport.open(Request(url=sys.argv[1]), blocking=True) as response:
+async def ask():
+    async with default_transport().open(Request(url=sys.argv[1]), blocking=True) as response:
         return await response.read()
 
-try:
-    import foldline.transports.httpx
-except MissingExtraError as error:
-    print(error)
-transport = PyreqwestTransport()
-print(drive(ask(transport)))
-sys.stdout.flush()
+print(drive(ask()), flush=True)
 if os.fork() == 0:
-    try:
-        drive(ask(transport))
-    except UsageError as error:
-        print(error)
-    sys.stdout.flush()
+    print(drive(ask()), flush=True)
     os._exit(0)
 os.wait()
+for options in ({"http2": True}, {"proxy": "https://proxy.example"}, {"proxy": "socks5://proxy.example"}):
+    try:
+        transport_for(HttpOptions(**options))
+    except MissingExtraError as error:
+        print(error)
 """
 
 
-def test_without_httpx2_the_messages_name_the_ways_out(fault_server: FaultServer) -> None:
+def test_without_httpx2_the_default_works_and_the_rest_names_the_extra(
+    fault_server: FaultServer,
+) -> None:
     program = subprocess.run(
         [sys.executable, "-c", WITHOUT_HTTPX, fault_server.url + "/ok"],
         capture_output=True, text=True, timeout=20, check=True,
     )  # fmt: skip
-    missing, answer, lost = program.stdout.splitlines()
-    assert 'pip install "foldline[httpx]"' in missing
-    assert answer == "b'ok'"
-    for way in ('pip install "foldline[httpx]"', "'spawn'", "after the fork"):
-        assert way in lost
+    answer, of_the_child, *missing = program.stdout.splitlines()
+    assert (answer, of_the_child) == ("b'ok'", "b'ok'")
+    assert len(missing) == 3
+    for message in missing:
+        assert 'pip install "foldline[httpx]"' in message
 
 
 FORKED_EARLY = """

@@ -16,8 +16,9 @@ from foldline.transports._http1 import (
     CutShort,
     HeadTooLarge,
     Reader,
+    with_body,
     write_connect,
-    write_request,
+    write_head,
 )
 
 CHUNKED = (
@@ -149,12 +150,12 @@ def test_F_S09_endless_lines_are_stopped() -> None:
 
 def test_a_request_is_written_for_a_server_and_for_a_proxy() -> None:
     url = "http://h:81/a?b=c#d"
-    assert write_request("POST", url, {"x": "1"}, b"hi", whole_url=False) == (
+    head = write_head("POST", url, {"x": "1"}, whole_url=False)
+    assert with_body("POST", head, b"hi") == (
         b"POST /a?b=c HTTP/1.1\r\nHost: h:81\r\nx: 1\r\nContent-Length: 2\r\n\r\nhi"
     )
-    assert write_request("GET", url, {}, b"", whole_url=True).startswith(
-        b"GET http://h:81/a?b=c HTTP/1.1\r\n"
-    )
+    head = write_head("GET", url, {}, whole_url=True)
+    assert with_body("GET", head, b"") == b"GET http://h:81/a?b=c HTTP/1.1\r\nHost: h:81\r\n\r\n"
     assert write_connect("::1", 443, "http://p").startswith(b"CONNECT [::1]:443 HTTP/1.1\r\n")
 
 

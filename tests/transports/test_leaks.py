@@ -18,9 +18,7 @@ from foldline.exceptions import ModelError, StreamClosedError
 from foldline.transports import (
     HttpOptions,
     NativeTransport,
-    PyreqwestTransport,
     Request,
-    Timeouts,
     Transport,
 )
 from tests.conftest import open_files
@@ -110,9 +108,8 @@ def test_F_C02_an_async_stream_left_early_frees_its_socket(
 
 @pytest.mark.parametrize(
     ("kind", "answer"),
-    # Not pyreqwest while it waits for headers: the test below, and docs/transports.md.
-    [*((kind, STALLED) for kind in LIVE), ("native", SILENT), ("httpx", SILENT)],
-    ids=["native-body", "pyreqwest-body", "httpx-body", "native-headers", "httpx-headers"],
+    [(kind, answer) for answer in (STALLED, SILENT) for kind in LIVE],
+    ids=["native-body", "httpx-body", "native-headers", "httpx-headers"],
 )
 def test_F_C03_a_cancelled_task_frees_its_socket(
     kind: str, fault_server: FaultServer, answer: Answer
@@ -143,24 +140,6 @@ def test_F_C03_a_cancelled_task_frees_its_socket(
         return good
 
     assert asyncio.run(body()) >= TIMES
-
-
-def test_pyreqwest_frees_a_call_cancelled_before_its_headers_when_first_byte_is_over(
-    fault_server: FaultServer,
-) -> None:
-    """Why pyreqwest is not the default: it cannot give up earlier."""
-    url, transport = fault_server.script("/a", SILENT), PyreqwestTransport()
-
-    async def body() -> list[int]:
-        request = Request(url=url, timeouts=Timeouts(first_byte=0.6, idle=0.6))
-        task = asyncio.create_task(transport.open(request, blocking=False).__aenter__())
-        await asyncio.sleep(0.2)
-        task.cancel()
-        await asyncio.sleep(0.1)
-        held = fault_server.open_connections()
-        return [held, await asyncio.to_thread(fault_server.wait_for_open, 0)]
-
-    assert asyncio.run(body()) == [1, 0]
 
 
 def test_F_C03_cancelled_after_any_number_of_steps_the_pool_still_works(

@@ -1,166 +1,220 @@
-"""A small XML tokenizer, fed piece by piece: tags, text, nothing that can be expanded or fetched. Linear.
+"""XML out of a model's answer, piece by piece: expat of the standard library, behind a step that skips what is no XML.
 
-There are no document types, no entities but the five that XML has and numbers, no namespaces; attributes are skipped.
-Text before the first tag is prose; what follows the last closing tag is up to the caller.
+`DocumentText` takes away what models write around a document and expat refuses: prose, code fences, loose comments.
+Document types are refused, so that no entity is expanded and nothing is fetched. Not `xml.etree`: it insists on
+declared prefixes, and models write `<x:y>`. Linear in the length of the answer, however it is cut.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Any
+from xml.parsers import expat
 
-__all__ = ["Token", "XmlError", "XmlTokens"]
+from foldline.protocol.blocks import Json
+
+__all__ = ["TAG", "DocumentText", "XmlError", "XmlFeed", "XmlTree"]
 
 NAME = r"[A-Za-z_:\u0080-\U0010ffff][\w:.\-\u0080-\U0010ffff]*+"
 VALUE = r"""(?:"[^"<]*+"|'[^'<]*+')"""
-TAG = re.compile(rf"<(/?)({NAME})((?:\s++[^\s=<>/\"']++\s*+=\s*+{VALUE})*+)\s*+(/?)>")
-CUT_TAG = re.compile(
-    rf"""<(?:/?(?:{NAME}(?:\s(?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+(?:"[^"<]*+|'[^'<]*+)?)?/?)?)?\Z"""
-)
-ENTITY = re.compile(r"&(?:#([0-9]{1,7}+)|#[xX]([0-9a-fA-F]{1,6}+)|([A-Za-z]{2,4}+));")
-CUT_ENTITY = re.compile(r"&[#A-Za-z0-9]{0,10}+\Z")
-ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-LONGEST_TAG = 4096
-MARKS = frozenset("<>")
 SPECIAL = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
 """What opens something that is no tag -> what closes it."""
+SPECIAL_OPENING = re.compile("|".join(map(re.escape, SPECIAL)))
+TAG = re.compile(rf"<!(?=[A-Za-z])|</?{NAME}(?:\s++[^\s=<>/\"']++\s*+=\s*+{VALUE})*+\s*+/?>")
+"""A whole tag, or the beginning of a document type."""
+MARKUP = re.compile(f"{SPECIAL_OPENING.pattern}|{TAG.pattern}")
+"""What is no prose."""
+DEEPEST = 200
+"""Tags within tags."""
+LONGEST_TAG = 4096
+"""Characters of a tag that comes in pieces: each piece reads it from its start."""
 
 
 class XmlError(ValueError):
     """The text is not the XML it should be."""
 
 
-class Token(NamedTuple):
-    """A piece of the document."""
+class _Element:
+    __slots__ = ("parts", "tag", "text")
 
-    kind: Literal["open", "close", "empty", "text"]
-    value: str
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.text: list[str] = []
+        self.parts: list[Any] = []
+        """What is inside, once there is a tag among it: dicts, and text between them."""
+
+    def take_text(self) -> str:
+        text = "".join(self.text)
+        self.text.clear()
+        return text
 
 
-class XmlTokens:
-    """Fed text; gives the tokens that are complete."""
+class XmlTree:
+    """Receives the document; builds the dicts, and keeps what is new: (path, value) pairs."""
 
     def __init__(self) -> None:
-        self._held = ""
-        self._closing = ""
-        self._is_cdata = False
-        self.is_inside = False
-        """Whether a tag is open: set by the reader, who counts them. Outside, `<` may be prose."""
+        self.root: dict[str, Any] = {}
+        self.is_closed = False
+        """Whether the document has come to its end."""
+        self.events = 0
+        """How many tags and pieces of text have come."""
+        self._open: list[_Element] = []
+        self._changes: list[tuple[list[str], Json]] = []
 
-    def feed(self, text: str) -> Iterator[Token]:
-        """Read on."""
-        if self._is_tag_going_on(text):
-            self._held += text
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Receive an opening tag."""
+        self.events += 1
+        if len(self._open) >= DEEPEST:
+            raise XmlError(f"tags nest deeper than {DEEPEST} levels")
+        if self._open:
+            self._keep_text(self._open[-1])
+        self._open.append(_Element(tag))
+
+    def data(self, text: str) -> None:
+        """Receive a piece of text."""
+        self.events += 1
+        self._open[-1].text.append(text)
+
+    def end(self, tag: str) -> None:
+        """Receive a closing tag."""
+        self.events += 1
+        element = self._open[-1]
+        value: Json
+        if element.parts:
+            self._keep_text(element)
+            value = element.parts
+        else:
+            value = element.take_text() or None
+            self._changes.append((self._path(), value))
+        self._open.pop()
+        if self._open:
+            self._open[-1].parts.append({tag: value})
             return
-        text, self._held = self._held + text, ""
+        # LangChain says an empty list for a document with nothing in it.
+        is_blank = value is None or (isinstance(value, str) and not value.strip())
+        self.root = {tag: [] if is_blank else value}
+        self.is_closed = True
+
+    def take_changes(self) -> list[tuple[list[str], Json]]:
+        """Return what is new since the last time."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    def check_end(self) -> None:
+        """Raise unless the document has come to its end."""
+        if self._open:
+            raise XmlError(f"the tag {self._open[-1].tag!r} is never closed")
+        if not self.is_closed:
+            raise XmlError("no tag was found")
+
+    def _path(self) -> list[str]:
+        return [element.tag for element in self._open]
+
+    def _keep_text(self, element: _Element) -> None:
+        """Text beside tags is a part of its own; space is not."""
+        text = element.take_text()
+        if text.strip():
+            element.parts.append(text)
+            self._changes.append((self._path(), [text]))
+
+
+class XmlFeed:
+    """Fed text; the tree receives what is complete."""
+
+    def __init__(self, tree: XmlTree) -> None:
+        self._tree = tree
+        self._document = DocumentText()
+        self._unfinished = 0
+        self._parser = parser = expat.ParserCreate()
+        parser.StartElementHandler = tree.start
+        parser.EndElementHandler = tree.end
+        parser.CharacterDataHandler = tree.data
+        parser.StartDoctypeDeclHandler = _refuse_document_type
+        # From 2.6 on, expat may wait with a tag that came in two pieces.
+        if (set_deferral := getattr(parser, "SetReparseDeferralEnabled", None)) is not None:
+            set_deferral(False)
+
+    def feed(self, text: str) -> str:
+        """Read on; return what follows the end of the document, if it comes."""
+        text = self._document.feed(text)
+        position = 0
+        while position < len(text) and not self._tree.is_closed:
+            # Up to the end of a tag, which may be the last: expat would read on, and refuse what follows.
+            end = text.find(">", position) + 1 or len(text)
+            self._parse(text[position:end])
+            position = end
+        return text[position:]
+
+    def _parse(self, text: str) -> None:
+        events_before = self._tree.events
+        try:
+            self._parser.Parse(text.encode("utf-8", "surrogatepass"))
+        except expat.ExpatError as error:
+            raise XmlError(expat.ErrorString(error.code)) from error
+        self._unfinished = self._unfinished + len(text) if self._tree.events == events_before else 0
+        if self._unfinished > LONGEST_TAG:
+            raise XmlError(f"a tag of more than {LONGEST_TAG} characters")
+
+
+def _refuse_document_type(*_: object) -> None:
+    raise XmlError("document types and entities are not read: leave out the <!...> part")
+
+
+class DocumentText:
+    """Fed text; returns what of it is the document: no prose before it, no comments, no instructions."""
+
+    def __init__(self) -> None:
+        self._tail = ""
+        """The end of the text so far, which may be the beginning of markup."""
+        self._closing = ""
+        """What closes the comment, the instruction or the CDATA under way."""
+        self._has_begun = False
+
+    def feed(self, text: str) -> str:
+        """Read on."""
+        text, self._tail = self._tail + text, ""
+        document: list[str] = []
         position = 0
         while position < len(text):
-            if self._closing:
-                start = position
-                position = self._special(text, position)
-                if self._is_cdata_text(text, start, position):
-                    yield Token("text", self._cdata(text, start, position))
-                self._leave(text, position)
-            elif text[position] == "<":
-                position, token = self._markup(text, position)
-                if token is not None:
-                    yield token
-            else:
-                position, content = self._content(text, position)
-                if content:
-                    yield Token("text", content)
+            step = self._pass_special if self._closing else self._pass_text
+            position = step(text, position, document)
+        return "".join(document)
 
-    def _is_tag_going_on(self, text: str) -> bool:
-        """Whether a tag was cut off and this cannot end it, so that it need not be looked at again."""
-        is_tag = len(self._held) > 1 and self._held[0] == "<" and self._held[1] not in "!?"
-        is_short = len(self._held) + len(text) <= LONGEST_TAG
-        return is_tag and is_short and not self._closing and MARKS.isdisjoint(text)
-
-    # -- comments, CDATA, instructions: everything up to their closing mark
-
-    def _special(self, text: str, position: int) -> int:
+    def _pass_special(self, text: str, position: int, document: list[str]) -> int:
+        is_cdata = self._has_begun and self._closing == "]]>"
         end = text.find(self._closing, position)
         if end >= 0:
-            return end + len(self._closing)
-        keep = min(len(self._closing) - 1, len(text) - position)
-        self._held = text[len(text) - keep :] if keep else ""
-        return len(text)
+            end = position_after = end + len(self._closing)
+            self._closing = ""
+        else:
+            end = max(position, len(text) - len(self._closing) + 1)
+            position_after, self._tail = len(text), text[end:]
+        if is_cdata:
+            document.append(text[position:end])
+        return position_after
 
-    def _is_cdata_text(self, text: str, start: int, position: int) -> bool:
-        return self._is_cdata and position > start
+    def _pass_text(self, text: str, position: int, document: list[str]) -> int:
+        match = (SPECIAL_OPENING if self._has_begun else MARKUP).search(text, position)
+        if match is not None and match[0] not in SPECIAL:
+            self._has_begun = True
+            return match.start()
+        end = self._uncut_length(text, position) if match is None else match.start()
+        if self._has_begun:
+            document.append(text[position:end])
+        if match is None:
+            self._tail = text[end:]
+            return len(text)
+        self._closing = SPECIAL[match[0]]
+        if self._has_begun and match[0] == "<![CDATA[":
+            document.append(match[0])
+        return match.end()
 
-    def _cdata(self, text: str, start: int, position: int) -> str:
-        is_closed = not self._held and text.endswith(self._closing, start, position)
-        return text[start : position - len(self._closing if is_closed else self._held)]
-
-    def _leave(self, text: str, position: int) -> None:
-        if not self._held and text.endswith(self._closing, 0, position):
-            self._closing, self._is_cdata = "", False
-
-    # -- tags
-
-    def _markup(self, text: str, position: int) -> tuple[int, Token | None]:
-        tag = TAG.match(text, position)
-        if tag is not None:
-            kind: Literal["open", "close", "empty"] = "close" if tag[1] else "open"
-            return tag.end(), Token("empty" if tag[4] else kind, tag[2])
-        for opening, closing in SPECIAL.items():
-            if text.startswith(opening, position):
-                self._closing, self._is_cdata = closing, opening == "<![CDATA["
-                return position + len(opening), None
-        if self._is_cut(text, position):
-            self._held = text[position:]
-            return len(text), None
-        if text.startswith("<!", position) and text[position + 2 : position + 3].isalpha():
-            raise XmlError("document types and entities are not read: leave out the <!...> part")
-        if not self.is_inside:
-            return position + 1, None
-        raise XmlError(
-            f"not a tag, or a longer one than can be: {text[position : position + 40]!r}"
-        )
-
-    def _is_cut(self, text: str, position: int) -> bool:
-        """Whether the text ends in the middle of something that may still become a tag, a comment or the like."""
-        length = len(text) - position
-        if length <= 9 and any(opening.startswith(text[position:]) for opening in SPECIAL):
-            return True
-        return length <= LONGEST_TAG and CUT_TAG.match(text, position) is not None
-
-    # -- text
-
-    def _content(self, text: str, position: int) -> tuple[int, str]:
-        end = text.find("<", position)
-        end = len(text) if end < 0 else end
-        if not self.is_inside:
-            return end, ""
-        content = text[position:end]
-        if end == len(text) and (cut := CUT_ENTITY.search(content, max(0, len(content) - 12))):
-            self._held, content = cut[0], content[: cut.start()]
-        if "&" in content:
-            content = _resolved(content)
-        return end, content
-
-
-def _resolved(content: str) -> str:
-    parts = []
-    position = 0
-    while (ampersand := content.find("&", position)) >= 0:
-        entity = ENTITY.match(content, ampersand)
-        if entity is None:
-            raise XmlError(f"& is written &amp;, not {content[ampersand : ampersand + 12]!r}")
-        parts += [content[position:ampersand], _character(entity)]
-        position = entity.end()
-    return "".join([*parts, content[position:]])
-
-
-def _character(entity: re.Match[str]) -> str:
-    decimal, hexadecimal, name = entity.groups()
-    if name is not None:
-        if name not in ENTITIES:
-            raise XmlError(f"entities are not expanded: {entity[0]!r}")
-        return ENTITIES[name]
-    number = int(decimal) if decimal else int(hexadecimal, 16)
-    if not 0 < number < 0x110000 or 0xD800 <= number < 0xE000:
-        raise XmlError(f"{entity[0]!r} is no character")
-    return chr(number)
+    def _uncut_length(self, text: str, position: int) -> int:
+        """Return where something begins at the end of the text that may become markup with the next piece."""
+        last = text.rfind("<", position)
+        tail = text[last:] if last >= 0 else ""
+        if self._has_begun:
+            is_cut = bool(tail) and any(opening.startswith(tail) for opening in SPECIAL)
+        else:
+            is_cut = 0 < len(tail) <= LONGEST_TAG
+        return last if is_cut else len(text)

@@ -14,7 +14,6 @@ from pydantic import BaseModel, SkipValidation
 from foldline.exceptions import OutputParserException
 from foldline.messages import BaseMessage
 from foldline.output_parsers._json_stream import JsonStream
-from foldline.output_parsers._patch import difference
 from foldline.output_parsers.format_instructions import JSON_FORMAT_INSTRUCTIONS
 from foldline.output_parsers.string import text_of
 from foldline.output_parsers.transform import (
@@ -31,6 +30,7 @@ from foldline.utils.json import (
     parse_json_markdown,
     parse_partial_json,
 )
+from foldline.utils.json_patch import make_patch
 
 __all__ = [
     "JsonOutputParser",
@@ -86,7 +86,7 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Any]):
         return "simple_json_output_parser"
 
     def _diff(self, prev: Json, next: Json) -> Json:
-        return difference(prev, next)
+        return make_patch(prev, next)
 
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
         """Read the text of the likeliest candidate; with `partial`, None if there is no JSON in it yet."""

@@ -8,13 +8,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError, model_validator
 
 from foldline.exceptions import OutputParserException, UsageError
-from foldline.output_parsers._patch import difference
 from foldline.output_parsers.base import BaseGenerationOutputParser
 from foldline.output_parsers.json import shown
 from foldline.output_parsers.transform import BaseCumulativeTransformOutputParser
 from foldline.outputs import ChatGeneration, Generation
 from foldline.protocol.blocks import Json
 from foldline.utils.json import JsonError, parse_partial_json, parse_strict
+from foldline.utils.json_patch import make_patch
 
 __all__ = [
     "JsonKeyOutputFunctionsParser",
@@ -70,7 +70,7 @@ class JsonOutputFunctionsParser(BaseCumulativeTransformOutputParser[Any]):
         return "json_functions"
 
     def _diff(self, prev: Json, next: Json) -> Json:
-        return difference(prev, next)
+        return make_patch(prev, next)
 
     def parse(self, text: str) -> Json:
         """Text has no function call: use this behind a chat model."""

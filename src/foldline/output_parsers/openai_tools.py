@@ -11,12 +11,12 @@ from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, InvalidToolCall
 from foldline.messages.tool import invalid_tool_call
 from foldline.messages.tool import tool_call as create_tool_call
-from foldline.output_parsers._patch import difference
 from foldline.output_parsers.json import shown
 from foldline.output_parsers.transform import BaseCumulativeTransformOutputParser
 from foldline.outputs import ChatGeneration, Generation
 from foldline.protocol.blocks import Json
 from foldline.utils.json import JsonError, parse_partial_json, parse_strict
+from foldline.utils.json_patch import make_patch
 
 __all__ = [
     "JsonOutputKeyToolsParser",
@@ -124,7 +124,7 @@ class JsonOutputToolsParser(BaseCumulativeTransformOutputParser[Any]):
     """Whether to give the first call only, not a list."""
 
     def _diff(self, prev: Json, next: Json) -> Json:
-        return difference(prev, next)
+        return make_patch(prev, next)
 
     def parse(self, text: str) -> Json:
         """Text has no tool calls: use this behind a chat model."""

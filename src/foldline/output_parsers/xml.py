@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from foldline.exceptions import OutputParserException
 from foldline.messages import BaseMessage
-from foldline.output_parsers._xml_stream import Token, XmlError, XmlTokens
+from foldline.output_parsers._xml_stream import TAG, XmlError, XmlFeed, XmlTree
 from foldline.output_parsers.format_instructions import XML_FORMAT_INSTRUCTIONS
 from foldline.output_parsers.json import shown
 from foldline.output_parsers.string import text_of
@@ -18,7 +18,6 @@ from foldline.runnables.utils import AddableDict
 
 __all__ = ["XMLOutputParser", "nested_element"]
 
-DEEPEST = 200
 ENCODING = re.compile(r"<([^>]*encoding[^>]*)>\n(.*)", re.MULTILINE | re.DOTALL)
 
 
@@ -57,11 +56,12 @@ class XMLOutputParser(BaseTransformOutputParser[dict[str, Any]]):
         """Read a text; prose and a code fence around the document are skipped."""
         if self.encoding_matcher is not ENCODING and (found := self.encoding_matcher.search(text)):
             text = found.group(2)
-        tree = _Tree(is_strict=True)
+        tree = XmlTree()
         try:
-            for _ in tree.feed(text):
-                pass
+            remainder = XmlFeed(tree).feed(text)
             tree.check_end()
+            if (extra_tag := TAG.search(remainder)) is not None:
+                raise XmlError(f"another tag after the end of the document: {extra_tag[0]!r}")
         except XmlError as error:
             raise _no_xml(text, error) from error
         return tree.root
@@ -90,107 +90,22 @@ def nested_element(path: list[str], value: Json) -> AddableDict:
     return AddableDict(nested)
 
 
-class _Element:
-    __slots__ = ("parts", "tag", "text")
-
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
-        self.text: list[str] = []
-        self.parts: list[Any] = []
-        """What is inside, once there is a tag among it: dicts, and text between them."""
-
-    def take_text(self) -> str:
-        text = "".join(self.text)
-        self.text.clear()
-        return text
-
-
-class _Tree:
-    """Builds the dicts, and says what is new: (path, value) pairs."""
-
-    def __init__(self, *, is_strict: bool) -> None:
-        self.root: dict[str, Any] = {}
-        self._tokens = XmlTokens()
-        self._open: list[_Element] = []
-        self._is_strict = is_strict
-        self._is_closed = False
-
-    def feed(self, text: str) -> Iterator[tuple[list[str], Json]]:
-        if self._is_closed and not self._is_strict:
-            return
-        for token in self._tokens.feed(text):
-            if self._is_closed:
-                if self._is_strict and token.kind != "text":
-                    raise XmlError(f"another tag after the end of the document: {token.value!r}")
-                continue
-            yield from self._take(token)
-
-    def check_end(self) -> None:
-        if self._open:
-            raise XmlError(f"the tag {self._open[-1].tag!r} is never closed")
-        if not self._is_closed:
-            raise XmlError("no tag was found")
-
-    def _take(self, token: Token) -> Iterator[tuple[list[str], Json]]:
-        if token.kind == "text":
-            if self._open:
-                self._open[-1].text.append(token.value)
-            return
-        if token.kind != "close":
-            yield from self._begin(token.value)
-        if token.kind != "open":
-            yield from self._end(token.value)
-
-    def _begin(self, tag: str) -> Iterator[tuple[list[str], Json]]:
-        if len(self._open) >= DEEPEST:
-            raise XmlError(f"tags nest deeper than {DEEPEST} levels")
-        if self._open:
-            yield from self._keep_text(self._open[-1])
-        self._open.append(_Element(tag))
-        self._tokens.is_inside = True
-
-    def _keep_text(self, element: _Element) -> Iterator[tuple[list[str], Json]]:
-        """Text beside tags is a part of its own; space is not."""
-        text = element.take_text()
-        if text.strip():
-            element.parts.append(text)
-            yield [e.tag for e in self._open], [text]
-
-    def _end(self, tag: str) -> Iterator[tuple[list[str], Json]]:
-        if not self._open or self._open[-1].tag != tag:
-            opened = self._open[-1].tag if self._open else None
-            raise XmlError(f"</{tag}> closes {opened!r}" if opened else f"</{tag}> closes nothing")
-        element = self._open[-1]
-        path = [e.tag for e in self._open]
-        value: Json
-        if element.parts:
-            yield from self._keep_text(element)
-            value = element.parts
-        else:
-            value = element.take_text() or None
-            yield path, value
-        self._open.pop()
-        if self._open:
-            self._open[-1].parts.append({tag: value})
-            return
-        # LangChain says an empty list for a document with nothing in it.
-        is_blank = value is None or (isinstance(value, str) and not value.strip())
-        self.root = {tag: [] if is_blank else value}
-        self._is_closed, self._tokens.is_inside = True, False
-
-
 class _XmlReader:
     def __init__(self) -> None:
-        self._tree = _Tree(is_strict=False)
+        self._tree = XmlTree()
+        self._feed = XmlFeed(self._tree)
         self._pieces: list[str] = []
 
     def feed(self, piece: str | BaseMessage) -> Iterable[AddableDict]:
         text = text_of(piece)
         self._pieces.append(text)
+        if self._tree.is_closed:
+            return ()
         try:
-            return [nested_element(path, value) for path, value in self._tree.feed(text)]
+            self._feed.feed(text)
         except XmlError as error:
             raise _no_xml("".join(self._pieces), error) from error
+        return [nested_element(path, value) for path, value in self._tree.take_changes()]
 
     def finish(self) -> Iterable[AddableDict]:
         text = "".join(self._pieces)

@@ -12,13 +12,13 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, IO, mutex
 from foldline.exceptions import UsageError
 from foldline.outputs import LLMResult
-from foldline.tracers import _patch
 from foldline.tracers._filter import Filters, shows, take_filters
 from foldline.tracers._streaming import StreamingHandler
 from foldline.tracers.base import BaseTracer
 from foldline.tracers.core import SchemaFormat, llm_outputs
 from foldline.tracers.memory_stream import beside, with_handler
 from foldline.tracers.schemas import Run
+from foldline.utils.json_patch import apply_patch, make_patch, write_pointer
 
 __all__ = [
     "LogEntry",
@@ -69,7 +69,7 @@ class RunLogPatch:
         if type(other) is not RunLogPatch:
             raise UsageError(f"a log adds patches, not {type(other).__name__}")
         ops = [*self.ops, *other.ops]
-        return RunLog(*ops, state=_patch.apply(None, ops))
+        return RunLog(*ops, state=apply_patch(None, ops))
 
     def __repr__(self) -> str:
         return f"RunLogPatch({', '.join(map(repr, self.ops))})"
@@ -93,7 +93,7 @@ class RunLog(RunLogPatch):
         """Apply a patch."""
         if type(other) is not RunLogPatch:
             raise UsageError(f"a log adds patches, not {type(other).__name__}")
-        return RunLog(*self.ops, *other.ops, state=_patch.apply(self.state, other.ops))
+        return RunLog(*self.ops, *other.ops, state=apply_patch(self.state, other.ops))
 
     def __repr__(self) -> str:
         return f"RunLog({self.state!r})"
@@ -164,7 +164,7 @@ class LogStreamCallbackHandler(BaseTracer, StreamingHandler):
             if run.id not in self._names:
                 count = self._counts[run.name] = self._counts.get(run.name, 0) + 1
                 self._names[run.id] = run.name if count == 1 else f"{run.name}:{count}"
-            return _patch.pointer("logs", self._names[run.id], *keys)
+            return write_pointer("logs", self._names[run.id], *keys)
 
     def _on_run_update(self, run: Run) -> None:
         if run.id == self.root_id or run.id not in self._names:
@@ -230,7 +230,7 @@ class _RootOutput:
         ops: list[dict[str, Any]] = []
         if self._with_list:
             ops.append({"op": "add", "path": "/streamed_output/-", "value": piece})
-        ops += _patch.difference(before, self._whole, "/final_output")
+        ops += make_patch(before, self._whole, "/final_output")
         self._send(RunLogPatch(*ops))
 
 

@@ -1,7 +1,6 @@
 """HTTP for models: a small protocol, the clients that keep it, and one client shared by the whole process.
 
-`NativeTransport` (the default), `PyreqwestTransport` and `foldline.transports.httpx.HttpxTransport` pass the same
-tests.
+`NativeTransport` (the default) and `foldline.transports.httpx.HttpxTransport` (the extra `httpx`) pass the same tests.
 """
 
 from __future__ import annotations
@@ -23,13 +22,11 @@ if TYPE_CHECKING:
         origin_of,
     )
     from foldline.transports.native import NativeTransport
-    from foldline.transports.pyreqwest import PyreqwestTransport
 
 __all__ = [
     "HttpOptions",
     "Limits",
     "NativeTransport",
-    "PyreqwestTransport",
     "Request",
     "Response",
     "Timeouts",
@@ -46,6 +43,5 @@ __getattr__ = lazily(
         "._default": "default_transport transport_for",
         ".base": "HttpOptions Limits Request Response Timeouts Transport check_request origin_of",
         ".native": "NativeTransport",
-        ".pyreqwest": "PyreqwestTransport",
     },
 )

@@ -24,12 +24,12 @@ def default_transport() -> Transport:
 
 
 def transport_for(options: HttpOptions) -> Transport:
-    """Make the transport that can do what the options ask: HTTP/2 and unusual proxies need pyreqwest."""
+    """Make the transport that does what the options ask: HTTP/2, https and SOCKS proxies need the extra `httpx`."""
     proxy = options.proxy or ""
     if options.http2 or (proxy and not proxy.startswith("http://")):
-        from foldline.transports.pyreqwest import PyreqwestTransport  # noqa: PLC0415
+        from foldline.transports.httpx import HttpxTransport  # noqa: PLC0415  an extra
 
-        return PyreqwestTransport(options)
+        return HttpxTransport(options)
     from foldline.transports.native import NativeTransport  # noqa: PLC0415
 
     return NativeTransport(options)

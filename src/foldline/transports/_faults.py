@@ -68,15 +68,6 @@ def redirected(request: Request, target: str) -> SecurityError:
     )
 
 
-def forked() -> UsageError:
-    """The Rust runtime was started before fork()."""
-    return UsageError(
-        "this process was forked after foldline's HTTP client (pyreqwest) was used, and its runtime cannot "
-        'be restarted in the child. Ways out: pip install "foldline[httpx]" (then the child uses httpx2), '
-        "start processes with 'spawn' or 'forkserver', or make the first model call after the fork"
-    )
-
-
 def closed_while_reading(request: Request) -> StreamClosedError:
     """Another thread or task closed the response while this one was reading it."""
     return StreamClosedError(

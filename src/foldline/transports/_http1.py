@@ -223,13 +223,6 @@ def _header(line: str) -> tuple[str, str]:
     return header
 
 
-def write_request(
-    method: str, url: str, headers: Mapping[str, str], body: bytes, *, whole_url: bool
-) -> bytes:
-    """Write a request; `whole_url` is for a proxy."""
-    return with_body(method, write_head(method, url, headers, whole_url=whole_url), body)
-
-
 def with_body(method: str, head: bytes, body: bytes) -> bytes:
     """Put head and body together."""
     if body or method not in ("GET", "HEAD", "DELETE"):

@@ -47,7 +47,8 @@ class Route:
         secure = parts.scheme == "https"
         if proxy is not None and urlsplit(proxy).scheme != "http":
             raise UsageError(
-                "NativeTransport knows http:// proxies: use PyreqwestTransport for others"
+                "NativeTransport knows http:// proxies: use foldline.transports.httpx.HttpxTransport "
+                "for https:// and socks5://"
             )
         return cls(parts.hostname or "", parts.port or (443 if secure else 80), secure, proxy)
 

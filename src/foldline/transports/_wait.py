@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from foldline.transports._faults import Phase
@@ -155,13 +155,3 @@ class Alarm:
             return
         self._rung = True
         self._task.cancel()
-
-
-def finish_now(work: Coroutine[Any, Any, T] | Generator[Any, None, T]) -> bool:
-    """Step a coroutine that should end at once; say whether it did."""
-    try:
-        work.send(None)
-    except StopIteration:
-        return True
-    work.close()
-    return False

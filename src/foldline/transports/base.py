@@ -104,7 +104,7 @@ class HttpOptions:
     """How a transport connects. Nothing is read from the environment unless `trust_env` asks for it."""
 
     proxy: str | None = field(default=None, repr=False)
-    """`http://user:password@host:port`, for every request."""
+    """`http://user:password@host:port`, for every request; `https://` and `socks5://` need the extra `httpx`."""
     ca: str | Path | bytes | None = field(default=None, repr=False)
     """Certificates to trust besides the system's: a PEM file, or PEM bytes."""
     client_certificate: str | Path | None = None
@@ -126,11 +126,7 @@ class HttpOptions:
 
     def ca_pem(self) -> bytes | None:
         """Read the extra certificates."""
-        return self.ca if isinstance(self.ca, bytes) else _read_pem(self.ca, "ca")
-
-    def client_pem(self) -> bytes | None:
-        """Read the client's certificate and key."""
-        return _read_pem(self.client_certificate, "client_certificate")
+        return _read_pem(self.ca)
 
 
 class Response(Protocol):
@@ -269,10 +265,10 @@ def _shown(url: str) -> str:
     return url.split("?", 1)[0]  # a query may hold a key
 
 
-def _read_pem(path: str | Path | bytes | None, name: str) -> bytes | None:
+def _read_pem(path: str | Path | bytes | None) -> bytes | None:
     if path is None or isinstance(path, bytes):
         return path
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"HttpOptions({name}={str(path)!r}): {error.strerror}") from error
+        raise UsageError(f"HttpOptions(ca={str(path)!r}): {error.strerror}") from error

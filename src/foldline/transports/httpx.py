@@ -1,7 +1,7 @@
-"""The transport on `httpx2` (its engine `httpcore2`): pure Python, works in forked children, HTTP/2 with its extra.
+"""The transport on `httpx2` (its engine `httpcore2`): pure Python, for HTTP/2, https and SOCKS proxies.
 
 The engine is used without the client on top: foldline follows no redirects, keeps no cookies and reads no environment,
-and needs one thing the client does not offer, a read timeout that moves (the backend below).
+and needs things that the client does not offer (`_engine.py`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import ssl
 import threading
-import time
 from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.transports import _faults
@@ -26,22 +27,38 @@ from foldline.transports.base import HttpOptions, Request, check_header, refuse_
 
 try:
     import httpcore2
+
+    from foldline.transports import _engine
 except ImportError as error:
     raise MissingExtraError(
-        'the httpx transport needs the package httpx2: pip install "foldline[httpx]"'
+        "HTTP/2, https and SOCKS proxies (HttpxTransport) need the package httpx2: "
+        'pip install "foldline[httpx]"'
     ) from error
 
 __all__ = ["HttpxTransport"]
 
+PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
+
 
 class HttpxTransport:
-    """Sends requests with `httpx2`'s engine; `pip install "foldline[httpx]"`."""
+    """Sends requests with `httpx2`'s engine; `pip install "foldline[httpx]"`.
+
+    ```python
+    transport = HttpxTransport(HttpOptions(http2=True))
+    ```
+    """
 
     def __init__(self, options: HttpOptions | None = None) -> None:
         self.options = options or HttpOptions()
         for name, value in self.options.headers.items():
             check_header(name, value)
+        if self.options.http2 and find_spec("h2") is None:
+            raise _missing("h2", "HTTP/2")
+        if self.options.proxy is not None:
+            _split_proxy(self.options.proxy)
         self._tls = Tls(self.options)
+        self._proxy_tls = Tls(replace(self.options, http2=False))
+        """Not the same context: the engine sets the protocols that it offers on it, before each handshake."""
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._pools: dict[tuple[int, str | None], httpcore2.ConnectionPool] = {}
@@ -74,6 +91,7 @@ class HttpxTransport:
         if self._process != os.getpid():
             self._process, self._lock = os.getpid(), threading.Lock()
             self._tls.after_fork()
+            self._proxy_tls.after_fork()
         if blocking:
             return BlockingExchange(request, self._message(request), self._pool(request))
         return AsyncExchange(request, self._message(request), self)
@@ -100,10 +118,12 @@ class HttpxTransport:
             },
         }
 
-    def _settings(self, proxy: str | None, tls: ssl.SSLContext) -> dict[str, Any]:
+    def _settings(
+        self, tls: ssl.SSLContext, proxy: str | None, proxy_tls: ssl.SSLContext | None
+    ) -> dict[str, Any]:
         return {
             "ssl_context": tls,
-            "proxy": None if proxy is None else _proxy(proxy),
+            "proxy": None if proxy is None else _proxy(proxy, proxy_tls),
             "max_connections": self.options.max_connections,
             "keepalive_expiry": self.options.keep_alive,
             "http2": self.options.http2,
@@ -114,21 +134,23 @@ class HttpxTransport:
         key = (os.getpid(), proxy)
         pool = self._pools.get(key)
         if pool is None:
-            settings = self._settings(proxy, self._tls.get())
+            proxy_tls = self._proxy_tls.get() if _is_https(proxy) else None
+            settings = self._settings(self._tls.get(), proxy, proxy_tls)
             with self._lock:
                 pool = self._pools.get(key)
                 if pool is None:
-                    pool = httpcore2.ConnectionPool(network_backend=DeadlineBackend(), **settings)
+                    pool = _engine.BlockingPool(**settings)
                     self._pools[key] = pool
         return pool
 
     async def async_pool(self, request: Request) -> httpcore2.AsyncConnectionPool:
-        """Give the pool of the running loop."""
+        """Return the pool of the running loop."""
         pools = await self._per_loop.get()
         proxy = proxy_for(request.url, self.options)
         if proxy not in pools:
-            tls = await self._tls.aget()
-            pools.setdefault(proxy, httpcore2.AsyncConnectionPool(**self._settings(proxy, tls)))
+            proxy_tls = await self._proxy_tls.aget() if _is_https(proxy) else None
+            settings = self._settings(await self._tls.aget(), proxy, proxy_tls)
+            pools.setdefault(proxy, _engine.AsyncPool(**settings))
         return pools[proxy]
 
 
@@ -137,72 +159,37 @@ async def _close_pools(pools: dict[str | None, httpcore2.AsyncConnectionPool]) -
         await pool.aclose()
 
 
-def _proxy(url: str) -> httpcore2.Proxy:
+def _proxy(url: str, tls: ssl.SSLContext | None) -> httpcore2.Proxy:
+    parts = _split_proxy(url)
+    auth = (_secret(parts.username), _secret(parts.password)) if parts.username else None
+    address = parts.netloc.rpartition("@")[2]
+    return httpcore2.Proxy(f"{parts.scheme}://{address}", auth=auth, ssl_context=tls)
+
+
+def _secret(text: str | None) -> _engine.Secret:
+    return _engine.Secret(unquote(text or "").encode())
+
+
+def _split_proxy(url: str) -> SplitResult:
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError("HttpOptions(proxy=...): http://user:password@host:port")
-    auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-    port = f":{parts.port}" if parts.port else ""
-    return httpcore2.Proxy(f"{parts.scheme}://{parts.hostname}{port}", auth=auth)
+    if parts.scheme not in PROXY_SCHEMES or not parts.hostname:
+        raise UsageError(
+            "HttpOptions(proxy=...): http://user:password@host:port, or https:// or socks5://"
+        )
+    if parts.scheme.startswith("socks") and find_spec("socksio") is None:
+        raise _missing("socksio", "a SOCKS proxy")
+    return parts
 
 
-class _Deadline(threading.local):
-    at: float | None = None
+def _is_https(proxy: str | None) -> bool:
+    return proxy is not None and proxy.startswith("https://")
 
 
-_deadline = _Deadline()
-
-
-def _limit_this_thread(seconds: float | None) -> None:
-    _deadline.at = None if seconds is None else time.monotonic() + seconds
-
-
-class DeadlineStream(httpcore2.NetworkStream):
-    """A socket whose reads and writes end at the deadline of the calling thread."""
-
-    def __init__(self, inner: httpcore2.NetworkStream) -> None:
-        self._inner = inner
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read, until the deadline."""
-        return self._inner.read(max_bytes, self._left())
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write, until the deadline."""
-        self._inner.write(buffer, self._left())
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._inner.close()
-
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore2.NetworkStream:
-        """Agree on TLS."""
-        return DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
-
-    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  the engine's signature
-        """Tell of the socket."""
-        return self._inner.get_extra_info(info)
-
-    def _left(self) -> float | None:
-        if _deadline.at is None:
-            return None
-        left = _deadline.at - time.monotonic()
-        if left <= 0:
-            raise httpcore2.ReadTimeout
-        return left
-
-
-class DeadlineBackend(httpcore2.SyncBackend):
-    """Opens sockets that know deadlines."""
-
-    def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.NetworkStream:
-        """Connect."""
-        return DeadlineStream(super().connect_tcp(*args, **options))
+def _missing(package: str, feature: str) -> MissingExtraError:
+    """Explain that httpx2 was installed without an extra of its own."""
+    return MissingExtraError(
+        f'{feature} needs the package {package}: pip install "foldline[httpx]"'
+    )
 
 
 class BlockingExchange:
@@ -219,7 +206,7 @@ class BlockingExchange:
 
     async def start(self, budget: float | None) -> tuple[int, Iterable[tuple[str, str]]]:
         """Send, and give status and headers."""
-        _limit_this_thread(budget)
+        _engine.limit_this_thread(budget)
         try:
             response = self._pool.handle_request(httpcore2.Request(**self._message))
         except Exception as error:
@@ -230,7 +217,7 @@ class BlockingExchange:
 
     async def read(self, budget: float | None) -> bytes | None:
         """Give the next raw piece, or `None` at the end."""
-        _limit_this_thread(budget)
+        _engine.limit_this_thread(budget)
         try:
             return next(self._pieces, None)
         except Exception as error:
@@ -243,6 +230,7 @@ class BlockingExchange:
     async def close(self, *, finished: bool) -> None:
         """Free the connection."""
         if self._response is not None:
+            self._response.extensions[_engine.CONNECTION].release(is_finished=finished)
             self._response.close()
 
 
@@ -293,6 +281,7 @@ class AsyncExchange:
         """Free the connection."""
         self._alarm.stop()
         if self._response is not None:
+            await self._response.extensions[_engine.CONNECTION].release(is_finished=finished)
             await self._response.aclose()
 
 

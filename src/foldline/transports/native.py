@@ -1,8 +1,8 @@
 """The transport on Python's own sockets and event loop: HTTP/1.1, nothing to install, and the default.
 
 It exists because of what the others cannot do together: give up at any moment and free the connection at once, be
-interrupted by Ctrl-C, work in a forked child, and cost less than the answer it carries. HTTP/2 is left to
-`PyreqwestTransport` and `HttpxTransport`.
+interrupted by Ctrl-C, work in a forked child, and cost less than the answer it carries. HTTP/2, https and SOCKS proxies
+are left to `foldline.transports.httpx.HttpxTransport`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class NativeTransport:
         self.options = options or HttpOptions()
         if self.options.http2:
             raise UsageError(
-                "NativeTransport speaks HTTP/1.1: use PyreqwestTransport for http2=True"
+                "NativeTransport speaks HTTP/1.1: use foldline.transports.httpx.HttpxTransport "
+                "for http2=True"
             )
         for name, value in self.options.headers.items():
             check_header(name, value)

@@ -1,0 +1,258 @@
+"""What foldline adds to `httpcore2`, the engine of httpx2: deadlines, HTTP/2 calls kept apart, SOCKS sockets closed.
+
+On an HTTP/2 connection of the engine a blocking call waits for, and fails with, the calls of other threads; and the
+server never learns that a call was left early. So a blocking call has its connection to itself, and a connection that
+a call left early takes no further calls and is closed after its last one.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from typing import Any, Final
+
+import anyio
+import httpcore2
+
+__all__ = ["CONNECTION", "AsyncPool", "BlockingPool", "Secret", "limit_this_thread"]
+
+CONNECTION: Final = "foldline_connection"
+"""The extension of a response that holds its connection, to be released when the response is closed."""
+
+
+class _Deadline(threading.local):
+    at: float | None = None
+
+
+_deadline = _Deadline()
+
+
+def limit_this_thread(seconds: float | None) -> None:
+    """Set the deadline of what this thread reads and writes."""
+    _deadline.at = None if seconds is None else time.monotonic() + seconds
+
+
+class DeadlineStream(httpcore2.NetworkStream):
+    """A socket whose reads and writes end at the deadline of the calling thread."""
+
+    def __init__(self, inner: httpcore2.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Read, until the deadline."""
+        return self._inner.read(max_bytes, self._left())
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Write, until the deadline."""
+        self._inner.write(buffer, self._left())
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._inner.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore2.NetworkStream:
+        """Agree on TLS."""
+        return DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  the engine's signature
+        """Return what is known of the socket."""
+        return self._inner.get_extra_info(info)
+
+    def _left(self) -> float | None:
+        if _deadline.at is None:
+            return None
+        left = _deadline.at - time.monotonic()
+        if left <= 0:
+            raise httpcore2.ReadTimeout
+        return left
+
+
+class DeadlineBackend(httpcore2.SyncBackend):
+    """Opens sockets that know deadlines."""
+
+    def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.NetworkStream:
+        """Connect."""
+        return DeadlineStream(super().connect_tcp(*args, **options))
+
+
+class Secret(bytes):
+    """Bytes that no log shows: the engine logs the password of a SOCKS proxy at level DEBUG."""
+
+    def __repr__(self) -> str:
+        return "***"
+
+
+class SocksTrace:
+    """Closes the socket when the handshake with a SOCKS proxy fails, because the engine forgets it."""
+
+    def __init__(self) -> None:
+        self._stream: Any = None
+
+    def on_event(self, name: str, info: dict[str, Any]) -> None:
+        """Receive an event of a blocking call (the engine's `trace` extension)."""
+        if self._is_failure(name, info):
+            self._stream.close()
+
+    async def on_async_event(self, name: str, info: dict[str, Any]) -> None:
+        """Receive an event of an async call."""
+        if self._is_failure(name, info):
+            with anyio.CancelScope(shield=True):
+                await self._stream.aclose()
+
+    def _is_failure(self, name: str, info: dict[str, Any]) -> bool:
+        if name == "socks.setup_socks5_connection.started":
+            self._stream = info["stream"]
+        return name == "socks.setup_socks5_connection.failed"
+
+
+class CountedConnection:
+    """A connection that knows how many calls it carries: what the blocking and the async one share."""
+
+    _inner: httpcore2.ConnectionInterface | httpcore2.AsyncConnectionInterface
+
+    def __init__(self, proxy: httpcore2.Proxy | None) -> None:
+        self._is_socks = proxy is not None and proxy.url.scheme.startswith(b"socks")
+        self._calls = 0
+        self._is_retired = False
+        """Whether a call left it early."""
+
+    def can_handle_request(self, origin: httpcore2.Origin) -> bool:
+        """Whether requests to this origin may be sent on it."""
+        return self._inner.can_handle_request(origin)
+
+    def info(self) -> str:
+        """Return what the engine shows of it."""
+        return self._inner.info()
+
+    def is_connected(self) -> bool:
+        """Whether its socket is open."""
+        return self._inner.is_connected()
+
+    def is_available(self) -> bool:
+        """Whether it takes another call."""
+        return not self._is_retired and self._inner.is_available()
+
+    def has_expired(self) -> bool:
+        """Whether it was idle for too long."""
+        return self._inner.has_expired()
+
+    def is_idle(self) -> bool:
+        """Whether it carries no call."""
+        return self._inner.is_idle()
+
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._inner.is_closed()
+
+    def _leave(self, *, is_finished: bool) -> bool:
+        """Count one call less; return whether the connection is to be closed."""
+        self._calls -= 1
+        self._is_retired = self._is_retired or not is_finished
+        return self._is_retired and not self._calls
+
+
+class BlockingConnection(CountedConnection, httpcore2.ConnectionInterface):
+    """Carries one blocking call at a time, also over HTTP/2."""
+
+    def __init__(self, inner: httpcore2.ConnectionInterface, proxy: httpcore2.Proxy | None) -> None:
+        super().__init__(proxy)
+        self._inner: httpcore2.ConnectionInterface = inner
+        self._lock = threading.Lock()
+
+    def is_available(self) -> bool:
+        """Whether it takes a call: only when it carries none."""
+        return not self._calls and super().is_available()
+
+    def handle_request(self, request: httpcore2.Request) -> httpcore2.Response:
+        """Send a request."""
+        with self._lock:
+            if self._calls or self._is_retired:
+                raise httpcore2.ConnectionNotAvailable
+            self._calls += 1
+        if self._is_socks:
+            request.extensions["trace"] = SocksTrace().on_event
+        try:
+            response = self._inner.handle_request(request)
+        except BaseException as error:
+            self.release(is_finished=isinstance(error, httpcore2.ConnectionNotAvailable))
+            raise
+        response.extensions[CONNECTION] = self
+        return response
+
+    def release(self, *, is_finished: bool) -> None:
+        """Take a call off the connection, before its response is closed."""
+        if self._leave(is_finished=is_finished):
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._inner.close()
+
+
+class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
+    """Carries the calls of one event loop, many at a time over HTTP/2."""
+
+    def __init__(
+        self, inner: httpcore2.AsyncConnectionInterface, proxy: httpcore2.Proxy | None
+    ) -> None:
+        super().__init__(proxy)
+        self._inner: httpcore2.AsyncConnectionInterface = inner
+
+    def can_multiplex(self) -> bool:
+        """Whether it carries many calls at a time."""
+        return self._inner.can_multiplex()
+
+    async def handle_async_request(self, request: httpcore2.Request) -> httpcore2.Response:
+        """Send a request."""
+        if self._is_retired:
+            raise httpcore2.ConnectionNotAvailable
+        self._calls += 1
+        if self._is_socks:
+            request.extensions["trace"] = SocksTrace().on_async_event
+        try:
+            response = await self._inner.handle_async_request(request)
+        except BaseException as error:
+            await self.release(is_finished=isinstance(error, httpcore2.ConnectionNotAvailable))
+            raise
+        response.extensions[CONNECTION] = self
+        return response
+
+    async def release(self, *, is_finished: bool) -> None:
+        """Take a call off the connection, before its response is closed."""
+        if self._leave(is_finished=is_finished):
+            with anyio.CancelScope(shield=True):
+                await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._inner.aclose()
+
+
+class BlockingPool(httpcore2.ConnectionPool):
+    """The connections of blocking calls."""
+
+    def __init__(self, proxy: httpcore2.Proxy | None, **settings: Any) -> None:
+        super().__init__(proxy=proxy, network_backend=DeadlineBackend(), **settings)
+        self._through = proxy
+
+    def create_connection(self, origin: httpcore2.Origin) -> httpcore2.ConnectionInterface:
+        """Make a connection."""
+        return BlockingConnection(super().create_connection(origin), self._through)
+
+
+class AsyncPool(httpcore2.AsyncConnectionPool):
+    """The connections of one event loop."""
+
+    def __init__(self, proxy: httpcore2.Proxy | None, **settings: Any) -> None:
+        super().__init__(proxy=proxy, **settings)
+        self._through = proxy
+
+    def create_connection(self, origin: httpcore2.Origin) -> httpcore2.AsyncConnectionInterface:
+        """Make a connection."""
+        return AsyncConnection(super().create_connection(origin), self._through)
