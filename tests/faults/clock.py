@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foldline._io import ASYNC, BLOCKING
-from foldline.transports import _wait
+from foldline.transports import _body
 
 
 class FakeClock:
@@ -36,4 +36,4 @@ class FakeClock:
 
         for io in (BLOCKING, ASYNC):
             monkeypatch.setattr(type(io), "sleep", sleep)
-        monkeypatch.setattr(_wait, "time", self)
+        monkeypatch.setattr(_body, "time", self)

@@ -10,7 +10,7 @@ from foldline.exceptions import ModelAPIError, ModelRateLimitError
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.providers.openai import ChatOpenAI
 from foldline.transports import Timeouts
-from foldline.transports._wait import Clock
+from foldline.transports._body import Clock
 from tests.faults.clock import FakeClock
 from tests.servers import Answer, FaultServer, json_answer
 

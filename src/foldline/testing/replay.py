@@ -22,8 +22,7 @@ from urllib.parse import urlsplit
 from foldline import exceptions
 from foldline._io import ASYNC, BLOCKING
 from foldline.exceptions import FoldlineError, ModelError, UsageError
-from foldline.transports._body import HttpResponse, Opening
-from foldline.transports._wait import Clock
+from foldline.transports._body import Clock, HttpResponse, Opening
 from foldline.transports.base import Request, Response, Transport
 
 __all__ = ["RecordingTransport", "ReplayTransport"]

@@ -14,8 +14,9 @@ from typing import Protocol
 
 from foldline.exceptions import ModelError
 from foldline.transports import _faults
-from foldline.transports._wait import Clock, Expired
-from foldline.transports.base import Request, Response, check_request
+from foldline.transports._faults import Phase
+from foldline.transports._wait import Expired
+from foldline.transports.base import Request, Response, Timeouts, check_request
 
 CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Content codings we undo, and the window that tells zlib which it is."""
@@ -24,6 +25,36 @@ SLACK = 64 * 1024
 """Decompressed bytes that are never called a bomb, however small the input."""
 LINGER = 0.02
 """Seconds that the end of a body may take once all that matters of it has come."""
+
+
+class Clock:
+    """How long the next wait may take, and which clock says so."""
+
+    __slots__ = ("phase", "started", "timeouts", "waited")
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self.timeouts = timeouts
+        self.started = time.monotonic()
+        self.waited = 0.0
+        """Seconds waited in reads since the last progress."""
+        self.phase: Phase = "first_byte"
+
+    def budget(self, phase: Phase) -> float | None:
+        """Give the seconds left for a wait of this phase, the whole call's deadline included."""
+        limit = self.timeouts.first_byte if phase == "first_byte" else self.timeouts.idle
+        left = None if limit is None else limit - self.waited
+        self.phase = phase
+        total = self.timeouts.total
+        if total is not None:
+            rest = total - (time.monotonic() - self.started)
+            if left is None or rest <= left:
+                self.phase = "total"
+                left = rest
+        return None if left is None else max(left, 0.0)
+
+    def limit(self, phase: Phase) -> float:
+        """Give the seconds that were allowed."""
+        return float(getattr(self.timeouts, phase, None) or 0.0)
 
 
 class Exchange(Protocol):

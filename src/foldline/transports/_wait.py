@@ -1,6 +1,6 @@
-"""Waiting with a limit, in two colours, and the arithmetic of the four clocks.
+"""Waiting with a limit, sync and async.
 
-`Clock` only counts. `Bell` ends the waits of the native transport on a loop. `Alarm` interrupts a task that waits in
+`Bell` ends the waits of the native transport on a loop. `Alarm` interrupts a task that waits in
 somebody else's code; its timer is set once per response and moved by writing a number, because an `asyncio.timeout`
 around every chunk costs half as much as reading the chunk.
 """
@@ -9,48 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
-
-from foldline.transports._faults import Phase
-from foldline.transports.base import Timeouts
 
 T = TypeVar("T")
 
 
 class Expired(Exception):
     """The budget of a wait was used up."""
-
-
-class Clock:
-    """How long the next wait may take, and which clock says so."""
-
-    __slots__ = ("phase", "started", "timeouts", "waited")
-
-    def __init__(self, timeouts: Timeouts) -> None:
-        self.timeouts = timeouts
-        self.started = time.monotonic()
-        self.waited = 0.0
-        """Seconds waited in reads since the last progress."""
-        self.phase: Phase = "first_byte"
-
-    def budget(self, phase: Phase) -> float | None:
-        """Give the seconds left for a wait of this phase, the whole call's deadline included."""
-        limit = self.timeouts.first_byte if phase == "first_byte" else self.timeouts.idle
-        left = None if limit is None else limit - self.waited
-        self.phase = phase
-        total = self.timeouts.total
-        if total is not None:
-            rest = total - (time.monotonic() - self.started)
-            if left is None or rest <= left:
-                self.phase = "total"
-                left = rest
-        return None if left is None else max(left, 0.0)
-
-    def limit(self, phase: Phase) -> float:
-        """Give the seconds that were allowed."""
-        return float(getattr(self.timeouts, phase, None) or 0.0)
 
 
 class Bell:

@@ -86,7 +86,7 @@ async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, No
                 # Awaited, not iterated: two microseconds of the thirty that a fake model's `invoke` takes.
                 last = attempt.pass_on(await generate_answer(call.model, request, call.run))
                 break
-            source = await attempt.open()
+            source = await attempt.ask()
             try:
                 async for item in source:
                     batch = await attempt.receive(item) if policies else attempt.take(item)
@@ -154,7 +154,7 @@ class _Attempt:
             return False
         return call.hooks.generates and not (request.stream or call.stream)
 
-    async def open(self) -> AsyncGenerator[Any, None]:
+    async def ask(self) -> AsyncGenerator[Any, None]:
         """Wait for the rate limit and a share of the usage; ask the model."""
         call, request, usage = self._call, self._request, self._usage
         if call.model.rate_limiter is not None:
