@@ -28,8 +28,10 @@ def said_to_checkers(module: str) -> dict[str, set[str]]:
     for node in ast.parse(source).body:
         if isinstance(node, ast.If):
             for inner in node.body:
-                if isinstance(inner, ast.ImportFrom) and (inner.module or "").startswith(
-                    "foldline"
+                if (
+                    isinstance(inner, ast.ImportFrom)
+                    and (inner.module or "").startswith("foldline")
+                    and inner.module != "foldline._config"  # of a type that is not shown
                 ):
                     told.setdefault(inner.module or "", set()).update(
                         alias.name for alias in inner.names

@@ -5,11 +5,14 @@ The ten names of a first program; each is loaded when it is first used, so that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
+from foldline._extensions import extend
 from foldline._lazy import lazily
 
 if TYPE_CHECKING:
+    from foldline._config import RunnableConfig
     from foldline.agents import create_agent
     from foldline.chat_models import init_chat_model
     from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -46,6 +49,33 @@ __getattr__ = lazily(
         ".tools": "tool",
     },
 )
+
+
+# What low layers let higher ones add (`_extensions`); loaded when it is first used.
+
+
+def _add_messages(left: object, right: object) -> object:
+    from foldline.prompts.chat import ChatPromptTemplate  # noqa: PLC0415
+
+    prompt: object = ChatPromptTemplate([cast("Any", left)]) + right
+    return prompt
+
+
+def _make_step(function: Callable[..., Any], name: str) -> Runnable[Any, Any]:
+    from foldline.runnables.lambda_ import RunnableLambda  # noqa: PLC0415
+
+    return RunnableLambda(function, name=name)
+
+
+def _ensure_config(config: RunnableConfig | None) -> RunnableConfig:
+    from foldline._config import ensure_config  # noqa: PLC0415
+
+    return ensure_config(config)
+
+
+extend("add_messages", _add_messages)
+extend("ensure_config", _ensure_config)
+extend("make_step", _make_step)
 
 
 def __dir__() -> list[str]:

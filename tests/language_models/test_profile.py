@@ -107,6 +107,6 @@ def test_counting_says_whether_it_is_exact():
 
 def test_a_short_request_is_not_counted(monkeypatch):
     model = Speaking(answers=["hi"], max_input_tokens=1000)
-    monkeypatch.setattr("foldline.language_models.chat_models.count_tokens", None)
+    monkeypatch.setattr("foldline.language_models.base_chat_model.count_tokens", None)
 
     assert model.invoke("short").text.strip() == "hi"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from foldline import _extensions
 from foldline.exceptions import UsageError
 from foldline.messages import (
     AIMessage,
@@ -24,7 +25,6 @@ from foldline.messages import (
     messages_to_dict,
     trim_messages,
 )
-from foldline.messages._hooks import HOOKS
 
 CALL = {"name": "f", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
 TALK = [
@@ -392,7 +392,9 @@ def test_trimming_leaves_the_given_messages_alone():
 
 
 def test_a_verb_without_messages_asks_for_a_runnable(monkeypatch):
-    monkeypatch.setitem(HOOKS, "as_runnable", lambda function, name: (name, function))
+    monkeypatch.setitem(
+        _extensions._extensions, "make_step", lambda function, name: (name, function)
+    )
 
     name, function = trim_messages(max_tokens=2, token_counter=len)
 
@@ -402,6 +404,6 @@ def test_a_verb_without_messages_asks_for_a_runnable(monkeypatch):
 
 
 def test_adding_messages_asks_for_a_prompt(monkeypatch):
-    monkeypatch.setitem(HOOKS, "as_prompt", lambda left, right: [left, right])
+    monkeypatch.setitem(_extensions._extensions, "add_messages", lambda left, right: [left, right])
 
     assert SystemMessage("a") + HumanMessage("b") == [SystemMessage("a"), HumanMessage("b")]

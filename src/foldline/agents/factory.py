@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 from foldline.agents.agent import Agent
 from foldline.agents.checkpoint.base import BaseCheckpointSaver
 from foldline.agents.middleware.base import AgentMiddleware
 from foldline.agents.setup import Setup
+from foldline.chat_models import init_chat_model
 from foldline.exceptions import UsageError
 from foldline.language_models.policies.usage import Limits
 from foldline.messages import SystemMessage
@@ -76,8 +76,7 @@ def create_agent(
 
 def _model(model: str | Runnable[Any, Any]) -> Any:
     if isinstance(model, str):
-        # By name: the providers are above this package and are found when they are asked for.
-        return import_module("foldline.chat_models").init_chat_model(model)
+        return init_chat_model(model)
     if not isinstance(model, Runnable):
         raise UsageError(
             f'create_agent needs a chat model or its name ("openai:gpt-5"), not {type(model).__name__}'

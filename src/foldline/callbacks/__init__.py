@@ -6,8 +6,7 @@ loaded when asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foldline._lazy import lazily
 
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
         RetrieverManagerMixin,
         RunManagerMixin,
         ToolManagerMixin,
+    )
+    from foldline.callbacks.custom_events import (
+        adispatch_custom_event,
+        dispatch_custom_event,
     )
     from foldline.callbacks.file import FileCallbackHandler
     from foldline.callbacks.groups import (
@@ -49,16 +52,6 @@ if TYPE_CHECKING:
     from foldline.callbacks.stdout import StdOutCallbackHandler
     from foldline.callbacks.streaming_stdout import StreamingStdOutCallbackHandler
     from foldline.callbacks.usage import UsageMetadataCallbackHandler, get_usage_metadata_callback
-
-    def dispatch_custom_event(
-        name: str, data: Any, *, config: Mapping[str, object] | None = None
-    ) -> None:
-        """Tell the handlers of the run under way of an event of your own."""
-
-    async def adispatch_custom_event(
-        name: str, data: Any, *, config: Mapping[str, object] | None = None
-    ) -> None:
-        """Tell the handlers of the run under way of an event of your own."""
 
 
 __all__ = [
@@ -114,7 +107,7 @@ __getattr__ = lazily(
         "CallbackManagerForToolRun ParentRunManager RunManager",
         ".stdout": "StdOutCallbackHandler",
         ".streaming_stdout": "StreamingStdOutCallbackHandler",
-        "foldline.tracers._custom_events": "adispatch_custom_event dispatch_custom_event",
+        ".custom_events": "adispatch_custom_event dispatch_custom_event",
         ".usage": "UsageMetadataCallbackHandler get_usage_metadata_callback",
     },
 )

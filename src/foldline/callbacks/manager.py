@@ -434,6 +434,6 @@ __getattr__ = lazily(
         ".dispatch": "ahandle_event handle_event shielded",
         ".groups": "AsyncCallbackManagerForChainGroup CallbackManagerForChainGroup "
         "atrace_as_chain_group trace_as_chain_group",
-        "foldline.tracers._custom_events": "adispatch_custom_event dispatch_custom_event",
+        ".custom_events": "adispatch_custom_event dispatch_custom_event",
     },
 )

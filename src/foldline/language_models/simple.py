@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foldline.exceptions import UsageError
-from foldline.language_models.chat_models import BaseChatModel
+from foldline.language_models.base_chat_model import BaseChatModel
 from foldline.messages import AIMessage, BaseMessage
 from foldline.outputs import ChatGeneration, ChatResult
 

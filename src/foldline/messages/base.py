@@ -10,12 +10,13 @@ from typing import Annotated, Any, Self, TypeAlias, cast
 
 from pydantic import ConfigDict, Field, field_validator
 
+from foldline._extensions import extension
 from foldline._lazy import lazily
 from foldline.exceptions import LimitExceededError, UsageError
 from foldline.load.serializable import Serializable
 from foldline.messages import _growth
 from foldline.messages._growth import merge_content
-from foldline.messages._hooks import hook, runnable_verb
+from foldline.messages._verbs import runnable_verb
 from foldline.protocol.blocks import ContentBlock, Json
 from foldline.utils import _surrogates
 
@@ -141,7 +142,7 @@ class BaseMessage(Serializable):
 
     def __add__(self, other: Json) -> Json:
         """Begin a prompt: `SystemMessage(...) + HumanMessage(...)` is a `ChatPromptTemplate`."""
-        return hook("as_prompt")(self, other)
+        return extension("add_messages")(self, other)
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the message under a title line; `html=True` makes the title bold on a terminal."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from foldline.exceptions import LimitExceededError, UsageError
-from foldline.messages._hooks import runnable_verb
+from foldline.messages._verbs import runnable_verb
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 from foldline.messages.chat import ChatMessage

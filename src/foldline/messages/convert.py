@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from foldline.exceptions import UsageError
-from foldline.messages._hooks import runnable_verb
+from foldline.messages._verbs import runnable_verb
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 from foldline.messages.chat import ChatMessage

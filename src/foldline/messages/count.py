@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from foldline.exceptions import LimitExceededError
-from foldline.messages._hooks import runnable_verb
+from foldline.messages._verbs import runnable_verb
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 from foldline.messages.convert import MessageLikeRepresentation, convert_to_messages

@@ -7,7 +7,7 @@ from typing import cast
 
 from foldline.exceptions import UsageError
 from foldline.messages._calls import final_call, parse_calls
-from foldline.messages._hooks import runnable_verb
+from foldline.messages._verbs import runnable_verb
 from foldline.messages.ai_chunk import AIMessageChunk
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage, BaseMessageChunk

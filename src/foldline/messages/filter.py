@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from foldline.messages._hooks import runnable_verb
+from foldline.messages._verbs import runnable_verb
 from foldline.messages.ai_chunk import AIMessageChunk
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from foldline.messages._growth import merge_content, merge_kwargs
-from foldline.messages._hooks import runnable_verb
+from foldline.messages._verbs import runnable_verb
 from foldline.messages.ai_chunk import AIMessageChunk
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage, Content

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, cast
 
 from foldline.exceptions import UsageError
-from foldline.messages._hooks import runnable_verb
+from foldline.messages._verbs import runnable_verb
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 from foldline.messages.block_translators.openai import (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from foldline.exceptions import UsageError
-from foldline.messages._hooks import runnable_verb
+from foldline.messages._verbs import runnable_verb
 from foldline.messages.base import BaseMessage, Content
 from foldline.messages.convert import Messages, convert_to_messages
 from foldline.messages.count import count_tokens_approximately

@@ -18,7 +18,6 @@ from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.load import dumpd
 from foldline.messages import AnyMessage, BaseMessage
-from foldline.messages._hooks import HOOKS
 from foldline.prompt_values import PromptValue
 from foldline.prompts._build import chat_value, make_message, text_of
 from foldline.prompts._chat_base import BaseChatPromptTemplate
@@ -282,11 +281,3 @@ def _variables(parts: Sequence[MessageLike], given: Mapping[str, Any]) -> dict[s
         "partial_variables": partials,
         "input_types": types,
     }
-
-
-def _begun_with(left: Json, right: Json) -> ChatPromptTemplate:
-    begun = ChatPromptTemplate([left])
-    return begun.__add__(right)
-
-
-HOOKS["as_prompt"] = _begun_with

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from foldline._extensions import extension
 from foldline.load.serializable import Serializable
 from foldline.messages import BaseMessage
-from foldline.messages._hooks import hook
 from foldline.protocol.blocks import Json
 
 __all__ = ["BaseMessagePromptTemplate"]
@@ -63,4 +63,4 @@ class BaseMessagePromptTemplate(Serializable, ABC):
 
     def __add__(self, other: Json) -> Json:
         """Begin a chat prompt with this template."""
-        return hook("as_prompt")(self, other)
+        return extension("add_messages")(self, other)

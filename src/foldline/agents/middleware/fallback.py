@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, Handler
 from foldline.agents.requests import ModelRequest
+from foldline.chat_models import init_chat_model
 from foldline.exceptions import BlockingCallError, BudgetExceeded
 
 __all__ = ["ModelFallbackMiddleware", "as_model"]
@@ -18,12 +18,8 @@ NOT_THE_MODELS = (BudgetExceeded, BlockingCallError)
 
 
 def as_model(model: Any) -> Any:
-    """Give a chat model for its name; found when asked for, since providers are above this package."""
-    return (
-        import_module("foldline.chat_models").init_chat_model(model)
-        if isinstance(model, str)
-        else model
-    )
+    """Return the chat model of a name; a model is returned as it is."""
+    return init_chat_model(model) if isinstance(model, str) else model
 
 
 class ModelFallbackMiddleware(AgentMiddleware):

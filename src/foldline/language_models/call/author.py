@@ -100,7 +100,7 @@ def author_hooks(cls: type[Any]) -> AuthorHooks:
     places: dict[str, int] = {}
     for place, ancestor in enumerate(cls.__mro__):
         module, name = ancestor.__module__, ancestor.__name__
-        if module == "foldline.language_models.chat_models" and name == "BaseChatModel":
+        if module == "foldline.language_models.base_chat_model" and name == "BaseChatModel":
             break
         for hook in HOOKS & ancestor.__dict__.keys():
             places.setdefault(hook, place)

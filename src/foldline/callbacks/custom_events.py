@@ -1,27 +1,33 @@
 """Dispatch an application's own events to the handlers of the run that is under way.
 
-Public as `foldline.callbacks.dispatch_custom_event`. It stands above that package because it must find the run:
-in the config it is given, or in the one that the enclosing runnable left in the context.
+The run is found in the config that is given, or in the one that the enclosing runnable left in the context. Configs are
+above this package, so what completes one is an extension.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from foldline._config import RunnableConfig, ensure_config
+from foldline._extensions import extension
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.callbacks.dispatch import tell
 from foldline.callbacks.manager import CallbackManager
 from foldline.exceptions import UsageError
 
+__all__ = ["adispatch_custom_event", "dispatch_custom_event"]
+
+Config = Mapping[str, Any]
+
 
 class NoRunError(UsageError, RuntimeError):
     """A custom event outside every run."""
 
 
-async def _dispatch(io: IO, name: str, data: Any, config: RunnableConfig | None) -> None:
-    config = ensure_config(config)
+async def _dispatch(io: IO, name: str, data: Any, config: Config | None) -> None:
+    config = extension("ensure_config")(config)
+    assert config is not None
     manager = CallbackManager.configure(
         config.get("callbacks"),
         inheritable_tags=config.get("tags"),
@@ -46,13 +52,11 @@ async def _dispatch(io: IO, name: str, data: Any, config: RunnableConfig | None)
     )
 
 
-def dispatch_custom_event(name: str, data: Any, *, config: RunnableConfig | None = None) -> None:
+def dispatch_custom_event(name: str, data: Any, *, config: Config | None = None) -> None:
     """Tell the handlers of the run under way of an event of your own."""
     drive(_dispatch(BLOCKING, name, data, config))
 
 
-async def adispatch_custom_event(
-    name: str, data: Any, *, config: RunnableConfig | None = None
-) -> None:
+async def adispatch_custom_event(name: str, data: Any, *, config: Config | None = None) -> None:
     """Tell the handlers of the run under way of an event of your own."""
     await _dispatch(ASYNC, name, data, config)

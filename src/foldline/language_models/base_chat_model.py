@@ -1,0 +1,442 @@
+"""`BaseChatModel`: messages in, a message out; the public face of a `ChatCall`.
+
+An author implements one of `_events` (native, best), `_stream_chat_model_events`, `_stream`, `_generate`, or an async
+version; every public method works.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import aclosing
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from uuid import UUID
+
+from pydantic import Field, SkipValidation, field_validator, model_validator
+
+from foldline._config import RunnableConfig
+from foldline._io import ASYNC, BLOCKING
+from foldline._io.drive import drive, drive_each
+from foldline._run import Run
+from foldline.callbacks.base import Callbacks
+from foldline.language_models.base import BaseLanguageModel, Params
+from foldline.language_models.call.author import inherited_chunks, inherited_result
+from foldline.language_models.call.call import ChatCall
+from foldline.language_models.call.generate import generate_each
+from foldline.language_models.call.request import ChatRequest, messages_of
+from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.count import TokenCount, count_tokens
+from foldline.language_models.policies.model_hooks import ModelHooks
+from foldline.language_models.policies.prompt_caching import CacheConfig
+from foldline.language_models.profile import ModelProfile, find_profile
+from foldline.language_models.records.records import (
+    ChatModelInput,
+    ChatModelOutput,
+    input_of,
+    output_of,
+)
+from foldline.language_models.streams.stream import AsyncChatModelStream, ChatModelStream
+from foldline.language_models.structured.output import structured_options
+from foldline.language_models.structured.parser import StructuredParser
+from foldline.language_models.structured.tool_binding import Validate, bound_tools
+from foldline.messages import AIMessage, AnyMessage, BaseMessage
+from foldline.messages.output_version import output_version
+from foldline.outputs import ChatGenerationChunk, ChatResult, LLMResult
+from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
+from foldline.protocol.folded import Bounds
+from foldline.rate_limiters import BaseRateLimiter
+from foldline.runnables import _trace
+from foldline.runnables._opening import Opening
+from foldline.runnables.base import Runnable
+
+__all__ = ["BaseChatModel"]
+
+Retrying: TypeAlias = RetryPolicy | bool | int | Params
+SETTINGS = (
+    "model_options", "hooks", "guards", "file_resolver", "output_file_type", "max_input_tokens", "prompt_cache",
+    "guard_mode", "output_dir", "on_overflow", "on_unsupported",
+)  # fmt: skip
+"""The fields that a managed call reads: see `policies.settings`."""
+UNSET = (None,) * len(SETTINGS)
+_settings_of = itemgetter(*SETTINGS)
+
+
+class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var]  # an AIMessage is one of them
+    """A model that answers messages with a message.
+
+    ```python
+    from foldline.language_models import FakeListChatModel
+
+    print(FakeListChatModel(responses=["Hello!"]).invoke("Hi").text)
+    #> Hello!
+    ```
+    """
+
+    rate_limiter: BaseRateLimiter | None = Field(default=None, exclude=True)
+    """Waits before every request."""
+    disable_streaming: bool | Literal["tool_calling"] = False
+    """True: stream methods give the whole answer at once. "tool_calling": only when tools are given."""
+    output_version: str | None = Field(default=None)
+    """Shape of `content`: "v0" (text as a string where nothing is lost) or "v1" (always content blocks).
+
+    Where it is not said, the environment may say it at the first call."""
+    # As it was given: validation would make a policy of any dict, and drop the keys it does not know.
+    retry_on_error: SkipValidation[Retrying] = Field(default=True, exclude=True)
+    """Whether and how a failed request is tried again before anything was delivered."""
+
+    # -- the settings of a managed call
+
+    profile: ModelProfile | None = Field(default=None, exclude=True, repr=False)
+    """What the model can do; found by its provider and name where you do not say."""
+    model_options: Params | None = Field(default=None, exclude=True, repr=False)
+    """Options for every call; nested dicts merge with those of the call, which win."""
+    hooks: Any = Field(default=None, exclude=True, repr=False)
+    """`ModelHooks`: may replace requests, results and errors."""
+    guards: list[Any] | None = Field(default=None, exclude=True, repr=False)
+    """Functions that a finished answer must pass."""
+    guard_mode: Literal["buffer", "post"] | None = Field(default=None, exclude=True, repr=False)
+    """While streaming: "buffer" (the default) holds everything back until the guards have passed, "post" does not."""
+    file_resolver: Any = Field(default=None, exclude=True, repr=False)
+    """`FileResolver`: which files and URLs that messages name may be read. None: none."""
+    output_file_type: Literal["local", "file", "url"] | None = Field(
+        default=None, exclude=True, repr=False
+    )
+    """How files of an answer are given: written to `output_dir`, as base64, or as URLs."""
+    output_dir: Any = Field(default=None, exclude=True, repr=False)
+    max_input_tokens: int | None = Field(default=None, exclude=True, repr=False)
+    """The longest request; default: what the profile says."""
+    on_overflow: Literal["raise", "trim"] | None = Field(default=None, exclude=True, repr=False)
+    """What to do with a longer one: raise (the default), or leave out the oldest messages."""
+    on_unsupported: Literal["warn", "raise"] | None = Field(default=None, exclude=True, repr=False)
+    """What to do with an option the model does not take: leave it out with a warning (the default), or raise."""
+    prompt_cache: Any = Field(default=None, exclude=True, repr=False)
+    """`CacheConfig`, or True: where marks for the provider's prompt cache go by themselves."""
+
+    _kind: ClassVar[Any] = "llm"
+    _tool_name_pattern: ClassVar[str | None] = None
+    """The characters that the provider takes in a tool's name, as a class; None for any."""
+    _usage_mode: ClassVar[Literal["sum", "last"]] = "sum"
+    """How the usage on an author's chunks adds up: "last" where the provider sends running totals (T59)."""
+
+    @field_validator("retry_on_error")
+    @classmethod
+    def _check_retry(cls, value: Any) -> Any:
+        RetryPolicy.of(value)
+        return value
+
+    @field_validator("prompt_cache")
+    @classmethod
+    def _check_prompt_cache(cls, value: Any) -> Any:
+        CacheConfig.of(value)
+        return value
+
+    @field_validator("hooks")
+    @classmethod
+    def _check_hooks(cls, value: Any) -> Any:
+        return ModelHooks.of(value)
+
+    @model_validator(mode="after")
+    def _set_model_profile(self) -> Self:
+        if self.profile is None:
+            found = self._resolve_model_profile()
+            if found is not None:
+                self.__dict__["profile"] = found  # what was found is not what the caller set
+        return self
+
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        """Find the profile of this model; a provider may override it."""
+        return find_profile(self._provider, self._model_name)
+
+    if TYPE_CHECKING:
+
+        def stream_v2(
+            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+        ) -> ChatModelStream:
+            """Answer as a stream of content-block events with projections; nothing happens before it is read."""
+
+        async def astream_v2(
+            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+        ) -> AsyncChatModelStream:
+            """Answer as a stream of content-block events with projections; nothing happens before it is read."""
+
+    # -- what an author writes: one of these
+
+    async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Any, None]:
+        """Yield the answer as events, or as lists of events that came together."""
+        raise NotImplementedError
+        yield
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        request = ChatRequest(messages, stop, kwargs)
+        return drive(inherited_result(self, request, Run.blocking(), "_generate"))
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        request = ChatRequest(messages, stop, kwargs)
+        return await inherited_result(self, request, Run.asynchronous(), "_agenerate")
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        request = ChatRequest(messages, stop, kwargs, stream=True)
+        return drive_each(inherited_chunks(self, request, Run.blocking(), "_stream"))
+
+    def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        request = ChatRequest(messages, stop, kwargs, stream=True)
+        return inherited_chunks(self, request, Run.asynchronous(), "_astream")
+
+    # -- what a call asks of its model
+
+    def _request(self, value: Any, run: Run, *, stream: bool) -> ChatRequest:
+        messages = list(value.messages) if type(value) is ChatPromptValue else messages_of(value)
+        options = dict(run.kwargs)
+        stop = options.pop("stop", None)
+        if type(stop) is str:
+            stop = [stop]
+        streams = stream and not self._streaming_disabled(options)
+        return ChatRequest(messages, stop, options, streams)
+
+    @property
+    def _settings(self) -> Params:
+        """The settings of a managed call that are set, `profile` aside."""
+        values = _settings_of(self.__dict__)
+        if values == UNSET:  # as most are
+            return {}
+        pairs = zip(SETTINGS, values, strict=True)
+        return {name: value for name, value in pairs if value is not None}
+
+    async def _preprocess(self, request: ChatRequest, run: Run) -> ChatRequest:
+        return request
+
+    async def _postprocess(self, request: ChatRequest, result: ChatResult, run: Run) -> ChatResult:
+        return result
+
+    def _streaming_disabled(self, options: Params) -> bool:
+        if self.disable_streaming is True:
+            return True
+        return self.disable_streaming == "tool_calling" and bool(options.get("tools"))
+
+    @property
+    def _retry_policy(self) -> RetryPolicy:
+        return RetryPolicy.of(self.retry_on_error)
+
+    @property
+    def _fold_limits(self) -> Bounds | None:
+        """How large a message may grow; None for the usual bounds (E8)."""
+        return None
+
+    @property
+    def _output_version(self) -> Literal["v0", "v1"]:
+        # Asked of the environment at the first call and kept: making a model reads nothing, every call would be slow.
+        own = self.__dict__
+        if own["output_version"] is not None:
+            return output_version(own["output_version"])
+        if "_default_version" not in own:
+            own["_default_version"] = output_version()
+        version: Literal["v0", "v1"] = own["_default_version"]
+        return version
+
+    def _ls_type(self) -> str:
+        return "chat"
+
+    def _convert_input(self, model_input: Any) -> PromptValue:
+        if isinstance(model_input, PromptValue):
+            return model_input
+        if isinstance(model_input, str):
+            return StringPromptValue(text=model_input)
+        return ChatPromptValue(messages=messages_of(model_input))
+
+    @property
+    def OutputType(self) -> Any:
+        """A message."""
+        return AnyMessage
+
+    # -- views of a call
+
+    def _traced(self, input: Any, run: Run) -> Coroutine[Any, Any, AIMessage]:
+        return ChatCall(self, input, run, stream=False).answer_once()
+
+    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+        return ChatCall(self, input, run, stream=True).chunks()
+
+    async def _traced_transform(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
+        whole = await _trace.add_up(inputs)
+        if whole is _trace.NOTHING:
+            return
+        async with aclosing(self._traced_stream(whole, run)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    def _open_stream_v2(self, opening: Opening) -> ChatModelStream | AsyncChatModelStream:
+        call = ChatCall.of_opening(self, opening)
+        return ChatModelStream(call) if opening.io.blocking else AsyncChatModelStream(call)
+
+    # -- tools, structured output, counting, records
+
+    def bind_tools(
+        self,
+        tools: Sequence[Any],
+        *,
+        tool_choice: Any = None,
+        parallel_tool_calls: bool | None = None,
+        strict: bool | None = None,
+        validate: Validate = "off",
+        **kwargs: Any,
+    ) -> Runnable[Any, AIMessage]:
+        """Give the model tools: functions, `@tool` objects, Pydantic models, TypedDicts, schemas, providers' own tools.
+
+        `validate="invalid"` marks calls to unknown tools and with arguments that do not fit as invalid;
+        `"retry"` asks the model again, telling it what was wrong.
+        """
+        options = bound_tools(
+            tools,
+            tool_choice=tool_choice,
+            parallel_tool_calls=parallel_tool_calls,
+            strict=strict,
+            validate=validate,
+        )
+        return self.bind(**options, **kwargs)
+
+    def with_structured_output(
+        self,
+        schema: Any,
+        *,
+        method: str = "auto",
+        include_raw: bool = False,
+        strict: bool | None = None,
+        max_retries: int = 2,
+        repair: bool = True,
+        tools: Sequence[Any] | None = None,
+        **kwargs: Any,
+    ) -> Runnable[Any, Any]:
+        """Return a runnable whose output fits a schema: a Pydantic model, dataclass, TypedDict or JSON Schema.
+
+        An answer that does not fit is asked for again, with what was wrong, `max_retries` times. With `include_raw`
+        the output is `{"raw": message, "parsed": object, "parsing_error": error}`.
+        """
+        options, check = structured_options(
+            schema,
+            self.profile,
+            method=method,
+            include_raw=include_raw,
+            strict=strict,
+            max_retries=max_retries,
+            repair=repair,
+            tools=tools,
+        )
+        asked = self.bind(**options, **kwargs)
+        return asked | StructuredParser(check, include_raw=include_raw)
+
+    def count_tokens(
+        self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None
+    ) -> TokenCount:
+        """Count the tokens of messages and tools, and say whether the count is exact. Opens no socket."""
+        return count_tokens(self, messages, tools)
+
+    def run(
+        self, input: ChatModelInput | Params, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> ChatModelOutput:
+        """Answer a `ChatModelInput` with a `ChatModelOutput`."""
+        return drive(self._run_record(input, Run.blocking(config, kwargs)))
+
+    async def arun(
+        self, input: ChatModelInput | Params, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> ChatModelOutput:
+        """Answer a `ChatModelInput` with a `ChatModelOutput`."""
+        return await self._run_record(input, Run.asynchronous(config, kwargs))
+
+    async def _run_record(self, input: ChatModelInput | Params, run: Run) -> ChatModelOutput:
+        record = input_of(input)
+        options, check = record.call_options(self.profile)
+        message = await self._step(record.messages, run.patched(kwargs={**options, **run.kwargs}))
+        return output_of(message, check)
+
+    # -- several conversations at once
+
+    def generate(
+        self,
+        messages: list[list[BaseMessage]],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        *,
+        tags: list[str] | None = None,
+        metadata: Params | None = None,
+        run_name: str | None = None,
+        run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several conversations; every generation of each is kept."""
+        config = dict(zip(RUN_KEYS, (callbacks, tags, metadata, run_name, run_id), strict=True))
+        return drive(generate_each(self, messages, BLOCKING, config, _with_stop(kwargs, stop)))
+
+    async def agenerate(
+        self,
+        messages: list[list[BaseMessage]],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        *,
+        tags: list[str] | None = None,
+        metadata: Params | None = None,
+        run_name: str | None = None,
+        run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several conversations at once; every generation of each is kept."""
+        config = dict(zip(RUN_KEYS, (callbacks, tags, metadata, run_name, run_id), strict=True))
+        return await generate_each(self, messages, ASYNC, config, _with_stop(kwargs, stop))
+
+    def generate_prompt(
+        self,
+        prompts: list[PromptValue],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several prompts."""
+        messages = [prompt.to_messages() for prompt in prompts]
+        return self.generate(messages, stop, callbacks, **kwargs)
+
+    async def agenerate_prompt(
+        self,
+        prompts: list[PromptValue],
+        stop: list[str] | None = None,
+        callbacks: Callbacks = None,
+        **kwargs: Any,
+    ) -> LLMResult:
+        """Answer several prompts at once."""
+        messages = [prompt.to_messages() for prompt in prompts]
+        return await self.agenerate(messages, stop, callbacks, **kwargs)
+
+    def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
+        return {}
+
+
+RUN_KEYS = ("callbacks", "tags", "metadata", "run_name", "run_id")
+
+
+def _with_stop(kwargs: Params, stop: list[str] | None) -> Params:
+    return kwargs if stop is None else {**kwargs, "stop": stop}

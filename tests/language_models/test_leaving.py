@@ -1,0 +1,39 @@
+"""Readers who leave before the end, and at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from foldline.caches import InMemoryCache
+from foldline.callbacks import BaseCallbackHandler
+from foldline.language_models import FakeListChatModel
+
+
+@pytest.mark.parametrize("view", ["stream", "stream_v2"])
+def test_a_reader_who_leaves_at_message_finish_leaves_a_finished_call(view):
+    """The end is told, and the answer cached, before the last batch goes out."""
+    told: list[str] = []
+
+    class Told(BaseCallbackHandler):
+        def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
+            told.append("end")
+
+        def on_llm_error(self, *args: Any, **kwargs: Any) -> None:
+            told.append("error")
+
+    cache = InMemoryCache()
+    model = FakeListChatModel(responses=["hello", "another"], cache=cache)
+    config = {"callbacks": [Told()]}
+    if view == "stream":
+        for chunk in model.stream("Hi", config):
+            if chunk.chunk_position == "last":
+                break
+    else:
+        for event in model.stream_v2("Hi", config):
+            if event["event"] == "message-finish":
+                break
+
+    assert told == ["end"]
+    assert model.invoke("Hi").text == "hello"
