@@ -178,7 +178,8 @@ class _Attempt:
 
     def take(self, item: Any) -> Batch:
         """Take an event or a batch, where no policy watches; return what may go out."""
-        batch = item if type(item) is list or type(item) is WholeAnswer else _batch(item)
+        kind = type(item)
+        batch = item if kind is list else [item] if kind is dict else _batch(item)
         if self._held is None and self._is_plain:  # by far the most: nothing to add to it
             return batch if self._builder.feed_all(batch) else self._taken(batch)
         return self.pass_on(self._with_start(batch))
