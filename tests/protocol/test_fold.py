@@ -132,8 +132,10 @@ def test_F_T15_broken_events_are_typed_errors_and_what_was_said_stands(event):
     assert builder.blocks() == [{"type": "text", "text": "a"}]
 
 
-def test_events_without_a_kind_are_ignored():
-    assert fed(START, {}, {"event": 3}, {"event": None}, END).result().blocks == []
+@pytest.mark.parametrize("event", [{}, {"event": 3}, {"event": None}])
+def test_an_event_without_a_kind_is_malformed(event):
+    with pytest.raises(MalformedStreamError, match="what it is"):
+        fed(START, event)
 
 
 def test_a_missing_message_start_is_forgiven():

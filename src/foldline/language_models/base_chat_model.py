@@ -118,6 +118,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
     """The characters that the provider takes in a tool's name, as a class; None for any."""
     _usage_mode: ClassVar[Literal["sum", "last"]] = "sum"
     """How the usage on an author's chunks adds up: "last" where the provider sends running totals (T59)."""
+    _makes_new_events: ClassVar[bool] = False
+    """Whether `_events` yields events made for one call, which the message may keep without copying."""
 
     @field_validator("retry_on_error")
     @classmethod

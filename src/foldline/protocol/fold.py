@@ -116,7 +116,9 @@ class MessageBuilder:
         if type(event) is not dict and not isinstance(event, Mapping):
             raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
         kind = event.get("event")
-        handler = HANDLERS.get(kind) if isinstance(kind, str) else None
+        if not isinstance(kind, str):
+            raise MalformedStreamError(f"an event says in `event` what it is, not {kind!r:.80}")
+        handler = HANDLERS.get(kind)
         if handler is None:
             return
         if self.is_finished or self.error is not None:

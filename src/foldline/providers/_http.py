@@ -68,6 +68,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
     include_response_headers: bool = False
     """Put the response's headers into `response_metadata["headers"]`."""
 
+    _makes_new_events: ClassVar[bool] = True
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
     sent_fields: ClassVar[tuple[str, ...]] = ()
@@ -345,8 +346,9 @@ def _values_of(cls: type[HttpChatModel]) -> Callable[[dict[str, Json]], tuple[Js
 
 def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
     """Add metadata to the end of the message, if it is in this batch."""
-    if metadata and batch and (last := batch[-1])["event"] == "message-finish":
-        last["metadata"] = {**last.get("metadata", {}), **metadata}
+    for event in batch if metadata else ():
+        if event["event"] == "message-finish":
+            event["metadata"] = {**event.get("metadata", {}), **metadata}
     return batch
 
 

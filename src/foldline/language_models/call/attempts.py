@@ -6,7 +6,7 @@ fails before leaves no trace. The last batch, with `message-finish`, goes out wh
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from foldline._run import Run
@@ -125,7 +125,7 @@ class _Attempt:
     """One attempt: its events pass the policies, are folded, and are held back until the first content."""
 
     __slots__ = (
-        "_builder", "_call", "_held", "_is_plain", "_request", "_usage", "error", "last", "parting",
+        "_builder", "_call", "_held", "_is_out", "_is_plain", "_request", "_usage", "error", "last", "parting",
     )  # fmt: skip
 
     def __init__(self, call: Call, request: ChatRequest) -> None:
@@ -139,6 +139,8 @@ class _Attempt:
         """Whether the end of the message is passed on as it comes."""
         self._held: list[Event] | None = []
         """What came before the first content; None from then on."""
+        self._is_out = False
+        """Whether content has gone out."""
         self.last: Batch | None = None
         """The batch that finishes the message."""
         self.error: Exception | None = None
@@ -170,7 +172,7 @@ class _Attempt:
     async def receive(self, item: Any) -> Batch:
         """Take an event or a batch, through the policies; return what may go out."""
         batch = self._with_start(_batch(item))
-        for policy in self._call.event_policies:
+        for policy in self._call.event_policies if self.last is None else ():
             if not batch:
                 return ()
             batch = await policy.on_events(batch)
@@ -182,13 +184,12 @@ class _Attempt:
         batch = item if kind is list else [item] if kind is dict else _batch(item)
         if self._held is None and self._is_plain:  # by far the most: nothing to add to it
             return batch if self._builder.feed_all(batch) else self._taken(batch)
-        return self.pass_on(self._with_start(batch))
+        batch = self._with_start(batch)
+        return self.pass_on(batch) if batch else ()
 
     def _with_start(self, batch: Batch) -> Batch:
         """Begin the message where the source did not: with a start, and an id."""
-        if type(batch) is WholeAnswer or self._is_started:
-            return batch
-        if _is_start(batch[0]):
+        if not batch or type(batch) is WholeAnswer or self._is_started or _is_start(batch[0]):
             return batch
         batch = [event for event in batch if _kind(event) in KNOWN]
         if not batch:
@@ -207,9 +208,10 @@ class _Attempt:
         """Fold what the policies let through; hold it back until there is content."""
         call = self._call
         if self.last is not None:
-            raise MalformedStreamError(
-                f"{_kind(batch[0])} after message-finish: the message was over"
-            )
+            late = [kind for event in batch if (kind := _kind(event)) in KNOWN]
+            if late:
+                raise MalformedStreamError(f"{late[0]} after message-finish: the message was over")
+            return ()
         if not self._is_plain:
             metadata = dict(call.response_metadata)
             if call.attempts > 1:
@@ -232,6 +234,10 @@ class _Attempt:
         elif builder.error is not None:
             self.error = error_of(builder.error, **self._call.location)
         passing = list(batch[: builder.taken])
+        if builder.is_finished and self.error is not None:
+            passing = _without_finish(
+                passing
+            )  # what followed it is an error: the message has no end
         if self._held is not None:
             passing = [*self._held, *passing]
             if not any(_kind(event) in DELIVERED for event in passing):
@@ -241,6 +247,8 @@ class _Attempt:
         if builder.is_finished and self.error is None:
             self.last = passing
             self._is_plain = False
+        else:
+            self._is_out = True
         return passing
 
     async def finish(self) -> Batch:
@@ -295,7 +303,7 @@ class _Attempt:
 
     async def judge(self, error: Exception) -> ChatRequest | WholeAnswer | Exception:
         """Return what follows a failure: the request of another attempt, an answer in its place, or what to raise."""
-        call, is_delivered = self._call, self._held is None
+        call, is_delivered = self._call, self._is_out
         if self._may_be_repeated(error, is_delivered=is_delivered):
             if is_delivered:
                 self.parting = [reset_event(call.builder.id, call.attempts, error)]
@@ -306,13 +314,21 @@ class _Attempt:
         if isinstance(outcome, WholeAnswer) and is_delivered and not call.is_invoke:
             outcome = error
         if isinstance(outcome, Exception):
-            self.parting = self._held or ()
+            self.parting = self._undelivered(error)
             return outcome
+        if is_delivered:
+            self.parting = [reset_event(call.builder.id, call.attempts, error)]
         call.answer = outcome
         call.begin_attempt()
         if not call.is_quiet:
             call.builder.feed_all(outcome)
         return outcome
+
+    def _undelivered(self, error: Exception) -> Batch:
+        """Return what was received and has not gone out: content that came with the finish, or a bare start."""
+        if self.last is not None:
+            return () if type(self.last) is WholeAnswer else _without_finish(self.last)
+        return self._held or () if isinstance(error, ModelError) else ()
 
     def _may_be_repeated(self, error: Exception, *, is_delivered: bool) -> bool:
         call, policy = self._call, self._call.retry_policy
@@ -355,10 +371,20 @@ def _batch(item: Any) -> Batch:
     return item if isinstance(item, list | tuple | WholeAnswer) else [item]
 
 
+def _without_finish(batch: Batch) -> list[Event]:
+    return [event for event in batch if _kind(event) != "message-finish"]
+
+
 def _is_start(event: Any) -> bool:
     """Whether an event begins a message as it should: with the message's id."""
     return _kind(event) == "message-start" and bool(event.get("id"))
 
 
-def _kind(event: Any) -> Any:
-    return event.get("event") if isinstance(event, dict) else None
+def _kind(event: Any) -> str:
+    """Return what an event is; raise for what is no event."""
+    if not isinstance(event, Mapping):
+        raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
+    kind = event.get("event")
+    if not isinstance(kind, str):
+        raise MalformedStreamError(f"an event says in `event` what it is, not {kind!r:.80}")
+    return kind

@@ -150,7 +150,8 @@ async def _buffered(model: CallModel, request: ChatRequest, run: Run) -> Source:
         error.partial = error.partial or partial
         raise
     if not builder.is_finished:  # ended early, or by an error: passed on as it came
-        yield received
+        if received:
+            yield received
         return
     yield WholeAnswer(chat_result(AIMessage.from_fold(builder.result(), model._output_version)))
 

@@ -12,11 +12,10 @@ from foldline.messages import AIMessage, BaseMessage
 from foldline.messages.usage import UsageMetadata, add_usage
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.events import Event
-from foldline.protocol.fold import fold
 from foldline.protocol.replay import message_to_events
 from foldline.utils.trusted import build_trusted
 
-__all__ = ["Batch", "WholeAnswer", "chat_result", "map_events", "map_message", "with_finish"]
+__all__ = ["Batch", "WholeAnswer", "chat_result", "with_finish"]
 
 Batch: TypeAlias = Sequence[Event]
 
@@ -58,6 +57,10 @@ class WholeAnswer(Sequence[Event]):
     def __getitem__(self, index: int | slice) -> Event | list[Event]:
         return self.events[index]
 
+    def map(self, change: Callable[[BaseMessage], BaseMessage]) -> WholeAnswer:
+        """Change the message of every generation."""
+        return self.replace([change(one.message) for one in self.result.generations])
+
     def replace(self, messages: Sequence[BaseMessage]) -> WholeAnswer:
         """Copy with other messages, one for each generation; the same object where all are the same."""
         generations = self.result.generations
@@ -79,34 +82,16 @@ def chat_result(message: BaseMessage) -> ChatResult:
     return build_trusted(ChatResult, {"generations": generations, "llm_output": None})
 
 
-def map_message(message: BaseMessage, change: Callable[[Event], Event]) -> BaseMessage:
-    """Change the events that a message is the fold of; the same object where none of them changes."""
-    events = list(message_to_events(message))
-    changed = [change(event) for event in events]
-    if all(new is old for new, old in zip(changed, events, strict=True)):
-        return message
-    is_v1 = message.response_metadata.get("output_version") == "v1"
-    return AIMessage.from_fold(fold(changed), "v1" if is_v1 else "v0")
-
-
-def map_events(batch: Batch, change: Callable[[Event], Event]) -> Batch:
-    """Change every event of a batch."""
-    if type(batch) is WholeAnswer:
-        generations = batch.result.generations
-        return batch.replace([map_message(one.message, change) for one in generations])
-    return [change(event) for event in batch]
-
-
 def with_finish(
     batch: Batch, metadata: dict[str, Any], spent: UsageMetadata | None = None
 ) -> Batch:
     """Add metadata, and the usage of failed attempts, to the end of the message that a batch finishes."""
     if type(batch) is WholeAnswer:
-        message = batch.message
-        message.response_metadata = {**message.response_metadata, **metadata}
+        first, *others = (generation.message for generation in batch.result.generations)
+        changes: dict[str, Any] = {"response_metadata": {**first.response_metadata, **metadata}}
         if spent is not None:
-            message.usage_metadata = add_usage(spent, message.usage_metadata)
-        return WholeAnswer(batch.result)
+            changes["usage_metadata"] = add_usage(spent, batch.message.usage_metadata)
+        return batch.replace([first.model_copy(update=changes), *others])
     return [_finish(event, metadata, spent) for event in batch]
 
 

@@ -62,6 +62,8 @@ class ChatCall:
     is_answered = False
     """Whether the next batch is the last."""
     is_complete = False
+    undelivered: Batch = ()
+    """The last batch, while the call is concluded: what a reader lacks whom that interrupts."""
     is_closing = False
     """Set by whoever closes the stream while it is read: its failure is then no failure of the model."""
     is_invoke = False
@@ -146,7 +148,9 @@ class ChatCall:
                     if listens:
                         await self._notify(batch)
                     if self.is_answered:
+                        self.undelivered = batch
                         await self._conclude(request)
+                        self.undelivered = ()
                     if show is None:
                         yield batch
                     else:
@@ -167,7 +171,9 @@ class ChatCall:
     async def prepare(self) -> ChatRequest:
         """Coerce the input, take the settings, tell the start; let the policies shape the request."""
         if self._opening is not None:
-            self.value, run = await self._opening.begin()
+            opening, self._opening = self._opening, None  # it hears of no failure of its own
+            self.value, run = await opening.begin()
+            self._opening = opening
             self.run = _own_run(self.model, run)
         model, run = self.model, self.run
         self.hooks = hooks = author_hooks(type(model))
@@ -282,7 +288,8 @@ class ChatCall:
         """The fold of what has gone out in this attempt; made when something does."""
         if self._builder is None:
             self._builder = MessageBuilder(self.model._fold_limits)
-            self._builder.is_sole_owner = self.is_quiet and not self.event_policies
+            is_free = self.is_quiet and not self.event_policies
+            self._builder.is_sole_owner = is_free and self.model._makes_new_events
         return self._builder
 
     def begin_attempt(self) -> None:
@@ -312,11 +319,9 @@ class ChatCall:
         for event in batch:
             if self._tells_events:
                 await self.run.tell("on_stream_event", event)
-            chunk = None if view is None else view.feed(event)
-            if chunk is None:
-                continue
-            self._shown.append(chunk)
-            if self._tells_tokens:
+            chunk = view.feed(event) if view is not None and self._tells_tokens else None
+            if chunk is not None:
+                self._shown.append(chunk)
                 generation = ChatGenerationChunk._trusted(chunk)
                 await self.run.tell("on_llm_new_token", str(chunk.text), chunk=generation)
 
@@ -348,7 +353,13 @@ class ChatCall:
             self._end_error = error
         finally:
             if self._opening is not None:
-                await self._opening.end(self.message)
+                await self._end_opening(self._opening)
+
+    async def _end_opening(self, opening: Opening) -> None:
+        try:
+            await opening.end(self.message)
+        except Exception as error:  # noqa: BLE001  raised once the reader has the answer
+            self._end_error = self._end_error or error
 
     def _result(self) -> ChatResult:
         if self.answer is None:
@@ -358,7 +369,8 @@ class ChatCall:
                 message.response_metadata.pop("output_version", None)
             return ChatResult(generations=[ChatGeneration._trusted(message)])
         result = self.answer.result
-        if not self._is_cached and self._version == "v0":
+        is_asked = self.version is not None or self.model.output_version is not None
+        if not self._is_cached and not (is_asked and self._version == "v1"):
             return result
         generations = [self._in_own_form(generation) for generation in result.generations]
         return ChatResult(generations=generations, llm_output=result.llm_output)

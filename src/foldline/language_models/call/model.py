@@ -32,6 +32,7 @@ class CallModel(KeyedModel, Protocol):
     profile: ModelProfile | None
     _tool_name_pattern: ClassVar[str | None]
     _usage_mode: ClassVar[Literal["sum", "last"]]
+    _makes_new_events: ClassVar[bool]
 
     @property
     def _provider(self) -> str | None: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Protocol
 
 from foldline._run import Run
-from foldline.language_models.call.batch import Batch
+from foldline.language_models.call.batch import Batch, WholeAnswer
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.policies.settings import CallSettings
@@ -80,5 +80,7 @@ class Policy:
 
 
 def ends_message(batch: Batch) -> bool:
-    """Whether a batch finishes its message."""
-    return bool(batch) and batch[-1]["event"] == "message-finish"
+    """Whether a batch finishes its message; an event that nobody knows may stand behind the finish."""
+    return type(batch) is WholeAnswer or any(
+        event.get("event") == "message-finish" for event in batch
+    )

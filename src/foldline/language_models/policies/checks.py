@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from foldline.exceptions import StructuredOutputError
-from foldline.language_models.call.batch import Batch, map_events
+from foldline.language_models.call.batch import Batch, WholeAnswer
 from foldline.language_models.policies.base import (
     CallContext,
     FoldedAttempt,
@@ -33,7 +33,9 @@ class ToolCallScreening(Policy):
 
     async def on_events(self, batch: Batch) -> Batch:
         """Mark the calls that do not fit."""
-        return map_events(batch, self._screen)
+        if type(batch) is WholeAnswer:
+            return batch.map(self._screen_message)
+        return [self._screen(event) for event in batch]
 
     def _screen(self, event: Event) -> Event:
         if event["event"] != "content-block-finish":
@@ -41,10 +43,21 @@ class ToolCallScreening(Policy):
         content: Any = event["content"]
         if not isinstance(content, Mapping) or content.get("type") != "tool_call":
             return event
+        invalid = self._invalid(content)
+        return event if invalid is None else cast("Event", {**event, "content": invalid})
+
+    def _invalid(self, call: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a call as an invalid one, where a check refuses it."""
         for check in self._checks:
-            if (issue := check.screen(content)) is not None:
-                return cast("Event", {**event, "content": _invalid_call(content, issue)})
-        return event
+            if (issue := check.screen(call)) is not None:
+                return _invalid_call(call, issue)
+        return None
+
+    def _screen_message(self, message: BaseMessage) -> BaseMessage:
+        for call in list(message.tool_calls) if isinstance(message, AIMessage) else ():
+            if (invalid := self._invalid(call)) is not None:
+                message = _with_invalid(cast("AIMessage", message), call, invalid)
+        return message
 
 
 class ChecksPolicy(Policy):
@@ -122,3 +135,24 @@ def _invalid_call(call: Mapping[str, Any], issue: str) -> dict[str, Any]:
     raw = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
     fields = {key: value for key, value in call.items() if key not in ("type", "args")}
     return {**fields, "type": "invalid_tool_call", "args": raw, "error": issue}
+
+
+def _with_invalid(message: AIMessage, call: Any, invalid: dict[str, Any]) -> AIMessage:
+    """Return a message that came whole with one of its calls marked invalid."""
+    content: Any = message.content
+    if isinstance(content, list):
+        content = [
+            invalid
+            if isinstance(block, dict)
+            and block.get("id") == call.get("id")
+            and block.get("type") == "tool_call"
+            else block
+            for block in content
+        ]
+    return message.model_copy(
+        update={
+            "content": content,
+            "tool_calls": [other for other in message.tool_calls if other is not call],
+            "invalid_tool_calls": [*message.invalid_tool_calls, invalid],
+        }
+    )

@@ -48,6 +48,7 @@ class GuardsPolicy(Policy):
     def begin(self) -> None:
         """Forget the attempt before."""
         self._held = []
+        self._replacement = None
 
     async def on_events(self, batch: Batch) -> Batch:
         """Hold the events back, and run the guards at the finish."""
@@ -55,7 +56,7 @@ class GuardsPolicy(Policy):
             if not self.holds_back:
                 return batch
             self._held += batch
-            return ()
+            return [event for event in batch if event["event"] == "error"]
         if type(batch) is WholeAnswer:
             messages = [cast("AIMessage", one.message) for one in batch.result.generations]
             return batch.replace(

@@ -59,10 +59,12 @@ def policies_for(call: CallContext, request: ChatRequest) -> list[Policy]:
         has_blocks = has_blocks or type(message.content) is list
     takes_names = call.model._tool_name_pattern or profile.get("tool_name_pattern")
     is_in_scope = SCOPE.get() is not None
+    is_known = profile or takes_names or is_in_scope
+    has_options = options or request.stop
     applies = (
         is_hooked,  # hooks
         is_hooked or "reasoning_effort" in options,  # reasoning
-        settings is not NO_SETTINGS or (profile and (options or request.stop)),  # options
+        settings is not NO_SETTINGS or (has_options and is_known),  # options
         is_hooked or has_blocks or request.output_file_type,  # files
         settings.max_input_tokens or profile.get("max_input_tokens"),  # window
         takes_names and (is_hooked or names_tools),  # tool names

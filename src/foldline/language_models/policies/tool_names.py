@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from foldline.language_models.call.batch import Batch, map_events
+from foldline.language_models.call.batch import Batch, WholeAnswer
 from foldline.language_models.call.request import CallOptions, ChatRequest
 from foldline.language_models.policies.base import CallContext, Policy
 from foldline.language_models.policies.call_options import read_tool_choice
@@ -135,6 +135,10 @@ class NameCodec:
                 return cast("Event", {**event, "delta": {**event["delta"], "fields": fields}})  # type: ignore[typeddict-item]
         return event
 
+    def decode_message(self, message: BaseMessage) -> BaseMessage:
+        """Rename the calls of an answer that came whole; its class and the form of its content stay."""
+        return _renamed(message, self._back)
+
 
 class ToolNamesPolicy(Policy):
     """Sends tools under names that the provider takes, and restores the names in the answer."""
@@ -176,7 +180,10 @@ class ToolNamesPolicy(Policy):
 
     async def on_events(self, batch: Batch) -> Batch:
         """Restore the names."""
-        return map_events(batch, cast("NameCodec", self._codec).decode_event)
+        codec = cast("NameCodec", self._codec)
+        if type(batch) is WholeAnswer:
+            return batch.map(codec.decode_message)
+        return [codec.decode_event(event) for event in batch]
 
 
 def _names_of_call(messages: Iterable[BaseMessage], options: Mapping[str, Any]) -> list[str]:

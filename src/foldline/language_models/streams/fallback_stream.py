@@ -12,6 +12,8 @@ from foldline.messages import AIMessage
 from foldline.protocol.fold import MessageBuilder
 from foldline.runnables._relay import Attempts
 
+CONTENT = frozenset({"content-block-start", "message-finish"})
+
 
 class FallbackStream:
     """Passes on the attempt under way; what a stream asks of its source it asks of that one."""
@@ -49,6 +51,11 @@ class FallbackStream:
         """Whether an attempt came to its end."""
         return self._source is not None and self._source.is_complete
 
+    @property
+    def undelivered(self) -> Batch:
+        """The last batch of an attempt whose end was interrupted."""
+        return self._source.undelivered if self._source is not None else ()
+
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """Yield the events of the first attempt that delivers any."""
         attempts = self._attempts
@@ -74,16 +81,30 @@ class FallbackStream:
             stream = attempts.open()
             source = self._source = cast("StreamSource", stream._source)
             async with aclosing(source.batches()) as batches:
+                held: list[Batch] = []
                 try:
                     with attempts.around:
-                        first = await anext(batches, None)
+                        await _read_to_content(batches, held)
                 except Exception as error:  # noqa: BLE001  raised again unless there is another attempt
                     failure = error
                 else:
                     attempts.delivered()
-                    if first is not None:
-                        yield first
+                    for batch in held:
+                        yield batch
                     async for batch in batches:
                         yield batch
                     return
-            await attempts.failed(failure)
+            try:
+                await attempts.failed(failure)
+            except Exception:
+                for batch in held:  # there is no other attempt: this one is the stream
+                    yield batch
+                raise
+
+
+async def _read_to_content(batches: AsyncGenerator[Batch, None], held: list[Batch]) -> None:
+    """Read batches up to the first that says something: what fails before it leaves no trace (T97)."""
+    async for batch in batches:
+        held.append(batch)
+        if any(event["event"] in CONTENT for event in batch):
+            return

@@ -122,6 +122,14 @@ class StreamState:
         for deltas in (self._text, self._reasoning, self._tool_calls):
             cast("Deltas[Any, Any]", deltas).end(None, failure)
 
+    def _end_with(self, source: StreamSource) -> None:
+        """End with the message of a call that is complete; take what an interrupted end left undelivered."""
+        if self._is_done:
+            return
+        for event in source.undelivered:
+            self._take(event)
+        self._end(cast("AIMessage", source.message))
+
     def _end(self, message: AIMessage) -> None:
         self._is_done, self._message = True, message
         # Blocks may have been interleaved, and a finish wins over its deltas (T13, T15): read the message.

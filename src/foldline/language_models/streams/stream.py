@@ -123,7 +123,7 @@ class ChatModelStream(StreamState):
                 self._batches.close()
         except BaseException as error:
             if source.is_complete:  # a listener broke after the end: that does not cost the message
-                self._end(source.message)
+                self._end_with(source)
             else:
                 self.fail(error if isinstance(error, Exception) else self._closed_error())
             if not isinstance(error, Exception):
@@ -266,13 +266,13 @@ class AsyncChatModelStream(StreamState):
             for event in batch:
                 self._take(event)
             if source.is_complete:
-                self._end(source.message)
+                self._end_with(source)
                 await self._batches.aclose()
             elif self._step.is_interrupted:
                 await self._shut()
         except BaseException as error:
             if source.is_complete:  # a listener broke after the end: that does not cost the message
-                self._end(source.message)
+                self._end_with(source)
             else:
                 self.fail(error if isinstance(error, Exception) else self._closed_error())
             if not isinstance(error, Exception):
