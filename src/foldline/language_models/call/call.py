@@ -14,13 +14,13 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from typing import Any, Literal, cast
 
 from foldline._run import Run
-from foldline.callbacks.dispatch import listening
 from foldline.exceptions import BudgetExceeded, ModelError, StreamClosedError
 from foldline.globals import SETTINGS
 from foldline.language_models.call.attempts import attempts
 from foldline.language_models.call.author import AuthorHooks, author_hooks
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
 from foldline.language_models.call.cache import CallCache
+from foldline.language_models.call.listeners import CallListeners
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
@@ -29,15 +29,13 @@ from foldline.language_models.policies.guards import approve_cached
 from foldline.language_models.policies.settings import NO_SETTINGS, CallSettings, take_settings
 from foldline.language_models.policies.stack import policies_for
 from foldline.language_models.profile import ModelProfile
-from foldline.load import dumpd
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.messages._view import ChunkView
 from foldline.messages.usage import UsageMetadata
-from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
+from foldline.outputs import ChatGeneration, ChatResult, LLMResult
 from foldline.protocol.fold import MessageBuilder
 from foldline.protocol.replay import describe
 from foldline.runnables._opening import Opening
-from foldline.tracers._streaming import StreamingHandler, V2StreamingHandler
 
 __all__ = ["ChatCall"]
 
@@ -82,11 +80,7 @@ class ChatCall:
     _cache: CallCache | None = None
     _is_cached = False
     _is_rescued = False
-    _shows_events = False
-    _tells_events = False
-    _tells_tokens = False
-    _shown: list[AIMessageChunk]
-    _view: ChunkView | None = None
+    _listeners: CallListeners | None = None
     _builder: MessageBuilder | None = None
     _end_error: Exception | None = None
 
@@ -128,8 +122,7 @@ class ChatCall:
     def chunks(self) -> AsyncGenerator[AIMessageChunk, None]:
         """Return the call as v1 chunks."""
         self.emits_tokens = True
-        self._view = view = ChunkView(self.model._output_version)
-        return self._life(view.show)
+        return self._life(ChunkView(self.model._output_version).show)
 
     def batches(self) -> AsyncGenerator[Batch, None]:
         """Return the call as batches of events."""
@@ -141,12 +134,12 @@ class ChatCall:
             request = await self.prepare()
             is_known = self.answer is not None or self._has_cache
             source = await self._source(request) if is_known else attempts(self, request)
-            listens = self._tells_events or self._tells_tokens
-            show = self._same_chunks if show is not None and self._tells_tokens else show
+            listeners = self._event_listeners
+            show = show if listeners is None else _same_chunks(show, listeners)
             try:
                 async for batch in source:
-                    if listens:
-                        await self._notify(batch)
+                    if listeners is not None:
+                        await listeners.tell_batch(batch)
                     if self.is_answered:
                         self.undelivered = batch
                         await self._conclude(request)
@@ -177,13 +170,17 @@ class ChatCall:
             self.run = _own_run(self.model, run)
         model, run = self.model, self.run
         self.hooks = hooks = author_hooks(type(model))
+        listeners: CallListeners | None = None
         if run.manager is not None:
-            self._choose_stream(can_stream=hooks.streams)
+            listeners = self._listeners = CallListeners(
+                model, run, is_invoke=self.is_invoke, emits_tokens=self.emits_tokens
+            )
+            self.stream = listeners.choose_stream(stream=self.stream, can_stream=hooks.streams)
         request = model._request(self.value, run, stream=self.stream)
         self.settings = take_settings(model, request, run.given.get("configurable") or {})
-        if run.manager is not None:
-            self._choose_listeners(generates=hooks.generates)
-            await self._tell_start(request)
+        if listeners is not None:
+            listeners.choose_events(stream=self.stream, generates=hooks.generates)
+            await listeners.tell_start(request)
         request.note = self._note
         if hooks.preprocesses:
             request = await model._preprocess(request, run)
@@ -205,30 +202,6 @@ class ChatCall:
             return sent
         self.event_policies = [policy for policy in self.policies if policy.watches_events]
         return sent
-
-    def _choose_stream(self, *, can_stream: bool) -> None:
-        """Ask for a stream under `invoke` too, where a listener shows one."""
-        if not self.is_invoke or self.model._streaming_disabled(self.run.kwargs):
-            return
-        handlers = self.run.handlers
-        if any(isinstance(handler, V2StreamingHandler) for handler in handlers):
-            self._shows_events = True
-            self.stream = can_stream
-        elif can_stream and any(isinstance(handler, StreamingHandler) for handler in handlers):
-            self.stream = self.emits_tokens = True
-
-    def _choose_listeners(self, *, generates: bool) -> None:
-        """Find out who wants to hear of single events: of an answer that comes whole, nobody."""
-        if self.is_invoke and generates and not (self.stream or self._shows_events):
-            return
-        handlers = self.run.handlers
-        self._tells_events = bool(listening(handlers, "on_stream_event"))
-        wants_tokens = self.emits_tokens or any(
-            isinstance(handler, StreamingHandler) for handler in handlers
-        )
-        self._tells_tokens = wants_tokens and bool(listening(handlers, "on_llm_new_token"))
-        if self._tells_tokens and self._view is None:
-            self._view = ChunkView(self.model._output_version)
 
     async def _source(self, request: ChatRequest) -> AsyncGenerator[Batch, None]:
         """Return where the answer comes from: a hook, the cache, else the model."""
@@ -281,7 +254,13 @@ class ChatCall:
     @property
     def is_quiet(self) -> bool:
         """Whether nobody sees the events, so that an answer that came whole need not be folded."""
-        return self.is_invoke and not self._tells_events and not self._tells_tokens
+        return self.is_invoke and self._event_listeners is None
+
+    @property
+    def _event_listeners(self) -> CallListeners | None:
+        """The listeners, where somebody wants to hear of single events."""
+        listeners = self._listeners
+        return listeners if listeners is not None and listeners.hear_events else None
 
     @property
     def builder(self) -> MessageBuilder:
@@ -309,21 +288,6 @@ class ChatCall:
                 outcome.__cause__ = error
                 error = outcome
         return error
-
-    def _same_chunks(self, batch: Batch) -> list[AIMessageChunk]:
-        """Return the chunks of which listeners were told: the reader gets the same."""
-        return self._shown
-
-    async def _notify(self, batch: Batch) -> None:
-        view, self._shown = self._view, []
-        for event in batch:
-            if self._tells_events:
-                await self.run.tell("on_stream_event", event)
-            chunk = view.feed(event) if view is not None and self._tells_tokens else None
-            if chunk is not None:
-                self._shown.append(chunk)
-                generation = ChatGenerationChunk._trusted(chunk)
-                await self.run.tell("on_llm_new_token", str(chunk.text), chunk=generation)
 
     def _note(self, **known: Any) -> None:
         """Keep what a source that broke off knew of its answer."""
@@ -429,23 +393,10 @@ class ChatCall:
         if self._opening is not None:
             await (self._opening.end(self.message) if is_closed else self._opening.fail(error))
 
-    async def _tell_start(self, request: ChatRequest) -> None:
-        model, run = self.model, self.run
-        if run.manager is not None:  # a trace shows which model it was, as LangChain's do
-            run.manager = run.manager.copy()
-            run.manager.add_metadata(
-                dict(model._get_ls_params(request.stop, **request.options)), inherit=False
-            )
-        await run.begin(
-            "llm",
-            "on_chat_model_start",
-            dumpd(model),
-            [list(request.messages)],
-            invocation_params=model._get_invocation_params(request.stop, **request.options),
-            options={"stop": request.stop, **request.options},
-            name=run.get("run_name") or model.get_name(),
-            batch_size=1,
-        )
+
+def _same_chunks(show: Show | None, listeners: CallListeners) -> Show | None:
+    """Show the very chunks of which handlers were told, where they are told of tokens."""
+    return show if show is None or not listeners.tells_tokens else lambda _: listeners.chunks
 
 
 def _own_run(model: CallModel, run: Run) -> Run:
