@@ -283,8 +283,9 @@ def test_F_K02_a_row_that_names_a_foreign_class_is_never_built(tmp_path: Path) -
 def test_F_K02_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     import sqlite3
 
+    SQLiteChatMessageHistory("s", tmp_path / "new.db")
     with sqlite3.connect(tmp_path / "new.db") as connection:
-        connection.execute("PRAGMA user_version = 99")
+        connection.execute("UPDATE foldline_schema SET version = 99 WHERE kind = 'history'")
     connection.close()
 
     with pytest.raises(StoreError, match="newer foldline"):

@@ -290,8 +290,9 @@ def test_after_close_runs_are_counted_and_not_written(path: Path):
 
 
 def test_a_newer_schema_is_refused(path: Path):
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
+    SQLiteTracer(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE foldline_schema SET version = 99 WHERE kind = 'traces'")
     connection.close()
 
     with pytest.raises(

@@ -1,8 +1,10 @@
 """One SQLite file, opened safely: the sink for SQL of every store that keeps its things in SQLite.
 
 WAL, so that readers and one writer do not wait for each other; `synchronous=FULL`, so that what was acknowledged is on
-the disk; a bounded wait for other writers; the schema versioned by `user_version`. Statements are constants of our own
-code, values are always bound. Connections are kept per process, one thread at a time; a forked child opens its own.
+the disk; a bounded wait for other writers. Several kinds of store may share a file, and a program may keep tables of
+its own in it: the schema of each kind has its version in `foldline_schema`, and `user_version` is not ours. Files are
+created for their owner alone. Statements are constants of our own code, values are always bound. Connections are kept
+per process, one thread at a time; a forked child opens its own.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 from foldline._io.locks import mutex
 from foldline.exceptions import StoreError
 
-__all__ = ["Database"]
+__all__ = ["Database", "create_privately", "schema_version", "set_schema_version"]
 
 PATIENCE = 10.0
 """Seconds to wait for another writer before giving up."""
@@ -29,9 +31,11 @@ class Database:
     """A SQLite file with a schema: `migrations[n]` brings version n to n + 1."""
 
     def __init__(
-        self, path: str | Path, migrations: Sequence[str], *, patience: float = PATIENCE
+        self, path: str | Path, kind: str, migrations: Sequence[str], *, patience: float = PATIENCE
     ) -> None:
+        """Open a file for one kind of store; what other kinds keep in it is left alone."""
         self.path = str(path)
+        self._kind = kind
         self._migrations = migrations
         self._patience = patience
         self._lock = mutex()
@@ -105,6 +109,7 @@ class Database:
         return self._open()
 
     def _open(self) -> sqlite3.Connection:
+        create_privately(self.path)
         connection = sqlite3.connect(
             self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
         )
@@ -119,23 +124,21 @@ class Database:
         return connection
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        version = schema_version(connection, self._kind)
         if version == len(self._migrations):
             return
         if version > len(self._migrations):
             raise StoreError(
-                f"{self.path} was written by a newer foldline (schema {version}, this one knows "
+                f"{self.path} was written by a newer foldline (schema {version} of {self._kind}, this one knows "
                 f"{len(self._migrations)}): upgrade foldline or use another file"
             )
         connection.execute("BEGIN IMMEDIATE")
-        version = connection.execute("PRAGMA user_version").fetchone()[
-            0
-        ]  # another process may have been first
-        for step, script in enumerate(self._migrations[version:], start=version + 1):
+        version = schema_version(connection, self._kind)  # another process may have been first
+        for script in self._migrations[version:]:
             for statement in script.split(";"):
                 if statement.strip():
                     connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {step}")
+        set_schema_version(connection, self._kind, len(self._migrations))
         connection.execute("COMMIT")
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
@@ -156,6 +159,43 @@ class Database:
         """Read all rows of a query."""
         with self.read() as connection:
             return connection.execute(statement, values).fetchall()
+
+
+def schema_version(connection: sqlite3.Connection, kind: str) -> int:
+    """Return the version of one kind's schema in a file; 0 where it has none yet."""
+    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'foldline_schema'"
+    if connection.execute(known).fetchone() is None:
+        return 0
+    found = connection.execute(
+        "SELECT version FROM foldline_schema WHERE kind = ?", (kind,)
+    ).fetchone()
+    return 0 if found is None else int(found[0])
+
+
+def set_schema_version(connection: sqlite3.Connection, kind: str, version: int) -> None:
+    """Note the version of one kind's schema, inside a transaction."""
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS foldline_schema (kind TEXT PRIMARY KEY, version INTEGER NOT NULL)"
+    )
+    connection.execute(
+        "INSERT INTO foldline_schema (kind, version) VALUES (?, ?) "
+        "ON CONFLICT (kind) DO UPDATE SET version = excluded.version",
+        (kind, version),
+    )
+
+
+def create_privately(path: str | Path) -> None:
+    """Create a file that only its owner may read; one that is there stays as it is. SQLite's own files follow it."""
+    if str(path) == MEMORY or str(path).startswith("file:"):
+        return
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return
+    except ValueError as error:  # a NUL in the path
+        raise StoreError(f"{path!r} is no path: {error}") from error
+    except OSError:
+        return  # SQLite says what is wrong with it
 
 
 def _close_all(connections: list[sqlite3.Connection], pid: int) -> None:

@@ -39,7 +39,7 @@ class SQLiteCache(BaseCache):
         self, database_path: str | Path = ".foldline.db", *, ttl: float | None = None
     ) -> None:
         """Open or make the file; answers older than `ttl` seconds are not given."""
-        self._database = Database(database_path, MIGRATIONS)
+        self._database = Database(database_path, "cache", MIGRATIONS)
         self._ttl = ttl
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:

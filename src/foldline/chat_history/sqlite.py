@@ -37,7 +37,7 @@ class SQLiteChatMessageHistory(StoredChatMessageHistory):
     def __init__(self, session_id: str, path: str | Path = "foldline-chats.db") -> None:
         """Open a conversation in a file, made where it is not there."""
         super().__init__(session_id)
-        self._database = Database(path, MIGRATIONS)
+        self._database = Database(path, "history", MIGRATIONS)
 
     def _rows(self) -> list[tuple[str | bytes, str]]:
         rows = self._database.rows(

@@ -45,7 +45,7 @@ class SQLiteRecordManager(RecordManager):
         """Open or make the file."""
         super().__init__(namespace)
         self._name = _bytes(namespace)
-        self._database = Database(path, MIGRATIONS)
+        self._database = Database(path, "index", MIGRATIONS)
 
     def create_schema(self) -> None:
         """The tables are made when the file is opened."""

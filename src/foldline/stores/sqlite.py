@@ -32,7 +32,7 @@ class SQLiteStore(BaseStore[str, bytes]):
 
     def __init__(self, path: str | Path) -> None:
         """Open or make the file."""
-        self._database = Database(path, MIGRATIONS)
+        self._database = Database(path, "store", MIGRATIONS)
 
     def mget(self, keys: Sequence[str]) -> list[bytes | None]:
         """Give the values of some keys, None where there is none."""

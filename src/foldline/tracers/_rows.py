@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from foldline._storage.sqlite import create_privately, schema_version, set_schema_version
 from foldline.exceptions import StoreError
 from foldline.load import dumpd
 from foldline.tracers._redact import Redactor
@@ -79,6 +80,7 @@ UPSERT = (
     f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
     f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in COLUMNS[1:])}"
 )
+KIND = "traces"
 PATIENCE_MS = 2_000
 """How long SQLite itself waits for another writer before it says BUSY."""
 
@@ -86,12 +88,13 @@ PATIENCE_MS = 2_000
 def connect(path: Path) -> sqlite3.Connection:
     """Open the file, make or check its schema; what cannot be is a `StoreError`."""
     try:
+        create_privately(path)
         connection = sqlite3.connect(path, timeout=PATIENCE_MS / 1000, check_same_thread=False)
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot open the trace file: {error}") from error
     try:
         connection.isolation_level = None
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        version = schema_version(connection, KIND)
         if version > VERSION:
             raise StoreError(
                 f"{path}: the traces are of version {version} and this foldline writes version {VERSION}: "
@@ -116,7 +119,7 @@ def _make(connection: sqlite3.Connection) -> None:
         for statement in SCHEMA.split(";\n"):
             if statement.strip():
                 connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        set_schema_version(connection, KIND, VERSION)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

@@ -65,8 +65,8 @@ USUAL: Final = Timeouts()
 class Limits:
     """The largest of everything that is accepted from a server; more raises `LimitExceededError`."""
 
-    sse_line: int = 1024 * 1024
-    sse_event: int = 8 * 1024 * 1024
+    sse_line: int = 32 * 1024 * 1024
+    sse_event: int = 32 * 1024 * 1024
     message: int = 64 * 1024 * 1024
     """Also the most that `Response.read()` takes."""
     json_depth: int = 200

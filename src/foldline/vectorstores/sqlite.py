@@ -67,7 +67,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
         self.embedding = embedding
         self.collection = collection
         self._name = _bytes(collection)
-        self._database = Database(path, MIGRATIONS)
+        self._database = Database(path, "vectors", MIGRATIONS)
         self._lock = mutex()
         self._cache = _Cache()
 

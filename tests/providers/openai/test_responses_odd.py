@@ -557,3 +557,41 @@ def test_a_refusal_of_structured_output_says_its_words(
     fault_server.script(PATH, answer, answer, answer)
     with pytest.raises(StructuredOutputError, match="the model refused: I cannot add that"):
         call.invoke(model(fault_server).with_structured_output(Sum), "Hi")
+
+
+def completed_with(**fields: Any) -> list[Any]:
+    """The events of a stream whose end says `response.completed`, whatever its status."""
+    reader = decoder()
+    start = {"type": "response.created", "response": response(status="in_progress")}
+    end = {"type": "response.completed", "response": response(said("half"), **fields)}
+    return [event for item in (start, end) for event in reader.feed(item)]
+
+
+def test_F_Y04_a_completed_response_that_failed_is_an_error():
+    with pytest.raises(ModelError):
+        completed_with(status="failed", error={"code": "server_error", "message": "broke"})
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"), [("max_output_tokens", "length"), ("content_filter", "content_filter")]
+)
+def test_F_Y04_a_completed_response_that_is_incomplete_says_why(reason, expected):
+    events = completed_with(status="incomplete", incomplete_details={"reason": reason})
+    assert events[-1]["finish_reason"] == expected
+
+
+def test_F_Y04_an_incomplete_response_is_not_cached(call, fault_server: FaultServer):
+    cut = response(
+        said("half"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}
+    )
+    end = {"type": "response.completed", "response": cut}
+    fault_server.script(PATH, sse_answer([end]), json_answer(response(said("all of it"))))
+    model = ChatOpenAI(
+        model="m",
+        api_key="k",
+        base_url=f"{fault_server.url}/v1",
+        use_responses_api=True,
+        cache=InMemoryCache(),
+    )
+    assert "".join(chunk.text for chunk in call.stream(model, "x")) == "half"
+    assert call.invoke(model, "x").text == "all of it"

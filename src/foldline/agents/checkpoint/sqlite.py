@@ -42,7 +42,7 @@ class SqliteSaver(StoredSaver):
 
     def __init__(self, path: str | Path = "agents.db") -> None:
         """Open the file; it is made where it is not there."""
-        self._database = Database(path, MIGRATIONS)
+        self._database = Database(path, "checkpoints", MIGRATIONS)
 
     def read(self, thread_id: str, namespace: str) -> list[Entry]:
         """Give all entries of one namespace of a thread, the oldest first."""

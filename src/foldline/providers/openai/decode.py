@@ -179,6 +179,10 @@ class ResponsesDecoder:
         response = data.get("response") or {}
         if response:
             self._hear(response)
+        if (
+            kind == "response.completed"
+        ):  # some servers end every stream so: its status is the truth
+            kind = WHOLE.get(str(response.get("status")), kind)
         if kind in FAILED or not response:
             raise self._failure(kind, response, data)
         events = self._start(response)
