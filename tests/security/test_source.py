@@ -28,7 +28,6 @@ NOWHERE = {
     scan.imports_by_name: {
         "_lazy.py::lazily.load": "what our own packages write down: the modules that hold their names",
         "_lazy.py::_is_there": "whether a package of ours has a module of that name",
-        "messages/_hooks.py::hook": "names of our own table",
         "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
         "providers/__init__.py::find_provider": "a row of our registry, or an installed entry point",
         "prompts/_jinja.py::_jinja2": "parts of jinja2",
@@ -56,6 +55,7 @@ SINKS = {
     },
     scan.opens_a_file: {
         "language_models/policies/safe_files.py": "the one open of a path in data: off by default, no links",
+        "_storage/sqlite.py::create_privately": "a path given in code, created for its owner alone",
         "prompts/_files.py": "prompt files, under a resolved root",
         "prompts/base.py::BasePromptTemplate.save": "through prompts/_files.py",
         "prompts/chat.py::ChatPromptTemplate.save": "through prompts/_files.py",

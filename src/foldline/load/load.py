@@ -12,7 +12,14 @@ from typing import Any, TypeAlias
 
 from foldline.exceptions import SchemaError
 from foldline.load._reader import InitValidator, Reader, Secrets
-from foldline.load.registry import Allowance, AllowedObjects, ClassId, is_provider, our_id
+from foldline.load.registry import (
+    Allowance,
+    AllowedObjects,
+    ClassId,
+    is_provider,
+    loadable_fields,
+    our_id,
+)
 from foldline.utils.json import JsonError, parse_strict
 
 __all__ = ["InitValidator", "Reviver", "default_init_validator", "load", "loads"]
@@ -20,15 +27,15 @@ __all__ = ["InitValidator", "Reviver", "default_init_validator", "load", "loads"
 Json: TypeAlias = Any
 
 CODE_ONLY = ("url", "api_base", "endpoint", "header", "prox", "host", "transport", "client")
-"""Words in the names of a provider's arguments that data may not set: where keys and prompts go."""
+"""Words in names of arguments that data may not set, at any depth: where keys and prompts go."""
 
 
 def default_init_validator(class_path: tuple[str, ...], kwargs: dict[str, Any]) -> None:
-    """Refuse jinja2 templates, which are programs, and addresses in the arguments of providers."""
+    """Refuse jinja2 templates, which are programs; of a provider's arguments allow only those it says are harmless."""
     if our_id(class_path)[:2] == ("foldline", "prompts"):
         _refuse_programs(kwargs)
     if is_provider(class_path):
-        _refuse_addresses(kwargs)
+        _refuse_addresses(class_path, kwargs)
 
 
 def _refuse_programs(kwargs: dict[str, Any]) -> None:
@@ -44,13 +51,28 @@ def _refuse_programs(kwargs: dict[str, Any]) -> None:
             waiting.extend(value)
 
 
-def _refuse_addresses(kwargs: Mapping[str, object]) -> None:
+def _refuse_addresses(class_path: ClassId, kwargs: Mapping[str, object]) -> None:
+    """Refuse what may move where a request goes (F-Y01).
+
+    A provider names the arguments that are harmless; of one that does not, names tell an address.
+    """
+    loadable = loadable_fields(class_path)
+    harmless = kwargs.keys() if loadable is None else loadable
     for name, value in kwargs.items():
-        if value is not None and any(word in name.lower() for word in CODE_ONLY):
+        if value is not None and (name not in harmless or _names_an_address({name: value})):
             raise SchemaError(
-                f"data may not set {name!r}: it says where keys and prompts are sent. "
+                f"data may not set {name!r}: it may say where keys and prompts are sent. "
                 "If you trust the data, pass init_validator=None."
             )
+
+
+def _names_an_address(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(
+            any(word in str(name).lower() for word in CODE_ONLY) or _names_an_address(inner)
+            for name, inner in value.items()
+        )
+    return isinstance(value, list | tuple) and any(map(_names_an_address, value))
 
 
 class Reviver:

@@ -122,6 +122,13 @@ def is_provider(key: ClassId) -> bool:
     return entry is not None and entry.group == "provider"
 
 
+def loadable_fields(key: ClassId) -> frozenset[str] | None:
+    """Return the arguments that a provider's class lets data set; None where it does not say."""
+    named = getattr(resolve(REGISTRY[our_id(key)].target), "loadable_fields", None)
+    fields: frozenset[str] | None = None if named is None else named()
+    return fields
+
+
 def is_value(cls: type[BaseModel]) -> bool:
     """Say whether objects of `cls` are data that must come back whole, not a behaviour."""
     return any(

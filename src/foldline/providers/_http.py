@@ -42,6 +42,16 @@ __all__ = ["HttpChatModel"]
 Json = Any
 
 
+HARMLESS_FIELDS = frozenset(
+    {
+        "api_key", "disable_streaming", "extra_body", "foreign_blocks", "include_response_headers", "max_retries",
+        "max_tokens", "model", "model_kwargs", "n", "name", "output_version", "stop", "stream_usage", "streaming",
+        "temperature", "top_p", "use_previous_response_id", "use_responses_api",
+    }
+)  # fmt: skip
+"""Fields besides those that are sent that data may set. (A key comes from the secrets that the caller allows.)"""
+
+
 class HttpChatModel(Endpoint, BaseChatModel):
     """A chat model behind an HTTP API.
 
@@ -154,6 +164,14 @@ class HttpChatModel(Endpoint, BaseChatModel):
         params["ls_temperature"] = kwargs.get("temperature", self.temperature)
         params["ls_max_tokens"] = kwargs.get("max_tokens", self.max_tokens)
         return params
+
+    @classmethod
+    def loadable_fields(cls) -> frozenset[str]:
+        """The arguments that data read by `foldline.load` may set: none that moves where a request goes (F-Y01)."""
+        fields = {*cls.sent_fields, *HARMLESS_FIELDS} & cls.model_fields.keys()
+        return frozenset(
+            fields | {alias for alias, field in cls.aliases.items() if field in fields}
+        )
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from foldline.exceptions import ModelError, UsageError
 from foldline.language_models.call.request import ChatRequest
@@ -68,6 +68,9 @@ SECRET = frozenset({"authorization", "x-goog-api-key"})
 """Headers that carry a key; which of them does depends on the key."""
 HOST = "https://generativelanguage.googleapis.com/v1beta"
 
+PLACE: Final = r"^[A-Za-z0-9][A-Za-z0-9.:-]*$"
+"""Names of projects and locations: they are part of an address."""
+
 
 class ChatGoogle(Counting, HttpChatModel):
     """Gemini models, of the Gemini API or of Vertex.
@@ -108,9 +111,9 @@ class ChatGoogle(Counting, HttpChatModel):
     """What is blocked: `{"HARM_CATEGORY_HARASSMENT": "BLOCK_ONLY_HIGH"}`."""
     cached_content: str | None = None
     labels: dict[str, str] | None = None
-    project: str | None = None
+    project: str | None = Field(default=None, pattern=PLACE)
     """A project of Google Cloud: asks Vertex, not the Gemini API; `api_key` is then a function that gives a token."""
-    location: str = "global"
+    location: str = Field(default="global", pattern=PLACE)
     retry_malformed_calls: bool = False
     """Ask again when the model stopped at a call that does not parse (MALFORMED_FUNCTION_CALL)."""
 

@@ -78,6 +78,15 @@ PROFILES: Final[dict[str, Any]] = {
 """Name of a model -> what it can do; the empty name is any file."""
 
 
+HARMLESS_FIELDS = frozenset(
+    {
+        "context", "foreign_blocks", "max_tokens", "min_p", "name", "output_version", "repeat_penalty", "seed", "stop",
+        "system", "temperature", "top_k", "top_p",
+    }
+)  # fmt: skip
+"""What data may set of a local model."""
+
+
 class ChatLlamaCpp(BaseChatModel):
     """A chat model that runs in this process.
 
@@ -217,6 +226,11 @@ class ChatLlamaCpp(BaseChatModel):
     def _asked(self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None) -> Json:
         options = {"tools": list(tools)} if tools else {}
         return self._encode(ChatRequest(list(messages), options=options))
+
+    @classmethod
+    def loadable_fields(cls) -> frozenset[str]:
+        """The arguments that data read by `foldline.load` may set: no path, and no template, which is a program."""
+        return HARMLESS_FIELDS
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

@@ -1,0 +1,70 @@
+"""F-Y01: data that builds a model may not move where its requests, and so its key, go."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from foldline.exceptions import SchemaError
+from foldline.load import dumps, loads
+from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.google import ChatGoogle
+from foldline.providers.openai import ChatOpenAI
+
+PROXY = {"proxy": "http://evil.example:3128", "verify": False}
+
+
+def build(provider: str, name: str, **kwargs: Any) -> Any:
+    dump = {"lc": 1, "type": "constructor", "id": ["foldline", "providers", provider, name]}
+    return loads(json.dumps({**dump, "kwargs": kwargs}), allowed_objects="all")
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "argument"),
+    [
+        ("openai", "ChatOpenAI", {"http": PROXY}),
+        ("openai", "ChatOpenAI", {"default_query": {"x": "y"}}),
+        ("openai", "ChatOpenAI", {"organization": "theirs"}),
+        ("openai", "ChatOpenAI", {"limits": {}}),
+        ("openai", "ChatOpenAI", {"model_kwargs": {"tools": [{"server_url": "https://evil"}]}}),
+        ("openai", "AzureChatOpenAI", {"azure_endpoint": "https://evil.example"}),
+        ("anthropic", "ChatAnthropic", {"http": PROXY}),
+        ("google", "ChatGoogle", {"location": "evil.example/x#", "project": "p"}),
+        ("google", "ChatGoogle", {"project": "p"}),
+        ("local", "ChatLlamaCpp", {"model": "/tmp/theirs.gguf"}),
+        ("local", "ChatLlamaCpp", {"template": "{{ 1 }}"}),
+        ("openai_compatible", "ChatGroq", {"http": PROXY}),
+    ],
+)
+def test_F_Y01_data_may_not_move_a_request(provider, name, argument):
+    with pytest.raises(SchemaError, match="data may not set"):
+        build(provider, name, **argument)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ChatOpenAI(model="gpt-5-mini", temperature=0.5, max_tokens=7, api_key="k"),
+        ChatAnthropic(model="claude-sonnet-4-5", max_tokens=7, api_key="k"),
+        ChatGoogle(model="gemini-2.5-flash", temperature=0.1, api_key="k"),
+    ],
+)
+def test_what_shapes_an_answer_comes_back(model):
+    text = dumps(model)
+    again = loads(text, allowed_objects="all", secrets_map=dict.fromkeys(NAMES, "k"))
+    assert again.model == model.model
+    assert again.temperature == model.temperature
+
+
+NAMES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+
+@pytest.mark.parametrize("location", ["evil.example/x#", "a b", "", "x@y", "-a", "a/b"])
+def test_F_Y01_a_location_is_a_name(location):
+    with pytest.raises(ValidationError):
+        ChatGoogle(project="p", location=location)
+    with pytest.raises(ValidationError):
+        ChatGoogle(project=location)
