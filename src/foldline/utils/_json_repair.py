@@ -39,6 +39,12 @@ HEX4 = re.compile(r"[0-9a-fA-F]{4}")
 RUN = {quote: re.compile(rf"[^\\\n\r\t{re.escape(end)}]++") for quote, end in QUOTES.items()}
 
 
+CLOSED_OPEN_END = "closed what was left open at the end"
+DROPPED_OPEN_NAME = "dropped a name without a value at the end"
+GUESSES = frozenset({CLOSED_OPEN_END, DROPPED_OPEN_NAME})
+"""Repairs of a text that ends inside a value: guesses at what was cut off."""
+
+
 def repair_json(text: str, *, max_depth: int = MAX_DEPTH) -> tuple[Json, list[str]]:
     """Read JSON as a model meant it; the list says what was mended, and is empty for clean JSON."""
     try:
@@ -123,12 +129,12 @@ class _Reader:
             name = self._name()
             if self._skip() != ":":
                 if self._at >= len(self._text):
-                    self._note("dropped a name without a value at the end")
+                    self._note(DROPPED_OPEN_NAME)
                     break
                 raise self._fail(f"expected ':' after the name {name[:40]!r}")
             self._at += 1
             if not self._skip():
-                self._note("dropped a name without a value at the end")
+                self._note(DROPPED_OPEN_NAME)
                 break
             if name in value:
                 self._note(f"kept the last of two values named {name[:40]!r}")
@@ -156,7 +162,7 @@ class _Reader:
             self._at += 1
             return False
         if not mark or self._text.startswith("```", self._at):
-            self._note("closed what was left open at the end")
+            self._note(CLOSED_OPEN_END)
             return False
         if mark in "]}":
             raise self._fail(f"expected {close!r}, found {mark!r}")
@@ -205,7 +211,7 @@ class _Reader:
             if mark == QUOTES[quote]:
                 return mend_surrogates("".join(pieces))
             pieces.append(self._escape() if mark == "\\" else self._raw(mark))
-        self._note("closed what was left open at the end")
+        self._note(CLOSED_OPEN_END)
         return mend_surrogates("".join(pieces))
 
     def _raw(self, mark: str) -> str:

@@ -21,6 +21,7 @@ from foldline.language_models.profile import ModelProfile
 from foldline.language_models.structured.schema_walk import unknown, unpacked, without_nulls
 from foldline.language_models.structured.tool_binding import tool_name, tools_of
 from foldline.messages import AIMessage
+from foldline.utils._json_repair import GUESSES
 from foldline.utils._signature_schema import is_typed_dict
 from foldline.utils.function_calling import convert_to_json_schema, is_server_tool
 from foldline.utils.json import JsonError, parse_strict, repair_json
@@ -150,6 +151,10 @@ def _issue(error: Any) -> str:
     return f"{path}: {error['msg']}" if path else str(error["msg"])
 
 
+CUT_OFF = "the answer was cut off before its end"
+CUT_REASONS = frozenset({"length", "content_filter"})
+
+
 class StructuredCheck:
     """Reads answers by a schema, wherever the method puts them; what the turn asks again by."""
 
@@ -201,7 +206,7 @@ class StructuredCheck:
             if len(calls) > 1:
                 answer.repairs.append(f"took the first of {len(calls)} answers")
             return answer
-        return self._read_text(str(message.text))
+        return self._read_text(str(message.text), is_cut=self._is_cut(message))
 
     def calls_others(self, message: AIMessage) -> bool:
         """Whether the model called another tool instead of answering."""
@@ -222,7 +227,7 @@ class StructuredCheck:
         )
         raw = str(message.text) if broken is None else str(broken.get("args") or "")
         if broken is not None and self._is_cut(message):
-            return Answer(None, ["the answer was cut off before its end"])
+            return Answer(None, [CUT_OFF])
         answer = self._read_text(raw) if raw.strip() and self.repair else Answer(None, ["-"])
         if answer.issues:
             said = "; ".join(issue for issue in answer.issues if issue != "-")
@@ -234,17 +239,22 @@ class StructuredCheck:
             answer.repairs.insert(0, FROM_TEXT)
         return answer
 
-    def _read_text(self, text: str) -> Answer:
+    def _read_text(self, text: str, *, is_cut: bool = False) -> Answer:
+        """Read JSON; what is open at the end is never closed, for that would invent a value (F-Y14)."""
         repairs: list[str] = []
         try:
             value = parse_strict(text)
         except JsonError as strict:
+            if is_cut:
+                return Answer(None, [CUT_OFF])
             if not self.repair:
                 return Answer(None, [f"the answer is no JSON: {strict.reason}"])
             try:
                 value, repairs = repair_json(text)
             except JsonError as error:
                 return Answer(None, [f"the answer is no JSON: {error.reason}"])
+            if not GUESSES.isdisjoint(repairs):
+                return Answer(None, [CUT_OFF])
         return self._read_value(value, repairs)
 
     def _read_value(self, value: Any, repairs: list[str]) -> Answer:
@@ -260,7 +270,7 @@ class StructuredCheck:
 
     @staticmethod
     def _is_cut(message: AIMessage) -> bool:
-        return message.finish_reason == "length" or message.status == "incomplete"
+        return message.finish_reason in CUT_REASONS or message.status == "incomplete"
 
 
 def _refusal(message: AIMessage) -> str:
