@@ -69,8 +69,8 @@ class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
     request = model.explain("Hello")
     print(request.url)
     #> https://bedrock-runtime.us-east-1.amazonaws.com/model/us.amazon.nova-lite-v1%3A0/converse
-    print(request.body)
-    #> {'messages': [{'role': 'user', 'content': [{'text': 'Hello'}]}], 'inferenceConfig': {'maxTokens': 50}}
+    print(request.body["messages"], request.body["inferenceConfig"])
+    #> [{'role': 'user', 'content': [{'text': 'Hello'}]}] {'maxTokens': 50}
     ```
     """
 
