@@ -16,6 +16,7 @@ from botocore.session import Session
 from foldline.exceptions import (
     MissingExtraError,
     ModelAuthenticationError,
+    ModelConnectionError,
     SecurityError,
     UsageError,
 )
@@ -37,7 +38,7 @@ def answers(stub: BedrockStub, call: Any, **fields: Any) -> bool:
     return bool(call.invoke(model_of(stub, **fields), "Hi").text == "Hello there.")
 
 
-def fetched(minutes: float = 60, **more: Any) -> str:
+def metadata_answer(minutes: float = 60, **more: Any) -> str:
     expires = datetime.now(UTC) + timedelta(minutes=minutes)
     return json.dumps(
         {
@@ -121,7 +122,7 @@ def test_a_container_gives_its_keys_and_they_are_kept(stub, call, monkeypatch, t
     (tmp_path / "token").write_text("token-1\n")
     monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{stub.url}/creds")
     monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(tmp_path / "token"))
-    stub.metadata["/creds"] = fetched()
+    stub.metadata["/creds"] = metadata_answer()
     model = model_of(stub, credentials="container")
 
     call.invoke(model, "Hi")
@@ -134,7 +135,7 @@ def test_a_container_gives_its_keys_and_they_are_kept(stub, call, monkeypatch, t
 @pytest.mark.parametrize("minutes", [-5, 4])
 def test_keys_that_are_about_to_expire_are_fetched_anew(stub, call, monkeypatch, minutes):
     monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{stub.url}/creds")
-    stub.metadata["/creds"] = fetched(minutes)
+    stub.metadata["/creds"] = metadata_answer(minutes)
     model = model_of(stub, credentials="container")
 
     call.invoke(model, "Hi")
@@ -147,7 +148,7 @@ def test_an_instance_is_asked_with_a_token(stub, call, monkeypatch):
     stub.metadata = {
         "/latest/api/token": "imds-token",
         FOLDER: "my-role\n",
-        f"{FOLDER}my-role": fetched(),
+        f"{FOLDER}my-role": metadata_answer(),
     }
 
     assert answers(stub, call, credentials="instance")
@@ -244,6 +245,21 @@ def test_reading_files_does_not_block_a_loop(stub, no_blocking, tmp_path):
     model = model_of(stub, credentials="profile", region_name=None)
 
     assert asyncio.run(model.ainvoke("Hi")).text == "Hello there."
+
+
+def test_a_region_in_a_file_does_not_block_a_loop(no_blocking, tmp_path):
+    class Remembering:
+        def open(self, request: Any, *, blocking: bool) -> Any:
+            raise ModelConnectionError(request.url)
+
+    (tmp_path / "credentials").write_text(f"[default]\n{KEYS}")
+    (tmp_path / "config").write_text("[default]\nregion = sa-east-1\n")
+    for source in ("profile", "botocore", Session()):
+        model = ChatBedrockConverse(
+            model="m", credentials=source, transport=Remembering(), max_retries=0
+        )
+        with pytest.raises(ModelConnectionError, match="sa-east-1"):
+            asyncio.run(model.ainvoke("Hi"))
 
 
 def test_a_signature_is_of_now(stub, call):

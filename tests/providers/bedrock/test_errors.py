@@ -41,7 +41,7 @@ RETRYABLE = {
 }  # fmt: skip
 
 
-def refused(fault_server: Any, call: Any, answer: Answer, *, stream: bool = False) -> e.ModelError:
+def error_of(fault_server: Any, call: Any, answer: Answer, *, stream: bool = False) -> e.ModelError:
     path = "/model/m/converse-stream" if stream else "/model/m/converse"
     fault_server.script(path, answer)
     model = ChatBedrockConverse(
@@ -56,7 +56,7 @@ def refused(fault_server: Any, call: Any, answer: Answer, *, stream: bool = Fals
 @pytest.mark.parametrize(("name", "status", "message", "cls"), DOCUMENTED)
 def test_every_documented_exception_has_its_class(fault_server, call, name, status, message, cls):
     headers = {"x-amzn-errortype": f"{name}:http://internal.amazon.com/", "x-amzn-requestid": "r1"}
-    error = refused(fault_server, call, json_answer({"message": message}, status, headers=headers))
+    error = error_of(fault_server, call, json_answer({"message": message}, status, headers=headers))
 
     assert type(error) is cls
     assert (error.status, error.request_id, error.provider) == (status, "r1", "bedrock_converse")
@@ -69,7 +69,7 @@ def test_every_documented_exception_has_its_class(fault_server, call, name, stat
 def test_the_same_inside_a_stream(fault_server, call, name, status, message, cls):
     frame = exception(name[0].lower() + name[1:], message)
     answer = Answer(frame, headers={"content-type": "application/vnd.amazon.eventstream"})
-    error = refused(fault_server, call, answer, stream=True)
+    error = error_of(fault_server, call, answer, stream=True)
 
     assert type(error) is cls
     assert message in str(error)
@@ -91,7 +91,7 @@ def test_every_exception_of_the_api_is_known():
 
 def test_the_type_is_found_in_the_body_too(fault_server, call):
     body = {"__type": "com.amazon.coral.service#ThrottlingException", "Message": "slow"}
-    error = refused(fault_server, call, json_answer(body, 400))
+    error = error_of(fault_server, call, json_answer(body, 400))
 
     assert type(error) is e.ModelRateLimitError
     assert error.message == "slow"
@@ -99,7 +99,7 @@ def test_the_type_is_found_in_the_body_too(fault_server, call):
 
 @pytest.mark.parametrize("body", [b"<html>Bad gateway</html>", b"", b"[1, 2]", b'"text"'])
 def test_an_error_without_a_type_is_told_by_its_status(fault_server, call, body):
-    error = refused(fault_server, call, Answer(body, status=502))
+    error = error_of(fault_server, call, Answer(body, status=502))
 
     assert type(error) is e.ModelAPIError
     assert error.body == body.decode()
@@ -110,7 +110,7 @@ def test_an_unknown_exception_inside_a_stream_is_the_providers_failure(fault_ser
         exception("novelException", "?"),
         headers={"content-type": "application/vnd.amazon.eventstream"},
     )
-    error = refused(fault_server, call, answer, stream=True)
+    error = error_of(fault_server, call, answer, stream=True)
 
     assert type(error) is e.ModelAPIError
     assert error.code == "NovelException"
@@ -118,7 +118,7 @@ def test_an_unknown_exception_inside_a_stream_is_the_providers_failure(fault_ser
 
 def test_how_long_to_wait_is_kept(fault_server, call):
     headers = {"x-amzn-errortype": "ThrottlingException", "retry-after": "3"}
-    error = refused(fault_server, call, json_answer({"message": "slow"}, 429, headers=headers))
+    error = error_of(fault_server, call, json_answer({"message": "slow"}, 429, headers=headers))
 
     assert error.retry_after == 3.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from foldline._io import IO
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers._counting import Counting
@@ -22,7 +23,7 @@ from foldline.providers.bedrock.encode import (
 from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, PROVIDER, AwsEndpoint
 from foldline.providers.bedrock.reading import FrameReading
 from foldline.providers.bedrock.wire import STREAM_TYPE
-from foldline.transports import Response
+from foldline.transports import Request, Response
 
 __all__ = ["ALIASES", "ChatBedrock", "ChatBedrockConverse"]
 
@@ -119,6 +120,10 @@ class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
         )
         operation = "converse-stream" if request.stream else "converse"
         return encode_model_path(model, operation), body
+
+    async def _http_request(self, request: ChatRequest, io: IO) -> Request:
+        await self._preload_region(io)
+        return await super()._http_request(request, io)
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
         return {"accept": STREAM_TYPE} if request.stream else {}

@@ -18,6 +18,7 @@ from time import time
 from typing import Any, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
+from foldline._io import IO
 from foldline.exceptions import (
     MissingExtraError,
     ModelAuthenticationError,
@@ -121,7 +122,7 @@ def _read_section(path: str, section: str) -> dict[str, str]:
 # -- metadata services
 
 
-async def fetch_container_credentials(fetch: Fetch) -> Credentials:
+async def fetch_container_credentials(fetch: Fetch, io: IO) -> Credentials:
     """Fetch the credentials of the container's role (ECS, EKS)."""
     url = os.environ.get("AWS_CONTAINER_CREDENTIALS_FULL_URI")
     if relative := os.environ.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"):
@@ -134,7 +135,7 @@ async def fetch_container_credentials(fetch: Fetch) -> Credentials:
     headers = {}
     token = os.environ.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
     if file := os.environ.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"):
-        token = _read_token(file)  # anew each time: it is rotated
+        token = await io.call(_read_token, file)  # anew each time: it is rotated
     if token:
         headers["authorization"] = token
     return _read_answer(await fetch("GET", url, headers))

@@ -56,7 +56,7 @@ class BedrockDecoder:
         self._fail = fail
         metadata = {"provider": provider, **({"model": model} if model else {})}
         self._writer = EventWriter(metadata=metadata, usage_mode="last")
-        self._held: dict[int | None, Block] = {}
+        self._pending: dict[int | None, Block] = {}
         """Blocks that are written when they are over."""
         self._server_calls: set[int | None] = set()
         self._metadata: dict[str, Json] = {}
@@ -95,7 +95,7 @@ class BedrockDecoder:
         if read is not None:
             return read(data)
         if event not in IGNORED_EVENTS:
-            self._metadata[event] = _remaining(cast("Block", data), "p")
+            self._metadata[event] = _other_fields(cast("Block", data), "p")
         return []
 
     def whole(self, data: Answer) -> list[Event]:
@@ -125,7 +125,9 @@ class BedrockDecoder:
         return {
             "usage": self._writer.usage_so_far,
             "metadata": {**self._writer.metadata_so_far, **self._metadata},
-            "blocks": [{"type": "non_standard", "value": held} for held in self._held.values()],
+            "blocks": [
+                {"type": "non_standard", "value": pending} for pending in self._pending.values()
+            ],
         }
 
     # -- the message
@@ -142,7 +144,7 @@ class BedrockDecoder:
         return self._finish() if self._is_stopped else []
 
     def _finish(self) -> list[Event]:
-        events = [event for key in list(self._held) for event in self._release(key)]
+        events = [event for key in list(self._pending) for event in self._release(key)]
         return events + self._writer.finish(metadata=self._metadata)
 
     def _stop(self, reason: str | None) -> None:
@@ -151,7 +153,7 @@ class BedrockDecoder:
             self._writer.reason(STOP_REASONS.get(reason, reason))
 
     def _note(self, data: Block, known: frozenset[str]) -> None:
-        self._metadata |= _remaining(data, *known)
+        self._metadata |= _other_fields(data, *known)
 
     def _count(self, usage: Usage | None) -> None:
         if usage:
@@ -166,14 +168,14 @@ class BedrockDecoder:
         if isinstance(call := start.get("toolUse"), dict):
             return self._call_start(key, call)
         if start:
-            self._held[key] = copy_json(start)
+            self._pending[key] = copy_json(start)
         return []
 
     def _block_delta(self, data: StreamEvent) -> list[Event]:
         key, events = data.get("contentBlockIndex"), []
         for kind, value in (data.get("delta") or {}).items():
             read = self._deltas.get(kind)
-            if read is not None and key not in self._held:
+            if read is not None and key not in self._pending:
                 events += read(key, value)
             else:
                 self._hold(key, kind, value)
@@ -195,7 +197,7 @@ class BedrockDecoder:
             self._hold(key, "reasoningContent", delta)
             return []
         events = self._writer.reasoning(delta["text"], key) if delta.get("text") else []
-        if extras := _remaining(delta, "text"):
+        if extras := _other_fields(delta, "text"):
             events += self._writer.reasoning(None, key, extras=extras)
         return events
 
@@ -204,18 +206,18 @@ class BedrockDecoder:
 
     def _hold(self, key: int | None, kind: str, value: Json) -> None:
         """Let a block grow that is written at its end."""
-        held = self._held.setdefault(key, {})
+        pending = self._pending.setdefault(key, {})
         if kind == "toolResult" and isinstance(value, list):
-            result = held.setdefault(kind, {})
-            result["content"] = _joined_texts([*result.get("content", []), *value])
-        elif isinstance(held.get(kind), dict) and isinstance(value, dict):
-            held[kind] = _grown(held[kind], value)
+            result = pending.setdefault(kind, {})
+            result["content"] = _join_texts([*result.get("content", []), *value])
+        elif isinstance(pending.get(kind), dict) and isinstance(value, dict):
+            pending[kind] = _merge_parts(pending[kind], value)
         else:
-            held[kind] = value
+            pending[kind] = value
 
     def _release(self, key: int | None) -> list[Event]:
-        held = self._held.pop(key, None)
-        return [] if held is None else self._block(key, held)
+        pending = self._pending.pop(key, None)
+        return [] if pending is None else self._block(key, pending)
 
     # -- whole blocks
 
@@ -226,14 +228,16 @@ class BedrockDecoder:
         return self._blocks[kind](key, block)
 
     def _text(self, key: int | None, block: Block) -> list[Event]:
-        fields: Block = {"extras": extras} if (extras := _remaining(block, "text")) else {}
+        fields: Block = {"extras": extras} if (extras := _other_fields(block, "text")) else {}
         return self._writer.text(block["text"], key, **fields)
 
     def _cited_text(self, key: int | None, block: Block) -> list[Event]:
         cited = block["citationsContent"]
         text = "".join(str(part.get("text") or "") for part in cited.get("content") or ())
         annotations = [decode_citation(citation) for citation in cited.get("citations") or ()]
-        extras = _remaining(cited, "content", "citations") | _remaining(block, "citationsContent")
+        extras = _other_fields(cited, "content", "citations") | _other_fields(
+            block, "citationsContent"
+        )
         fields: Block = {"annotations": annotations, **({"extras": extras} if extras else {})}
         return self._writer.text(text, key, **fields)
 
@@ -241,9 +245,9 @@ class BedrockDecoder:
         content = block["reasoningContent"]
         text = content.get("reasoningText")
         inner = text if isinstance(text, dict) else content
-        extras = _remaining(inner, "text") | _remaining(block, "reasoningContent")
+        extras = _other_fields(inner, "text") | _other_fields(block, "reasoningContent")
         if inner is not content:
-            extras |= _remaining(content, "reasoningText")
+            extras |= _other_fields(content, "reasoningText")
         return self._writer.reasoning(inner.get("text"), key, extras=extras)
 
     def _call(self, key: int | None, block: Block) -> list[Event]:
@@ -263,7 +267,7 @@ class BedrockDecoder:
             call.get("toolUseId"),
             call.get("name"),
             None,
-            _remaining(call, *known),
+            _other_fields(call, *known),
             server=is_server,
         )
 
@@ -275,7 +279,7 @@ class BedrockDecoder:
             "status": "error" if result.get("status") == "error" else "success",
             "output": result.get("content"),
         }
-        if extras := _remaining(result, "toolUseId", "status", "content"):
+        if extras := _other_fields(result, "toolUseId", "status", "content"):
             new["extras"] = extras
         return self._writer.block(new, whole=True)
 
@@ -293,31 +297,31 @@ def _arguments(value: Json) -> Json:
     return value if isinstance(value, dict | str) else json.dumps(value)
 
 
-def _remaining(block: Block, *known: str) -> Block:
+def _other_fields(block: Block, *known: str) -> Block:
     return {name: value for name, value in block.items() if name not in known and value is not None}
 
 
-def _grown(held: Block, value: Block) -> Block:
+def _merge_parts(pending: Block, value: Block) -> Block:
     """Merge two parts of a block; bytes come in base64, piece by piece."""
     merged: Block = merge_dicts(
-        held, {k: v for k, v in value.items() if k not in ("bytes", "source")}
+        pending, {k: v for k, v in value.items() if k not in ("bytes", "source")}
     )
     for name in ("bytes", "redactedContent"):
-        if name in held and name in value:
-            merged[name] = _joined_bytes(held[name], value[name])
+        if name in pending and name in value:
+            merged[name] = _join_bytes(pending[name], value[name])
         elif name in value:
             merged[name] = value[name]
     if isinstance(value.get("source"), dict):
-        source = held.get("source")
-        merged["source"] = _grown(source, value["source"]) if source else value["source"]
+        source = pending.get("source")
+        merged["source"] = _merge_parts(source, value["source"]) if source else value["source"]
     return merged
 
 
-def _joined_bytes(first: str, second: str) -> str:
+def _join_bytes(first: str, second: str) -> str:
     return b64encode(b64decode(first) + b64decode(second)).decode()
 
 
-def _joined_texts(parts: list[Block]) -> list[Block]:
+def _join_texts(parts: list[Block]) -> list[Block]:
     """Join the slices of a text that follow one another."""
     joined: list[Block] = []
     for part in parts:
@@ -341,7 +345,7 @@ def decode_citation(citation: Block) -> Block:
     if isinstance(web, dict) and web.get("url"):
         new["url"] = web["url"]
     is_one = isinstance(sources, list) and len(sources) == 1 and sources[0].keys() == {"text"}
-    if extras := _remaining(citation, "title", *(("sourceContent",) if is_one else ())):
+    if extras := _other_fields(citation, "title", *(("sourceContent",) if is_one else ())):
         new["extras"] = extras
     return new
 
@@ -360,14 +364,14 @@ def decode_usage(usage: Usage) -> dict[str, Json]:
     details = {
         "cache_read": read,
         "cache_creation": written,
-        **_lifetimes(usage.get("cacheDetails")),
+        **_count_by_lifetime(usage.get("cacheDetails")),
     }
     if numbers := {name: count for name, count in details.items() if _is_number(count)}:
         counts["input_token_details"] = numbers
     return counts
 
 
-def _lifetimes(details: Json) -> dict[str, Json]:
+def _count_by_lifetime(details: Json) -> dict[str, Json]:
     """Return the tokens written to the cache by how long they stay, under the names that Anthropic has for them."""
     rows = details if isinstance(details, list) else []
     return {

@@ -75,6 +75,7 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
         )
 
     async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
+        await self._preload_region(io)
         starts = range(0, len(texts), self.chunk_size)
         if len(starts) <= 1:
             return await super()._embed(texts, io, is_query=is_query)

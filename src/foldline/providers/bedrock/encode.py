@@ -21,10 +21,10 @@ from foldline.providers._foreign import ForeignBlocks, add_note
 from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.providers.bedrock.messages import MessageEncoder, guard_last_turn
 from foldline.providers.bedrock.tools import (
+    add_cache_points,
     encode_output_format,
     encode_tool_choice,
     encode_tools,
-    points_after,
 )
 from foldline.providers.bedrock.wire import BODY_FIELDS, Block
 
@@ -80,7 +80,7 @@ def encode_converse(
     """Return the body of a request; `settings` are the model's own, which options of the call overrule."""
     check_tool_results(request.messages)
     profile = profile or {}
-    options = merge_settings(_accepted(settings, profile, request.notes), request)
+    options = merge_settings(_drop_unsupported(settings, profile, request.notes), request)
     tools, model_tools = encode_tools(
         options.get("tools") or [], options.get("strict"), request.notes
     )
@@ -105,7 +105,9 @@ def encode_converse(
     return {**body, **(options.get("extra_body") or {})}
 
 
-def _accepted(settings: Mapping[str, Json], profile: ModelProfile, notes: list[str]) -> Body:
+def _drop_unsupported(
+    settings: Mapping[str, Json], profile: ModelProfile, notes: list[str]
+) -> Body:
     """Leave out settings that the model refuses; options of a call were looked at before."""
     refused = [
         name for name in profile.get("unsupported_options") or () if settings.get(name) is not None
@@ -233,13 +235,13 @@ def _add_tools(
         tools = [*tools, *(_unknown_tool(name) for name in used)]
     if not tools:
         return
-    config: Body = {**(body.get("toolConfig") or {}), "tools": points_after(tools)}
+    config: Body = {**(body.get("toolConfig") or {}), "tools": add_cache_points(tools)}
     if choice is not None:
-        config["toolChoice"] = encode_tool_choice(_possible(choice, fields, notes), names)
+        config["toolChoice"] = encode_tool_choice(_restrict_choice(choice, fields, notes), names)
     body["toolConfig"] = config
 
 
-def _possible(choice: ToolChoice, fields: Body, notes: list[str]) -> ToolChoice:
+def _restrict_choice(choice: ToolChoice, fields: Body, notes: list[str]) -> ToolChoice:
     thinking = fields.get("thinking")
     is_thinking = isinstance(thinking, Mapping) and thinking.get("type") in ("enabled", "adaptive")
     if not is_thinking or choice.mode not in ("tool", "required"):

@@ -18,7 +18,8 @@ from foldline.providers._wire import Failure, request_id, retry_after
 from foldline.providers.bedrock import credentials as sources
 from foldline.providers.bedrock.errors import ERRORS, read_error
 from foldline.providers.bedrock.sign import ALGORITHM, Credentials, sign_request
-from foldline.transports import Request, Response
+from foldline.transports import Request, Response, Timeouts, Transport
+from foldline.transports._default import default_transport
 from foldline.utils.json import JsonError, parse_wire
 
 __all__ = ["ENDPOINT_ALIASES", "PROVIDER", "AwsEndpoint"]
@@ -47,6 +48,7 @@ DOMAINS: Final = {
 }
 """Beginning of a region -> the domain of its partition, where that is not amazonaws.com."""
 SECRET_HEADERS: Final = frozenset({"authorization", "x-amz-security-token"})
+METADATA_TIMEOUTS: Final = Timeouts(connect=2.0, total=10.0)
 REFRESH_BEFORE: Final = 300.0
 """Seconds before they expire that fetched credentials are fetched anew."""
 
@@ -161,13 +163,16 @@ class AwsEndpoint(Endpoint):
         return True
 
     async def _authorize(self, sent: Request, io: IO) -> Request:
-        present = sent.headers.get("authorization", "")
-        if present and not present.startswith(ALGORITHM):
+        authorization = sent.headers.get("authorization", "")
+        if authorization and not authorization.startswith(ALGORITHM):
             return sent  # a bearer key, or a header that the caller set
-        credentials = await self._resolve_credentials(io)
-        if not self._known_region() and not self._source_region:
+        return sign_request(sent, await self._resolve_credentials(io), self._region())
+
+    async def _preload_region(self, io: IO) -> None:
+        """Read the region of a profile or session, which may be in a file, before a request is composed."""
+        is_known = self._known_region() or self._source_region or self._source() == "environment"
+        if not is_known:
             await io.call(self._load_region)
-        return sign_request(sent, credentials, self._region())
 
     async def _resolve_credentials(self, io: IO) -> Credentials:
         if self.aws_access_key_id is not None and self.aws_secret_access_key is not None:
@@ -178,21 +183,21 @@ class AwsEndpoint(Endpoint):
                 token.get_secret_value() if token else None,
             )
         source = self._source()
-        if source in ("container", "instance"):
-            return await self._fetched_credentials(source, io)
         try:
-            found = await io.call(self._read_credentials, source)
+            if source == "environment":
+                credentials = sources.environment_credentials()
+            elif source in ("container", "instance"):
+                credentials = await self._fetch_credentials(source, io)
+            else:
+                credentials = await io.call(self._read_credentials, source)
         except ModelAuthenticationError as error:
             error.provider = error.provider or self._provider
             raise
-        if found is None:
+        if credentials is None:
             raise sources.missing_credentials(self._provider)
-        credentials: Credentials = found
         return credentials
 
     def _read_credentials(self, source: Any) -> Credentials | None:  # noqa: ANN401
-        if source == "environment":
-            return sources.environment_credentials()
         if source == "profile":
             return sources.profile_credentials(self.profile_name)
         return sources.session_credentials(self._open_session())
@@ -204,26 +209,28 @@ class AwsEndpoint(Endpoint):
             self._session = sources.open_botocore_session(self.profile_name)
         return self._session
 
-    async def _fetched_credentials(self, source: str, io: IO) -> Credentials:
+    async def _fetch_credentials(self, source: str, io: IO) -> Credentials:
         """Return the credentials of a metadata service, fetched anew shortly before they expire."""
         cached = self._cached_credentials
         if cached is not None and (cached.expires_at or 0) - time() > REFRESH_BEFORE:
             return cached
 
         async def fetch(method: str, url: str, headers: Mapping[str, str]) -> bytes:
-            return await self._fetch(Request(url=url, method=method, headers=dict(headers)), io)
+            request = Request(
+                url=url, method=method, headers=dict(headers), timeouts=METADATA_TIMEOUTS
+            )
+            return await self._fetch(request, io)
 
-        is_container = source == "container"
-        load = (
-            sources.fetch_container_credentials
-            if is_container
-            else sources.fetch_instance_credentials
-        )
-        self._cached_credentials = await load(fetch)
+        if source == "container":
+            self._cached_credentials = await sources.fetch_container_credentials(fetch, io)
+        else:
+            self._cached_credentials = await sources.fetch_instance_credentials(fetch)
         return self._cached_credentials
 
     async def _fetch(self, request: Request, io: IO) -> bytes:
-        async with self._transport().open(request, blocking=io.blocking) as response:
+        # Not by the proxy that `http` may name: these services are on this machine.
+        transport: Transport = self.transport or default_transport()
+        async with transport.open(request, blocking=io.blocking) as response:
             if response.status >= 400:
                 raise ModelAuthenticationError(
                     f"the metadata service answered with HTTP {response.status}",

@@ -171,13 +171,13 @@ def encode_call_id(id: str) -> str:
 
 
 def guard_last_turn(turns: list[Block]) -> None:
-    """Let a guardrail look at the last turn of the user only: what it is to read is marked."""
+    """Mark what a guardrail is to read in the last turn of the user; it leaves the other turns alone."""
     last = turns[-1]
     if last["role"] == "user":
-        last["content"] = [_guarded(block) for block in last["content"]]
+        last["content"] = [_guard_block(block) for block in last["content"]]
 
 
-def _guarded(block: Block) -> Block:
+def _guard_block(block: Block) -> Block:
     if "text" in block:
         return {"guardContent": {"text": {"text": block["text"]}}}
     image = block.get("image")
@@ -224,7 +224,7 @@ def _message_point(message: BaseMessage) -> list[Block]:
 
 
 def _is_no_result(block: Block) -> bool:
-    """Say what comes after the results of tools, wherever it stood: the API takes them first."""
+    """Return whether a block comes after the results of tools, which the API takes first."""
     return "toolResult" not in block
 
 

@@ -19,10 +19,10 @@ from foldline.utils.function_calling import (
 )
 
 __all__ = [
+    "add_cache_points",
     "encode_output_format",
     "encode_tool_choice",
     "encode_tools",
-    "points_after",
 ]
 
 Json = Any
@@ -79,8 +79,8 @@ def _encode_tool(tool: Json, strict: bool | None, notes: list[str]) -> Block:  #
     return new
 
 
-def points_after(tools: list[Block]) -> list[Block]:
-    """Return tools with their cache marks as points behind them."""
+def add_cache_points(tools: list[Block]) -> list[Block]:
+    """Return tools with a cache point behind each that was marked."""
     return [
         part
         for tool in tools
