@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from foldline.exceptions import ModelError
 from foldline.messages import AIMessage
 from foldline.protocol.events import Event
 from foldline.protocol.fold import fold
@@ -167,12 +165,8 @@ ANSWERS: dict[str, Answer] = {
 NAMES = list(ANSWERS)
 
 
-def fail(body: Any) -> ModelError:
-    return ModelError(json.dumps(body))
-
-
 def decoder() -> BedrockDecoder:
-    return BedrockDecoder(fail, model="m")
+    return BedrockDecoder(model="m")
 
 
 def whole_of(name: str) -> dict[str, Json]:

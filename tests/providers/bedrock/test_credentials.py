@@ -233,6 +233,36 @@ def test_without_botocore_the_command_is_named(stub, call, monkeypatch):
         answers(stub, call, credentials="botocore")
 
 
+def test_the_region_of_a_session_of_boto3(stub):
+    class Boto3Session:
+        region_name = "sa-east-1"
+
+        def get_credentials(self) -> Any:
+            return TheirCredentials("", "")
+
+    model = ChatBedrockConverse(model="m", credentials=Boto3Session(), max_retries=0)
+    assert "sa-east-1" in model.explain("Hi").url
+    with pytest.raises(ModelAuthenticationError, match="no AWS credentials"):
+        model.invoke("Hi")
+
+
+def test_the_address_of_a_container_service_is_fixed(monkeypatch):
+    class Remembering:
+        def open(self, request: Any, *, blocking: bool) -> Any:
+            raise ModelConnectionError(request.url)
+
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials/x")
+    model = ChatBedrockConverse(
+        model="m",
+        region_name=REGION,
+        credentials="container",
+        transport=Remembering(),
+        max_retries=0,
+    )
+    with pytest.raises(ModelConnectionError, match=r"http://169\.254\.170\.2/v2/credentials/x"):
+        model.invoke("Hi")
+
+
 @pytest.mark.parametrize("source", ["files", 5, object()])
 def test_a_source_that_nobody_knows_is_refused(source):
     with pytest.raises(ValueError, match="credentials is one of"):

@@ -187,6 +187,13 @@ def test_a_header_that_comes_twice_is_refused_as_botocore_refuses_it():
         read_theirs(data)
 
 
+def test_a_header_of_an_unknown_type_is_refused():
+    decoder = EventStreamDecoder()
+    decoder.feed(frame({"a": (12, b"x")}))
+
+    assert isinstance(decoder.error, MalformedStreamError)
+
+
 def test_a_date_beyond_the_calendar_stays_a_number():
     (read,) = EventStreamDecoder().feed(frame({"time": (8, 1 << 60)}))
 

@@ -28,6 +28,8 @@ REFUSED_IN_NAME: Final = re.compile(r"[^0-9A-Za-z\s()\[\]-]|(?<=\s)\s")
 """What Bedrock does not take in a document's name."""
 LONGEST_NAME: Final = 200
 PLAIN_TEXT: Final = "text/plain"
+CITATION_FIELDS: Final = frozenset({"location", "source", "sourceContent"})
+"""What a citation that Bedrock wrote has in its extras."""
 GUARD_TYPES: Final = ("guard_content", "guardContent")
 
 
@@ -131,7 +133,7 @@ def _plain_json(value: Json) -> Json:
 def encode_citation(annotation: Block) -> Block | None:
     """Encode a citation as Bedrock wrote it; None for one of another provider."""
     extras = annotation.get("extras") or {}
-    if annotation.get("type") != "citation" or not isinstance(extras.get("location"), Mapping):
+    if annotation.get("type") != "citation" or (extras and not CITATION_FIELDS & extras.keys()):
         return None
     citation: Block = dict(extras)
     if annotation.get("title") is not None:

@@ -140,9 +140,7 @@ class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
         return find_profile(PROVIDER, base_model_name(self.base_model or self.model))
 
     def _decoder(self, request: ChatRequest) -> WireDecoder:
-        return BedrockDecoder(
-            self._stream_error, model=self._model_of(request), provider=self._provider
-        )
+        return BedrockDecoder(model=self._model_of(request), provider=self._provider)
 
     def _reading(self, decoder: WireDecoder) -> Reading:
         return FrameReading(decoder, self._stream_error, self._parse, self._malformed, self.limits)

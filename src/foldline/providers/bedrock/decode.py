@@ -2,7 +2,8 @@
 
 Blocks have an index and true ends on this wire. Text and reasoning begin with their first delta, calls with a start.
 Blocks that do not grow in ours (results of server tools, pictures, redacted reasoning, anything newer than this file)
-are held until their end. An answer that came in one piece goes through the same methods.
+are held until their end. An answer that came in one piece goes through the same methods. Exceptions inside a stream are
+frames of their own kind, and never come here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from foldline.messages.block_translators.bedrock_converse import translate
 from foldline.protocol.events import Event
 from foldline.protocol.merge import copy_json, merge_dicts
 from foldline.protocol.writer import EventWriter
-from foldline.providers._wire import Fail
 from foldline.providers.bedrock.wire import (
     ANSWER_FIELDS,
     EVENT_FIELDS,
@@ -50,10 +50,7 @@ IGNORED_EVENTS: Final = frozenset({"initial-response", ""})
 class BedrockDecoder:
     """Turns the events of one answer into ours."""
 
-    def __init__(
-        self, fail: Fail, *, model: str | None = None, provider: str = "bedrock_converse"
-    ) -> None:
-        self._fail = fail
+    def __init__(self, *, model: str | None = None, provider: str = "bedrock_converse") -> None:
         metadata = {"provider": provider, **({"model": model} if model else {})}
         self._writer = EventWriter(metadata=metadata, usage_mode="last")
         self._pending: dict[int | None, Block] = {}
