@@ -223,6 +223,14 @@ def test_fetching_is_off_for_a_model_that_takes_no_urls(call):
         call.invoke(model, asking(url="https://img.shop.test/cat.png"))
 
 
+def test_an_address_that_only_the_provider_can_read_stays_one(call):
+    model = Speaking(answers=["x"], profile={"image_url_inputs": False})
+
+    call.invoke(model, asking(url="s3://bucket/cat.png"))
+
+    assert sent_block(model)["url"] == "s3://bucket/cat.png"
+
+
 def test_an_allowed_url_is_fetched_from_the_address_that_was_checked(call):
     url = "https://img.shop.test/cat"
     made, web, _ = resolver({url: (200, {"content-type": "image/webp; q=1"}, PNG)})

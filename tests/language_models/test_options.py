@@ -25,6 +25,9 @@ from tests.language_models.scripted import Speaking
         ({"type": "auto"}, "auto", None),
         ({"type": "none"}, "none", None),
         ({"function_calling_config": {"mode": "ANY"}}, "required", None),
+        ({"any": {}}, "required", None),
+        ({"auto": {}}, "auto", None),
+        ({"tool": {"name": "search"}}, "tool", "search"),
         (ToolChoice("required"), "required", None),
     ],
 )

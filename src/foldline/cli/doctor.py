@@ -38,6 +38,7 @@ EXTRAS = {
     "httpx": "httpx2",
     "jinja": "jinja2",
     "vectors": "numpy",
+    "aws": "botocore",
 }
 """Extra -> the module that shows it is installed."""
 PATIENCE = 1.0

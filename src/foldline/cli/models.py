@@ -29,8 +29,11 @@ CAPABILITIES = {
 OTHER_URLS = {
     "ChatGoogle": ("GOOGLE_GEMINI_BASE_URL",),
     "AzureChatOpenAI": ("AZURE_OPENAI_ENDPOINT",),
+    "ChatBedrockConverse": ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
 }
 """Variables that hold an address and are no row of a table."""
+OTHER_KEYS = {"ChatBedrockConverse": ("AWS_ACCESS_KEY_ID",)}
+"""Variables that show that there are credentials, where a key is not the only kind."""
 
 
 def models(provider: str | None, *, as_json: bool) -> int:
@@ -97,7 +100,8 @@ def _local_state() -> str:
 
 def key_variables(kind: Any) -> tuple[str, ...]:
     """The variables that may hold a provider's key."""
-    return tuple(_of_host(kind, "keys") or getattr(kind, "key_variables", ()))
+    own = _of_host(kind, "keys") or getattr(kind, "key_variables", ())
+    return (*own, *OTHER_KEYS.get(kind.__name__, ()))
 
 
 def url_variables(kind: Any) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ LOADABLE: dict[Group, dict[str, str]] = {
     "provider": {
         "foldline.providers.openai": "AzureChatOpenAI AzureOpenAIEmbeddings ChatOpenAI OpenAIEmbeddings",
         "foldline.providers.anthropic": "ChatAnthropic",
+        "foldline.providers.bedrock": "ChatBedrockConverse",
         "foldline.providers.google": "ChatGoogle",
         "foldline.providers.local": "ChatLlamaCpp",
         "foldline.providers.openai_compatible": "ChatCerebras ChatDeepSeek ChatFireworks ChatGroq ChatLMStudio"
@@ -63,6 +64,7 @@ LANGCHAIN_ROOTS = frozenset(
     {
         "langchain",
         "langchain_anthropic",
+        "langchain_aws",
         "langchain_core",
         "langchain_deepseek",
         "langchain_fireworks",
@@ -80,6 +82,7 @@ LANGCHAIN_ROOTS = frozenset(
 """First words of the ids in LangChain's own dumps; the last word is looked up in `LANGCHAIN_NAMES`."""
 
 RENAMED = {
+    "ChatBedrock": "ChatBedrockConverse",
     "ChatGoogleGenerativeAI": "ChatGoogle",
     "ChatMistralAI": "ChatMistral",
     "ChatVertexAI": "ChatGoogle",

@@ -59,6 +59,7 @@ class Counting(HttpChatModel):
         sent = await self._http_request(request, io)
         path, body = self._count_request(request, json.loads(sent.body))
         sent = replace(sent, url=self._url(path), body=json.dumps(body).encode())
+        sent = await self._authorize(sent, io)
         async with self._transport().open(sent, blocking=io.blocking) as response:
             if response.status >= 400:
                 raise self._hidden(self._status_error(response, await response.read_error()), sent)

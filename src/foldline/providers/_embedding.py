@@ -109,6 +109,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
 
     async def _sent(self, texts: list[str], io: IO, *, is_query: bool) -> Vectors:
         sent = self._request(texts, await resolve_key(self._key(), io), is_query=is_query)
+        sent = await self._authorize(sent, io)
         async with self._transport().open(sent, blocking=io.blocking) as response:
             if response.status >= 400:
                 raise self._hidden(self._status_error(response, await response.read_error()), sent)

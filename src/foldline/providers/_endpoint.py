@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
+from foldline._io import IO
 from foldline.exceptions import MalformedStreamError, ModelAPIError, ModelError
 from foldline.language_models.policies.usage import time_left
 from foldline.providers._keys import (
@@ -99,6 +100,10 @@ class Endpoint(BaseModel):
 
     def _auth_headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"}
+
+    async def _authorize(self, sent: Request, io: IO) -> Request:
+        """Return the request as it may be sent; a provider whose requests are signed whole does that here."""
+        return sent
 
     def _root_url(self) -> str:
         raise NotImplementedError

@@ -33,7 +33,7 @@ from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
-from foldline.providers._reading import StreamReading
+from foldline.providers._reading import Reading, StreamReading
 from foldline.providers._wire import ODD, WireDecoder, digest, dump_body, guarded, request_id
 from foldline.transports import Request, Response
 
@@ -214,7 +214,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         self, response: Response, decoder: WireDecoder
     ) -> AsyncGenerator[list[Event], None]:
         """Read an answer that comes as an event stream; what one piece of the body says is one batch."""
-        reading = StreamReading(decoder, self._is_end, self._parse, self._malformed, self.limits)
+        reading = self._reading(decoder)
         async with aclosing(response.chunks(progress_only=True)) as chunks:
             async for chunk in chunks:
                 if batch := reading.feed(chunk):
@@ -226,6 +226,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
                     response.conclude()  # some servers leave the connection open
         if batch := reading.end():
             yield batch
+
+    def _reading(self, decoder: WireDecoder) -> Reading:
+        """Return what reads the bytes of a stream: server-sent events, unless a provider frames them otherwise."""
+        return StreamReading(decoder, self._is_end, self._parse, self._malformed, self.limits)
 
     def _complete_error(
         self,
@@ -265,8 +269,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
     async def _http_request(self, request: ChatRequest, io: IO) -> Request:
         key = self._key()
         if type(key) is SecretStr:
-            return self._composed(request, key.get_secret_value())
-        return self._composed(request, await resolve_key(key, io))
+            composed = self._composed(request, key.get_secret_value())
+        else:
+            composed = self._composed(request, await resolve_key(key, io))
+        return await self._authorize(composed, io)
 
     def _composed(self, request: ChatRequest, key: str | None) -> Request:
         """Put the request together; pure."""

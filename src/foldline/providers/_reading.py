@@ -6,7 +6,7 @@ Events that came before a fault are given before it is raised, also where both w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from foldline._sse import SSEDecoder
 from foldline.exceptions import FoldlineError
@@ -14,7 +14,25 @@ from foldline.protocol.events import Event
 from foldline.providers._wire import ODD, Malformed, WireDecoder, guarded, odd_payload
 from foldline.transports import Limits
 
-__all__ = ["StreamReading"]
+__all__ = ["Reading", "StreamReading"]
+
+
+class Reading(Protocol):
+    """One stream, read piece by piece, however its bytes are framed."""
+
+    @property
+    def fault(self) -> Exception | None:
+        """Why the stream cannot be read on."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the answer has come to its end."""
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take a piece of the body; the `fault`, if there is one, is to be raised after the events returned."""
+
+    def end(self) -> list[Event]:
+        """Finish: the body is over."""
 
 
 class StreamReading:

@@ -47,6 +47,7 @@ PROVIDERS = {
     "google_genai": "gcp.gemini",
     "google_vertexai": "gcp.vertex_ai",
     "bedrock": "aws.bedrock",
+    "bedrock_converse": "aws.bedrock",
     "azure": "azure.ai.openai",
     "mistral": "mistral_ai",
     "xai": "x_ai",

@@ -74,7 +74,7 @@ def tool_choice_of(options: Mapping[str, Any]) -> ToolChoice | None:
 
 
 def read_tool_choice(choice: Any, *, parallel: bool | None = None) -> ToolChoice:
-    """Read any form of tool choice: a word, True or False, a tool's name, a dict of OpenAI, Anthropic or Gemini."""
+    """Read any form of tool choice: a word, True or False, a tool's name, a dict of any of the vendors."""
     if isinstance(choice, ToolChoice):
         return choice
     if isinstance(choice, bool | str):
@@ -117,10 +117,20 @@ def _read_dict(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice: 
         return ToolChoice(
             mode, allowed=tuple(config.get("allowed_function_names") or ()), parallel=parallel
         )
-    if (
-        isinstance(kind, str) and len(choice) == 1
-    ):  # one of the provider's own tools: {"type": "web_search"}
-        return ToolChoice("tool", kind, parallel=parallel)
+    if len(choice) == 1:
+        return _read_only_key(choice, parallel)
+    raise _unreadable(choice)
+
+
+def _read_only_key(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:  # noqa: FBT001
+    """Read one of the provider's own tools, `{"type": "web_search"}`, or Bedrock's form, `{"any": {}}`."""
+    ((word, inner),) = choice.items()
+    if word == "type" and isinstance(inner, str):
+        return ToolChoice("tool", inner, parallel=parallel)
+    if word == "tool" and isinstance(inner, Mapping) and isinstance(inner.get("name"), str):
+        return ToolChoice("tool", inner["name"], parallel=parallel)
+    if word in ("auto", "any"):
+        return ToolChoice(WORDS[word], parallel=parallel)
     raise _unreadable(choice)
 
 

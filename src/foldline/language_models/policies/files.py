@@ -31,6 +31,9 @@ MEDIA: Final = frozenset({"image", "audio", "video", "file", "text-plain"})
 SOURCE: Final = frozenset({"path", "url", "mime_type", "source_type"})
 """Keys of a block that say where its file is."""
 
+NOT_FETCHED: Final = ("data:", "s3:")
+"""Beginnings of addresses that hold their data, or that only the provider can read."""
+
 
 class FilesPolicy(Policy):
     """Reads the files that messages name, and delivers those of the answer."""
@@ -112,7 +115,7 @@ async def _resolved(given: Any, resolver: FileResolver | None, io: IO, *, takes_
         data, kind = await resolver.read(path, io)
     elif (
         url is None
-        or url.startswith("data:")
+        or url.startswith(NOT_FETCHED)
         or (takes_urls and not (resolver and resolver.inline_urls))
     ):
         return given

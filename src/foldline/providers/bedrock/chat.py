@@ -1,0 +1,172 @@
+"""`ChatBedrockConverse`: Converse and ConverseStream of AWS Bedrock. The waiting is `_http`'s and `endpoint`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from foldline._io import IO
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
+from foldline.providers._counting import Counting
+from foldline.providers._endpoint import Body
+from foldline.providers._http import HttpChatModel
+from foldline.providers._reading import Reading
+from foldline.providers._wire import WireDecoder, request_id
+from foldline.providers.bedrock import profiles
+from foldline.providers.bedrock.decode import BedrockDecoder
+from foldline.providers.bedrock.encode import (
+    base_model_name,
+    encode_converse,
+    encode_model_path,
+)
+from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, PROVIDER, AwsEndpoint
+from foldline.providers.bedrock.reading import FrameReading
+from foldline.providers.bedrock.wire import STREAM_TYPE
+from foldline.transports import Request, Response
+
+__all__ = ["ALIASES", "ChatBedrock", "ChatBedrockConverse"]
+
+ALIASES: dict[str, str] = {
+    **ENDPOINT_ALIASES,
+    "stop_sequences": "stop",
+    "guardrails": "guardrail_config",
+    "base_model_id": "base_model",
+    "request_timeout": "timeout",
+}
+"""Other names that LangChain's constructor accepts."""
+SENT_FIELDS = (
+    "model",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop",
+    "reasoning_effort",
+    "additional_model_request_fields",
+    "additional_model_response_field_paths",
+    "guardrail_config",
+    "guard_last_turn_only",
+    "output_config",
+    "performance_config",
+    "prompt_variables",
+    "request_metadata",
+    "service_tier",
+)
+"""Fields that are sent, under their own name or another, where they are set."""
+COUNTED_FIELDS = ("messages", "system", "toolConfig", "additionalModelRequestFields")
+"""What the operation that counts tokens takes of a body."""
+OWN_NAMES = frozenset({PROVIDER, "bedrock", "aws_bedrock", "amazon_bedrock"})
+"""The names under which messages of Bedrock are signed."""
+
+
+class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
+    """Chat models on AWS Bedrock, over its Converse API.
+
+    ```python
+    from foldline.providers.bedrock import ChatBedrockConverse
+
+    model = ChatBedrockConverse(model="us.amazon.nova-lite-v1:0", region_name="us-east-1", max_tokens=50)
+    request = model.explain("Hello")
+    print(request.url)
+    #> https://bedrock-runtime.us-east-1.amazonaws.com/model/us.amazon.nova-lite-v1%3A0/converse
+    print(request.body["messages"], request.body["inferenceConfig"])
+    #> [{'role': 'user', 'content': [{'text': 'Hello'}]}] {'maxTokens': 50}
+    ```
+    """
+
+    model: str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+    """The id or ARN of a model, an inference profile, a prompt or a router."""
+    base_model: str | None = None
+    """The id of the model behind an ARN that does not name it: its profile is used."""
+    top_k: int | None = None
+    reasoning_effort: str | int | None = None
+    """How much to think, a word or a number of tokens, in the form that this model takes."""
+    additional_model_request_fields: dict[str, Any] | None = None
+    """Parameters of the model that Converse has no field for, sent as they are."""
+    additional_model_response_field_paths: list[str] | None = None
+    """JSON pointers to further fields of the model's own answer, which come in `response_metadata`."""
+    guardrail_config: dict[str, Any] | None = None
+    """`{"guardrailIdentifier": ..., "guardrailVersion": ..., "trace": "enabled"}`."""
+    guard_last_turn_only: bool | None = None
+    """Let the guardrail read the last turn of the user only."""
+    output_config: dict[str, Any] | None = None
+    performance_config: dict[str, Any] | str | None = None
+    """`{"latency": "optimized"}`, or the word alone."""
+    prompt_variables: dict[str, Any] | None = None
+    """Values for the variables of a managed prompt, whose ARN is the `model`."""
+    request_metadata: dict[str, str] | None = None
+    """Names and values by which the logs of invocations can be filtered."""
+    service_tier: str | dict[str, Any] | None = None
+    """"priority", "default", "flex" or "reserved"."""
+    stream_usage: bool = True
+    """LangChain's: usage always comes with this API."""
+
+    provider_name: ClassVar[str] = PROVIDER
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
+    sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS
+    counted_field: ClassVar[str] = "inputTokens"
+
+    _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_-]"
+
+    def _encode(self, request: ChatRequest) -> tuple[str, Body]:
+        model = self._model_of(request)
+        body = encode_converse(
+            request,
+            settings={**self._parameters(), "prompt_cache": self.prompt_cache},
+            providers=OWN_NAMES,
+            policy=self.foreign_blocks,
+            profile=self._profile_of(model),
+        )
+        operation = "converse-stream" if request.stream else "converse"
+        return encode_model_path(model, operation), body
+
+    async def _http_request(self, request: ChatRequest, io: IO) -> Request:
+        await self._preload_region(io)
+        return await super()._http_request(request, io)
+
+    def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
+        return {"accept": STREAM_TYPE} if request.stream else {}
+
+    def _model_of(self, request: ChatRequest) -> str:
+        return str(request.options.get("model") or self.model)
+
+    def _profile_of(self, model: str) -> ModelProfile | None:
+        if model == self.model and self.profile is not None:
+            return self.profile
+        return find_profile(PROVIDER, base_model_name(model))
+
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        return find_profile(PROVIDER, base_model_name(self.base_model or self.model))
+
+    def _decoder(self, request: ChatRequest) -> WireDecoder:
+        return BedrockDecoder(model=self._model_of(request), provider=self._provider)
+
+    def _reading(self, decoder: WireDecoder) -> Reading:
+        return FrameReading(decoder, self._stream_error, self._parse, self._malformed, self.limits)
+
+    def _more_metadata(self, request: ChatRequest, response: Response) -> Body:
+        metadata = super()._more_metadata(request, response)
+        if (id := request_id(response.headers)) is not None:
+            metadata["request_id"] = id
+        return metadata
+
+    def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
+        counted = {name: body[name] for name in COUNTED_FIELDS if name in body}
+        path = encode_model_path(self._model_of(request), "count-tokens")
+        return path, {"input": {"converse": counted}}
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {**super()._identifying_params, "region_name": self.region_name}
+
+    @property
+    def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
+        """Keys are never written, only their names."""
+        return self._aws_secrets
+
+
+ChatBedrock = ChatBedrockConverse
+"""LangChain's older name."""
+
+register_profiles(PROVIDER, lambda: profiles.PROFILES)

@@ -1,0 +1,126 @@
+"""`BedrockEmbeddings`: text to vectors by Titan and Cohere, over InvokeModel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any, ClassVar, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from foldline._io import IO
+from foldline.providers._embedding import HttpEmbeddings
+from foldline.providers._endpoint import Body
+from foldline.providers.bedrock.encode import base_model_name, encode_model_path
+from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, PROVIDER, AwsEndpoint
+
+__all__ = ["BedrockEmbeddings"]
+
+Vectors = list[list[float]]
+
+MOST_COHERE_TEXTS: Final = 96
+FAMILIES: Final = {"amazon.titan-embed": "titan", "cohere.embed": "cohere"}
+"""Beginning of a model's id -> the form of its requests."""
+TITAN_WITHOUT_OPTIONS: Final = ("amazon.titan-embed-text-v1", "amazon.titan-embed-g1")
+
+
+class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
+    """Embeddings of models on AWS Bedrock.
+
+    ```python
+    from foldline.providers.bedrock import BedrockEmbeddings
+
+    print(BedrockEmbeddings(dimensions=256).model)
+    #> amazon.titan-embed-text-v2:0
+    ```
+    """
+
+    model: str = "amazon.titan-embed-text-v2:0"
+    dimensions: int | None = None
+    """Length of the vectors, where the model has a choice."""
+    normalize: bool | None = None
+    """Whether Titan 2 makes the vectors one long; its default is yes."""
+    truncate: str | None = None
+    """What Cohere does with a text that is too long: "NONE", "START" or "END"."""
+    input_type: str | None = None
+    """What the vectors are for; by default `search_document` for documents and `search_query` for queries."""
+    model_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of the request, sent as they are."""
+    model_family: Literal["titan", "cohere"] | None = None
+    """The form of the requests, for an ARN that does not name the model."""
+    max_concurrency: int = Field(default=8, ge=1)
+    """Requests under way at once: Titan takes one text in each."""
+
+    provider_name: ClassVar[str] = PROVIDER
+    aliases: ClassVar[Mapping[str, str]] = {
+        **ENDPOINT_ALIASES,
+        "output_dimensionality": "dimensions",
+    }
+
+    @model_validator(mode="after")
+    def _bound_batches(self) -> Self:
+        most = 1 if self._family() == "titan" else MOST_COHERE_TEXTS
+        if self.chunk_size > most:
+            self.chunk_size = most
+        return self
+
+    def _family(self) -> str:
+        name = base_model_name(self.model)
+        family = next((FAMILIES[start] for start in FAMILIES if name.startswith(start)), None)
+        if self.model_family or family:
+            return str(self.model_family or family)
+        raise ValueError(
+            f"{self.model!r} is neither an embedding model of Titan nor of Cohere: "
+            "pass model_family='titan' or 'cohere'"
+        )
+
+    async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
+        await self._preload_region(io)
+        starts = range(0, len(texts), self.chunk_size)
+        if len(starts) <= 1:
+            return await super()._embed(texts, io, is_query=is_query)
+
+        async def embed_batch(start: int) -> Vectors:
+            batch = texts[start : start + self.chunk_size]
+            return await self._embed_some(batch, io, is_query=is_query)
+
+        batches: dict[int, Vectors] = {}
+        outcomes = io.as_completed(embed_batch, starts, limit=self.max_concurrency)
+        async with aclosing(outcomes):
+            async for outcome in outcomes:
+                if outcome.error is not None:
+                    raise outcome.error
+                batches[outcome.place] = outcome.value
+        return [vector for place in sorted(batches) for vector in batches[place]]
+
+    def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
+        is_titan = self._family() == "titan"
+        body = (
+            self._titan_body(texts[0]) if is_titan else self._cohere_body(texts, is_query=is_query)
+        )
+        return encode_model_path(self.model, "invoke"), {**body, **self.model_kwargs}
+
+    def _titan_body(self, text: str) -> Body:
+        options: Body = {"dimensions": self.dimensions, "normalize": self.normalize}
+        if base_model_name(self.model).startswith(TITAN_WITHOUT_OPTIONS):
+            options = {}
+        elif "image" in self.model and self.dimensions is not None:
+            options = {"embeddingConfig": {"outputEmbeddingLength": self.dimensions}}
+        return {"inputText": text, **{k: v for k, v in options.items() if v is not None}}
+
+    def _cohere_body(self, texts: list[str], *, is_query: bool) -> Body:
+        options: Body = {
+            "input_type": self.input_type or ("search_query" if is_query else "search_document"),
+            "truncate": self.truncate,
+            "output_dimension": self.dimensions,
+        }
+        return {"texts": texts, **{k: v for k, v in options.items() if v is not None}}
+
+    def _decode(self, answer: Any) -> Vectors:  # noqa: ANN401
+        if self._family() == "titan":
+            vectors = [answer["embedding"]]
+        else:
+            vectors = answer["embeddings"]
+            if isinstance(vectors, Mapping):  # by type, as Cohere 4 does
+                vectors = vectors["float"]
+        return [[float(value) for value in vector] for vector in vectors]

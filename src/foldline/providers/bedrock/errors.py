@@ -1,0 +1,101 @@
+"""Bedrock's exceptions, and what each means to the caller.
+
+From the API reference of Converse, ConverseStream and InvokeModel, and AWS's common errors. The name comes in the
+header `x-amzn-errortype`, in the body's `__type`, or as the type of an exception inside a stream.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from foldline.exceptions import (
+    ContextOverflowError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelPermissionDeniedError,
+    ModelQuotaError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+)
+from foldline.providers._wire import Failure
+
+__all__ = ["ERRORS", "STATUSES", "read_error"]
+
+OVERFLOW: Final = "ContextOverflow"
+DAILY_QUOTA: Final = "DailyQuota"
+ERRORS: Final[dict[str, type[ModelError]]] = {
+    "AccessDeniedException": ModelPermissionDeniedError,
+    "ThrottlingException": ModelRateLimitError,
+    "ResourceNotFoundException": ModelNotFoundError,
+    "ModelTimeoutException": ModelTimeoutError,
+    "InternalServerException": ModelAPIError,
+    "ServiceUnavailableException": ModelAPIError,
+    "ModelNotReadyException": ModelOverloadedError,
+    "ModelErrorException": ModelAPIError,
+    "ModelStreamErrorException": ModelAPIError,
+    "ServiceQuotaExceededException": ModelQuotaError,
+    "ConflictException": ModelAPIError,
+    # Common to AWS's services
+    "ExpiredTokenException": ModelAuthenticationError,
+    "IncompleteSignature": ModelAuthenticationError,
+    "IncompleteSignatureException": ModelAuthenticationError,
+    "InvalidClientTokenId": ModelAuthenticationError,
+    "InvalidSignatureException": ModelAuthenticationError,
+    "MissingAuthenticationToken": ModelAuthenticationError,
+    "MissingAuthenticationTokenException": ModelAuthenticationError,
+    "NotAuthorized": ModelPermissionDeniedError,
+    "OptInRequired": ModelPermissionDeniedError,
+    "RequestExpired": ModelAuthenticationError,
+    "SerializationException": ModelInvalidRequestError,
+    "SignatureDoesNotMatch": ModelAuthenticationError,
+    "UnrecognizedClientException": ModelAuthenticationError,
+    # Not AWS's words: read out of a message
+    OVERFLOW: ContextOverflowError,
+    DAILY_QUOTA: ModelQuotaError,
+}
+"""Name of an exception -> class. `ValidationException` is not here: its status and its message say what it is."""
+STATUSES: Final = {
+    "AccessDeniedException": 403,
+    "ThrottlingException": 429,
+    "ResourceNotFoundException": 404,
+    "ModelTimeoutException": 408,
+    "InternalServerException": 500,
+    "ServiceUnavailableException": 503,
+    "ValidationException": 400,
+    "ModelNotReadyException": 429,
+    "ModelErrorException": 424,
+    "ModelStreamErrorException": 424,
+    "ServiceQuotaExceededException": 400,
+}
+"""Name of an exception -> the HTTP status that it has outside a stream."""
+MEANS_OVERFLOW: Final = (
+    r"(?i)input is too long|prompt is too long|too many input tokens|input tokens exceeded|maximum context length"
+    r"|exceed context limit|exceeds? (?:the )?(?:context|maximum (?:number of )?(?:input )?(?:tokens|length))"
+    r"|number of input tokens exceeds|context (?:length|window)"
+)
+"""How models behind a ValidationException, each in its own words, say that the prompt does not fit."""
+
+
+def read_error(body: Any, name: str = "") -> Failure:  # noqa: ANN401  whatever JSON an error is
+    """Find name and message in an error's JSON; `name` is that of the header or of the stream."""
+    fields = body if isinstance(body, dict) else {}
+    name = _plain_name(name or str(fields.get("__type") or fields.get("type") or ""))
+    message = fields.get("message") or fields.get("Message") or fields.get("originalMessage")
+    text = None if message is None else str(message)
+    code = name or None
+    if name in ("ValidationException", "ModelErrorException", "ModelStreamErrorException") and text:
+        code = OVERFLOW if re.search(MEANS_OVERFLOW, text) else name
+    elif name == "ThrottlingException" and text and "per day" in text.lower():
+        code = DAILY_QUOTA
+    return Failure(code, name or None, text, STATUSES.get(name))
+
+
+def _plain_name(name: str) -> str:
+    """Return `ThrottlingException` of `throttlingException`, `ns#ThrottlingException` or `...:http://...`."""
+    plain = name.split(":", 1)[0].rpartition("#")[2].strip()
+    return plain[:1].upper() + plain[1:]

@@ -1,0 +1,147 @@
+"""Tools, the choice among them and the schema of an answer -> Converse. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from foldline.exceptions import UsageError
+from foldline.language_models.policies.call_options import ToolChoice
+from foldline.language_models.policies.prompt_caching import CONTROL, cache_control_of
+from foldline.providers._foreign import add_note
+from foldline.providers.bedrock.blocks import with_cache_point
+from foldline.providers.bedrock.wire import Block
+from foldline.utils.function_calling import (
+    convert_to_json_schema,
+    convert_to_openai_tool,
+    is_server_tool,
+)
+
+__all__ = [
+    "add_cache_points",
+    "encode_output_format",
+    "encode_tool_choice",
+    "encode_tools",
+]
+
+Json = Any
+Schema = dict[str, Json]
+
+EMPTY_SCHEMA: Final[Schema] = {"type": "object", "properties": {}}
+FREE_TEXT: Final[Schema] = {
+    "type": "object",
+    "properties": {"__arg1": {"type": "string"}},
+    "required": ["__arg1"],
+}
+NATIVE_KEYS: Final = frozenset({"toolSpec", "systemTool", "cachePoint"})
+
+
+def encode_tools(
+    tools: list[Json],
+    strict: bool | None,  # noqa: FBT001
+    notes: list[str],
+) -> tuple[list[Block], list[Block]]:
+    """Return the tools that Converse takes, and those that go to the model beside it (Anthropic's own)."""
+    encoded: list[Block] = []
+    others: list[Block] = []
+    for tool in tools:
+        if isinstance(tool, Mapping) and NATIVE_KEYS & tool.keys():
+            encoded.append(dict(tool))
+        elif isinstance(tool, Mapping) and is_server_tool(tool):
+            others.append(dict(tool))
+        else:
+            encoded.append(_encode_tool(tool, strict, notes))
+    return encoded, others
+
+
+def _encode_tool(tool: Json, strict: bool | None, notes: list[str]) -> Block:  # noqa: FBT001
+    described = convert_to_openai_tool(tool)
+    if described.get("type") == "custom":
+        function = described.get("custom", described)
+        schema = FREE_TEXT
+        add_note(
+            notes, f"the tool {function.get('name')!r} takes free text: sent with one argument"
+        )
+    else:
+        function = described["function"]
+        schema = {**EMPTY_SCHEMA, **(function.get("parameters") or {})}
+    is_strict = function.get("strict") if strict is None else strict
+    spec: Block = {"name": function["name"]}
+    if function.get("description"):
+        spec["description"] = function["description"]
+    spec["inputSchema"] = {"json": close_objects(schema) if is_strict else schema}
+    if is_strict is not None:
+        spec["strict"] = is_strict
+    new: Block = {"toolSpec": spec}
+    if control := cache_control_of(tool):
+        new[CONTROL] = control
+    return new
+
+
+def add_cache_points(tools: list[Block]) -> list[Block]:
+    """Return tools with a cache point behind each that was marked."""
+    return [
+        part
+        for tool in tools
+        for part in with_cache_point({k: v for k, v in tool.items() if k != CONTROL}, tool)
+    ]
+
+
+def encode_tool_choice(choice: ToolChoice, names: list[str]) -> Block:
+    """Return which tool must be called, in Bedrock's form."""
+    if choice.mode == "tool":
+        if choice.name not in names:
+            raise UsageError(
+                f"tool_choice={choice.name!r} is neither auto, any, none nor one of the tools {names}"
+            )
+        return {"tool": {"name": choice.name}}
+    return {"any": {}} if choice.mode == "required" else {"auto": {}}
+
+
+# -- the schema of an answer
+
+
+def encode_output_format(option: Json, notes: list[str]) -> Block | None:
+    """Return the form that an answer must have; None where only the prompt can ask for it."""
+    kind = option.get("type") if isinstance(option, Mapping) else None
+    if kind == "json_object":
+        add_note(notes, "Bedrock has no JSON mode: only the prompt asks for JSON")
+    if kind in ("text", "json_object"):
+        return None
+    name, description, schema = _read_schema(option)
+    definition: Block = {"schema": json.dumps(close_objects(schema), ensure_ascii=False)}
+    if name:
+        definition["name"] = name
+    if description:
+        definition["description"] = description
+    return {"type": "json_schema", "structure": {"jsonSchema": definition}}
+
+
+def _read_schema(option: Json) -> tuple[str | None, str | None, Schema]:
+    """Return name, description and schema of a response format, a class or a JSON Schema."""
+    inner = option.get("json_schema", option) if isinstance(option, Mapping) else option
+    if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
+        return inner.get("name"), inner.get("description"), dict(inner["schema"])
+    is_plain = isinstance(inner, Mapping) and not inner.keys() & {"name", "function", "parameters"}
+    schema = dict(inner) if is_plain else convert_to_json_schema(inner)
+    title, description = schema.get("title"), schema.get("description")
+    return title, description, schema
+
+
+def close_objects(schema: Json) -> Json:
+    """Return a schema whose objects take no properties but those they name, as schemas that are enforced must be."""
+    if isinstance(schema, list):
+        return [close_objects(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    new: Schema = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):
+            new[key] = {name: close_objects(part) for name, part in value.items()}
+        else:
+            is_data = key in ("default", "const", "enum", "examples")
+            new[key] = value if is_data else close_objects(value)
+    if new.get("type") == "object" or "properties" in new:
+        new["additionalProperties"] = False
+    return new

@@ -1,0 +1,116 @@
+"""The JSON of Converse and ConverseStream, as types: what Bedrock sends. Nothing is required: no field always comes.
+
+A block has one key, which says what it is (`{"text": ...}`, `{"toolUse": {...}}`). Blocks that stay as they are, and
+what is newer than this file, are plain JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from typing_extensions import TypedDict
+
+Json: TypeAlias = Any
+Block: TypeAlias = dict[str, Json]
+"""A content block, keyed by its kind."""
+
+
+class Usage(TypedDict, total=False):
+    """Counts of tokens; `inputTokens` leaves out those of the cache."""
+
+    inputTokens: int
+    outputTokens: int
+    totalTokens: int
+    cacheReadInputTokens: int
+    cacheWriteInputTokens: int
+    cacheDetails: list[dict[str, Json]]
+
+
+class Message(TypedDict, total=False):
+    """What the model answered."""
+
+    role: str
+    content: list[Block]
+
+
+class Output(TypedDict, total=False):
+    """The place of the message in an answer."""
+
+    message: Message
+
+
+class Answer(TypedDict, total=False):
+    """An answer of Converse."""
+
+    output: Output
+    stopReason: str
+    usage: Usage
+    metrics: dict[str, Json]
+    additionalModelResponseFields: Json
+    trace: dict[str, Json]
+    performanceConfig: dict[str, Json]
+    serviceTier: dict[str, Json]
+
+
+class StreamEvent(TypedDict, total=False):
+    """The payload of one event of ConverseStream; the event's name comes beside it."""
+
+    role: str
+    contentBlockIndex: int
+    start: Block
+    delta: Block
+    stopReason: str
+    usage: Usage
+    additionalModelResponseFields: Json
+
+
+ANSWER_FIELDS: Final = frozenset({"output", "stopReason", "usage"})
+"""Fields of an answer that are read; all others are kept as response metadata."""
+EVENT_FIELDS: Final = frozenset({"stopReason", "usage", "role", "p"})
+"""The same for events that speak of the message; `p` is padding that hides the length of an event."""
+BODY_FIELDS: Final = frozenset(
+    {
+        "additionalModelRequestFields", "additionalModelResponseFieldPaths", "guardrailConfig", "inferenceConfig",
+        "messages", "outputConfig", "performanceConfig", "promptVariables", "requestMetadata", "serviceTier",
+        "system", "toolConfig",
+    }
+)  # fmt: skip
+"""Fields of a request's body; what is not among them is meant for the model."""
+STREAM_TYPE: Final = "application/vnd.amazon.eventstream"
+SERVER_CALL: Final = "server_tool_use"
+"""The `type` of a call that Bedrock answers itself."""
+FORMATS: Final = {
+    "image/png": "png",
+    "image/jpeg": "jpeg",
+    "image/jpg": "jpeg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+    "application/pdf": "pdf",
+    "text/csv": "csv",
+    "text/html": "html",
+    "text/plain": "txt",
+    "text/markdown": "md",
+    "application/msword": "doc",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.ms-excel": "xls",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+    "video/x-matroska": "mkv",
+    "video/quicktime": "mov",
+    "video/mp4": "mp4",
+    "video/webm": "webm",
+    "video/x-flv": "flv",
+    "video/mpeg": "mpeg",
+    "video/x-ms-wmv": "wmv",
+    "video/3gpp": "three_gp",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/ogg": "ogg",
+    "audio/opus": "opus",
+    "audio/flac": "flac",
+    "audio/aac": "aac",
+    "audio/mp4": "m4a",
+    "audio/webm": "webm",
+}
+"""MIME type -> Bedrock's word for the format."""
