@@ -11,6 +11,7 @@ import pytest
 from foldline.chat_models import init_chat_model
 from foldline.exceptions import (
     ModelAuthenticationError,
+    SchemaError,
     UsageError,
 )
 from foldline.load import dumps, loads
@@ -145,9 +146,13 @@ def test_no_key_shows_anywhere():
         api_key="bearer-canary",
         **KEYS,
     )
-    loaded = loads(
-        dumps(model), valid_namespaces=["foldline"], allowed_objects=[ChatBedrockConverse]
-    )
+    allowed: dict[str, Any] = {
+        "valid_namespaces": ["foldline"],
+        "allowed_objects": [ChatBedrockConverse],
+    }
+    with pytest.raises(SchemaError, match="region_name"):  # data may not move a request (F-Y01)
+        loads(dumps(model), **allowed)
+    loaded = loads(dumps(model), **allowed, init_validator=None)
     copied = pickle.loads(pickle.dumps(model))
 
     shown = f"{model!r} {model} {dumps(model)} {model.explain('Hi')} {model.model_dump()} {pickle.dumps(model)!r}"
