@@ -37,6 +37,12 @@ from foldline.transports.base import Request
 
 __all__ = ["AsyncExchange", "BlockingExchange"]
 
+CLOSED = "it closed the connection without an answer"
+CLOSED_REUSED = (
+    f"{CLOSED} (one that carried an earlier request; whether it read this one is not known, so the "
+    "transport did not send it again)"
+)
+
 
 class NativeExchange(ABC, Generic[W, S]):
     """One request under way, whichever colour it has."""
@@ -59,7 +65,7 @@ class NativeExchange(ABC, Generic[W, S]):
         """The part of the body that came with the head."""
         self._has_slot = False
         self._is_reused = False
-        """Whether the connection was kept from an earlier request, and nothing has come over it for this one."""
+        """Whether the connection carried an earlier request."""
 
     # -- how a step waits
 
@@ -96,17 +102,17 @@ class NativeExchange(ABC, Generic[W, S]):
                 raise _faults.timed_out(self._request, "pool", side.patience)
         reader = self._reader
         try:
-            self._wire = wire = side.pool.take(self._route.key)
-            if wire is None or not self._is_sent(wire, left):
-                wire = await self._send_anew(left)
+            # Sent once, whatever comes of it: a server that gives no answer may have read the request (F-H07, F-Y07).
+            wire = side.pool.take(self._route.key)
+            self._is_reused = wire is not None
+            if wire is None:
+                wire = await self._connect(left)
+            self._wire = wire
+            self._write(wire, self._message, left.left())
             while not reader.has_head:
-                if data := await self._receive(wire, left.left()):
-                    self._is_reused = False
-                    self._first = reader.feed(data)
-                elif self._is_reused:
-                    wire = await self._send_anew(left)
-                else:
-                    raise CutShort("it closed the connection without an answer")
+                if not (data := await self._receive(wire, left.left())):
+                    raise CutShort(CLOSED_REUSED if self._is_reused else CLOSED)
+                self._first = reader.feed(data)
         except EXPLAINED as error:
             raise explained(self._request, error, started=False) from error
         return reader.status, reader.headers
@@ -143,30 +149,12 @@ class NativeExchange(ABC, Generic[W, S]):
             return
         if wire is not None:
             if self._reader.done and self._reader.reusable:
-                side.pool.put(self._route.key, wire)
+                side.pool.put(self._route.key, wire, self._reader.keep_alive)
             else:
                 wire.close()
         if self._has_slot and side.slots is not None:
             self._has_slot = False
             side.slots.release()
-
-    def _is_sent(self, wire: W, left: Budget) -> bool:
-        """Send over a kept connection; False where that shows that it is one no more."""
-        self._is_reused = True
-        try:
-            self._write(wire, self._message, left.left())
-        except OSError:
-            return False
-        return True
-
-    async def _send_anew(self, left: Budget) -> W:
-        """Send over a new connection; what a server does not answer at all on a kept one, it has not read (F-H07)."""
-        self._is_reused = False
-        if self._wire is not None:
-            self._wire.close()
-        self._wire = wire = await self._connect(left)
-        self._write(wire, self._message, left.left())
-        return wire
 
     async def _connect(self, left: Budget) -> W:
         route = self._route

@@ -20,6 +20,7 @@ MOST_KNOWN = 512
 LONGEST_KNOWN = 128
 NOT_KEPT = frozenset({"set-cookie", "www-authenticate", "proxy-authenticate"})
 CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?")
+KEEP_ALIVE = re.compile(r"\btimeout\s*=\s*([0-9]{1,6})", re.ASCII | re.IGNORECASE)
 LONGEST_LINE = 8 * 1024
 BODILESS = frozenset({204, 304})
 
@@ -48,6 +49,7 @@ class Reader:
         "done",
         "has_head",
         "headers",
+        "keep_alive",
         "reusable",
         "status",
     )
@@ -66,6 +68,8 @@ class Reader:
         self.done = False
         self.reusable = False
         """Whether the connection may carry another request once this one is done."""
+        self.keep_alive: float | None = None
+        """Seconds that the server promises to keep an idle connection."""
 
     def feed(self, data: bytes) -> bytes:
         """Take what arrived; give the part of the body that is in it."""
@@ -119,6 +123,8 @@ class Reader:
                 codings.append(value.strip().lower())
             elif name == "connection":
                 connection += "," + value.lower()
+            elif name == "keep-alive" and (promise := KEEP_ALIVE.search(value)):
+                self.keep_alive = float(promise[1])
         self.reusable = "keep-alive" in connection if version == 0 else "close" not in connection
         if self._method == "HEAD" or self.status in BODILESS:
             self._body, self.done = "none", True
@@ -128,10 +134,7 @@ class Reader:
             self._body = "chunked"
             self.reusable = self.reusable and not lengths
         elif lengths:
-            length = lengths.pop()
-            if lengths or not (length.isascii() and length.isdigit()) or len(length) > 18:
-                raise BadHttp("its Content-Length makes no sense")
-            self._body, self._left = "length", int(length)
+            self._body, self._left = "length", _length(lengths)
             self.done = not self._left
         else:
             self._body, self.reusable = "close", False
@@ -203,6 +206,13 @@ class Reader:
         if found is None:
             raise BadHttp(f"a chunk's size is {line[:30]!r}")
         return int(found[1], 16)
+
+
+def _length(lengths: set[str]) -> int:
+    length = lengths.pop()
+    if lengths or not (length.isascii() and length.isdigit()) or len(length) > 18:
+        raise BadHttp("its Content-Length makes no sense")
+    return int(length)
 
 
 def _headers(lines: str) -> list[tuple[str, str]]:

@@ -26,18 +26,39 @@ PATIENCE = 2.0
 Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 
 
+class Readable:
+    """Whether a socket has something to read: on an idle connection, its end or an answer to nothing."""
+
+    __slots__ = ("_poll", "_socket")
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._poll: Any = None
+        with suppress(AttributeError):  # Windows has no poll
+            self._poll = select.poll()
+            self._poll.register(connected, select.POLLIN)
+
+    def __call__(self) -> bool:
+        try:
+            if self._poll is None:
+                return bool(select.select([self._socket], [], [], 0)[0])
+            return bool(self._poll.poll(0))
+        except (OSError, ValueError):
+            return True
+
+
 class BlockingWire:
     """A socket, used by one thread at a time."""
 
-    __slots__ = ("_limited", "_poll", "_process", "_socket", "idle_since")
+    __slots__ = ("_limited", "_poll", "_process", "_socket", "expires")
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._limited: float | None = -1.0
         """The seconds that the socket waits, as set last; -1 for not known."""
-        self._poll: Any = None
+        self._poll: Readable | None = None
         self._process = os.getpid()
-        self.idle_since = 0.0
+        self.expires = 0.0
 
     @classmethod
     def connect(
@@ -86,15 +107,9 @@ class BlockingWire:
 
     def is_stale(self) -> bool:
         """Whether the other side closed, or spoke out of turn, while nobody listened."""
-        try:
-            if self._poll is None:
-                self._poll = select.poll()
-                self._poll.register(self._socket, select.POLLIN)
-            return bool(self._poll.poll(0))
-        except AttributeError:  # Windows
-            return bool(select.select([self._socket], [], [], 0)[0])
-        except (OSError, ValueError):
-            return True
+        if self._poll is None:
+            self._poll = Readable(self._socket)
+        return self._poll()
 
     def close(self) -> None:
         """Close at once; a thread that is reading wakes up."""
@@ -129,7 +144,8 @@ class AsyncWire(asyncio.Protocol):
         self._ended = False
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
-        self.idle_since = 0.0
+        self._poll: Readable | None = None
+        self.expires = 0.0
 
     @classmethod
     async def connect(
@@ -197,12 +213,16 @@ class AsyncWire(asyncio.Protocol):
 
     def is_stale(self) -> bool:
         """Whether the other side closed, or spoke out of turn, while nobody listened."""
-        return (
+        if (
             self._ended
             or bool(self._came)
             or self._transport is None
             or self._transport.is_closing()
-        )
+        ):
+            return True
+        if self._poll is None:  # the loop may not have run since the close arrived: ask the socket
+            self._poll = Readable(self._transport.get_extra_info("socket"))
+        return self._poll()
 
     def close(self) -> None:
         """Close at once."""
