@@ -15,6 +15,8 @@ from typing import Any, Final
 import anyio
 import httpcore2
 
+from foldline.transports._duplex import DuplexBackend
+
 __all__ = ["CONNECTION", "AsyncPool", "BlockingPool", "Secret", "limit_this_thread"]
 
 CONNECTION: Final = "foldline_connection"
@@ -250,7 +252,7 @@ class AsyncPool(httpcore2.AsyncConnectionPool):
     """The connections of one event loop."""
 
     def __init__(self, proxy: httpcore2.Proxy | None, **settings: Any) -> None:
-        super().__init__(proxy=proxy, **settings)
+        super().__init__(proxy=proxy, network_backend=DuplexBackend(), **settings)
         self._through = proxy
 
     def create_connection(self, origin: httpcore2.Origin) -> httpcore2.AsyncConnectionInterface:

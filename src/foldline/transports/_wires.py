@@ -7,6 +7,7 @@ a server faster than its reader. Both are closed at once: nothing is sent or wai
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import select
 import socket
@@ -45,6 +46,16 @@ class Readable:
             return bool(self._poll.poll(0))
         except (OSError, ValueError):
             return True
+
+
+def _wait_for_either(connected: socket.socket, seconds: float | None) -> None:
+    """Wait until a socket can be written to or read from."""
+    if not hasattr(select, "poll"):  # Windows
+        select.select([connected], [connected], [], seconds)
+        return
+    poll = select.poll()
+    poll.register(connected, select.POLLIN | select.POLLOUT)
+    poll.poll(None if seconds is None else math.ceil(seconds * 1000))
 
 
 class BlockingWire:
@@ -96,6 +107,21 @@ class BlockingWire:
             self._socket.sendall(data)
         except TimeoutError:
             raise Expired from None
+
+    def send_or_receive(self, data: memoryview, budget: float | None) -> tuple[int, bytes | None]:
+        """Wait until a part can be sent or something arrives; return the bytes sent, and what arrived if it did."""
+        deadline = None if budget is None else time.monotonic() + budget
+        self._socket.settimeout(0)
+        self._limited = -1.0
+        while True:
+            with suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return 0, self._socket.recv(PIECE)
+            with suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return self._socket.send(data[:PIECE]), None
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise Expired
+            _wait_for_either(self._socket, left)
 
     def receive(self, budget: float | None) -> bytes:
         """Give what arrives next; nothing means that the other side has ended."""
@@ -185,6 +211,10 @@ class AsyncWire(asyncio.Protocol):
         """Send everything, in the background; a failure shows when reading."""
         assert self._transport is not None
         self._transport.write(data)
+
+    def has_unsent(self) -> bool:
+        """Whether a part of what was to be sent waits here."""
+        return self._transport is None or self._transport.get_write_buffer_size() > 0
 
     async def receive(self, budget: float | None, bell: Bell) -> bytes:
         """Give what arrives next; nothing means that the other side has ended."""
