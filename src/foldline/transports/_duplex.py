@@ -6,7 +6,9 @@ answers and closes; the write then fails, and the answer that waits in the socke
 
 from __future__ import annotations
 
+import math
 import ssl
+import time
 from collections import deque
 from typing import Any, Final
 
@@ -14,7 +16,7 @@ import anyio
 import anyio.lowlevel
 import httpcore2
 
-__all__ = ["DuplexBackend"]
+__all__ = ["DuplexBackend", "seconds_until"]
 
 SENT_AT_ONCE: Final = 128 * 1024
 """Bytes that are written without a look at what the server says meanwhile."""
@@ -26,8 +28,10 @@ REFUSALS: Final = (b"3", b"4", b"5")
 class DuplexStream(httpcore2.AsyncNetworkStream):
     """A socket that is read while a large piece is written to it."""
 
-    def __init__(self, inner: httpcore2.AsyncNetworkStream) -> None:
+    def __init__(self, inner: httpcore2.AsyncNetworkStream, connect_by: float = math.inf) -> None:
         self._inner = inner
+        self._connect_by = connect_by
+        """When the connection must be ready, TLS included, by `time.monotonic`."""
         self._received: deque[bytes] = deque()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -68,7 +72,8 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         timeout: float | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         """Agree on TLS."""
-        return DuplexStream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+        left = seconds_until(self._connect_by, timeout)
+        return DuplexStream(await self._inner.start_tls(ssl_context, server_hostname, left))
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  the engine's signature
         """Return what is known of the socket."""
@@ -88,6 +93,18 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
 class DuplexBackend(httpcore2.AnyIOBackend):
     """Opens sockets that are read while they are written to."""
 
-    async def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
+    async def connect_tcp(
+        self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
+    ) -> httpcore2.AsyncNetworkStream:
         """Connect."""
-        return DuplexStream(await super().connect_tcp(*args, **options))
+        connect_by = math.inf if timeout is None else time.monotonic() + timeout
+        stream = await super().connect_tcp(host, port, timeout, *args, **options)
+        return DuplexStream(stream, connect_by)
+
+
+def seconds_until(moment: float, limit: float | None) -> float | None:
+    """Return the seconds left until a moment, but no more than the limit."""
+    if moment == math.inf:
+        return limit
+    left = max(moment - time.monotonic(), 0.001)
+    return left if limit is None else min(left, limit)

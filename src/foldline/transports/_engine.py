@@ -7,6 +7,7 @@ a call left early takes no further calls and is closed after its last one.
 
 from __future__ import annotations
 
+import math
 import ssl
 import threading
 import time
@@ -14,8 +15,11 @@ from typing import Any, Final
 
 import anyio
 import httpcore2
+from httpcore2._backends.sync import SyncStream  # the only stream of the engine over a given socket
 
-from foldline.transports._duplex import DuplexBackend
+from foldline.transports._connect import SOCKET_OPTIONS, connect_sync
+from foldline.transports._duplex import DuplexBackend, seconds_until
+from foldline.transports._wait import Expired
 
 __all__ = ["CONNECTION", "AsyncPool", "BlockingPool", "Secret", "limit_this_thread"]
 
@@ -38,8 +42,10 @@ def limit_this_thread(seconds: float | None) -> None:
 class DeadlineStream(httpcore2.NetworkStream):
     """A socket whose reads and writes end at the deadline of the calling thread."""
 
-    def __init__(self, inner: httpcore2.NetworkStream) -> None:
+    def __init__(self, inner: httpcore2.NetworkStream, connect_by: float = math.inf) -> None:
         self._inner = inner
+        self._connect_by = connect_by
+        """When the connection must be ready, TLS included, by `time.monotonic`."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read, until the deadline."""
@@ -60,7 +66,8 @@ class DeadlineStream(httpcore2.NetworkStream):
         timeout: float | None = None,
     ) -> httpcore2.NetworkStream:
         """Agree on TLS."""
-        return DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
+        left = seconds_until(self._connect_by, timeout)
+        return DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, left))
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  the engine's signature
         """Return what is known of the socket."""
@@ -76,11 +83,20 @@ class DeadlineStream(httpcore2.NetworkStream):
 
 
 class DeadlineBackend(httpcore2.SyncBackend):
-    """Opens sockets that know deadlines."""
+    """Opens sockets that know deadlines, as the native transport does: the first address that answers, one limit."""
 
-    def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.NetworkStream:
+    def connect_tcp(
+        self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
+    ) -> httpcore2.NetworkStream:
         """Connect."""
-        return DeadlineStream(super().connect_tcp(*args, **options))
+        connect_by = math.inf if timeout is None else time.monotonic() + timeout
+        try:
+            connected = connect_sync(host, port, timeout)
+        except Expired as error:
+            raise httpcore2.ConnectTimeout from error
+        except OSError as error:
+            raise httpcore2.ConnectError(str(error)) from error
+        return DeadlineStream(SyncStream(connected), connect_by)
 
 
 class Secret(bytes):
@@ -252,7 +268,9 @@ class AsyncPool(httpcore2.AsyncConnectionPool):
     """The connections of one event loop."""
 
     def __init__(self, proxy: httpcore2.Proxy | None, **settings: Any) -> None:
-        super().__init__(proxy=proxy, network_backend=DuplexBackend(), **settings)
+        super().__init__(
+            proxy=proxy, network_backend=DuplexBackend(), socket_options=SOCKET_OPTIONS, **settings
+        )
         self._through = proxy
 
     def create_connection(self, origin: httpcore2.Origin) -> httpcore2.AsyncConnectionInterface:

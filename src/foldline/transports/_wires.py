@@ -17,14 +17,12 @@ from collections import deque
 from contextlib import suppress
 from typing import Any
 
+from foldline.transports._connect import connect_async, connect_sync
 from foldline.transports._wait import Alarm, Bell, Expired
 
 HELD = 256 * 1024
 """Bytes an `AsyncWire` keeps for its reader before it tells the server to wait."""
 PIECE = 64 * 1024
-PATIENCE = 2.0
-"""Seconds for an address that is not the last of its name."""
-Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 
 
 class Readable:
@@ -58,6 +56,12 @@ def _wait_for_either(connected: socket.socket, seconds: float | None) -> None:
     poll.poll(None if seconds is None else math.ceil(seconds * 1000))
 
 
+def raise_expired(error: BaseException) -> None:
+    """Raise `Expired` for a limit of ours; a time-out of the system's own (ETIMEDOUT) has a number and is a failure."""
+    if isinstance(error, TimeoutError) and error.errno is None:
+        raise Expired from None
+
+
 class BlockingWire:
     """A socket, used by one thread at a time."""
 
@@ -77,12 +81,7 @@ class BlockingWire:
     ) -> BlockingWire:
         """Connect, and agree on TLS if a context is given."""
         deadline = None if budget is None else time.monotonic() + budget
-        try:
-            connected = socket.create_connection((host, port), budget)
-        except TimeoutError:
-            raise Expired from None
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        wire = cls(connected)
+        wire = cls(connect_sync(host, port, budget))
         if tls is not None:
             wire.secure(host, tls, None if deadline is None else deadline - time.monotonic())
         return wire
@@ -93,11 +92,9 @@ class BlockingWire:
             self._limit(budget)
             self._socket = tls.wrap_socket(self._socket, server_hostname=host)
             self._limited = -1.0
-        except TimeoutError:
+        except BaseException as error:
             self.close()
-            raise Expired from None
-        except BaseException:
-            self.close()
+            raise_expired(error)
             raise
 
     def send(self, data: bytes, budget: float | None) -> None:
@@ -105,8 +102,9 @@ class BlockingWire:
         try:
             self._limit(budget)
             self._socket.sendall(data)
-        except TimeoutError:
-            raise Expired from None
+        except TimeoutError as error:
+            raise_expired(error)
+            raise
 
     def send_or_receive(self, data: memoryview, budget: float | None) -> tuple[int, bytes | None]:
         """Wait until a part can be sent or something arrives; return the bytes sent, and what arrived if it did."""
@@ -128,8 +126,9 @@ class BlockingWire:
         try:
             self._limit(budget)
             return self._socket.recv(PIECE)
-        except TimeoutError:
-            raise Expired from None
+        except TimeoutError as error:
+            raise_expired(error)
+            raise
 
     def is_stale(self) -> bool:
         """Whether the other side closed, or spoke out of turn, while nobody listened."""
@@ -183,7 +182,7 @@ class AsyncWire(asyncio.Protocol):
     @classmethod
     async def _open(cls, host: str, port: int, tls: ssl.SSLContext | None) -> AsyncWire:
         loop = asyncio.get_running_loop()
-        connected = await _connected(loop, host, port)
+        connected = await connect_async(host, port)
         wire = cls()
         try:
             name = host if tls else None
@@ -288,42 +287,3 @@ class AsyncWire(asyncio.Protocol):
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
-
-
-async def _connected(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
-    """Connect to the first address that answers.
-
-    Not by `create_connection(host, port)`: cancelled at the wrong step, it forgets to close its socket.
-    """
-    addresses: list[Address] = _literal(host, port)
-    if not addresses:
-        addresses += await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    for last, (family, kind, protocol, _, address) in _marking_last(addresses):
-        attempt = socket.socket(family, kind, protocol)
-        try:
-            attempt.settimeout(0)
-            async with asyncio.timeout(None if last else PATIENCE):
-                await loop.sock_connect(attempt, address)
-        except (OSError, TimeoutError):
-            attempt.close()
-            if last:
-                raise
-        except BaseException:
-            attempt.close()
-            raise
-        else:
-            return attempt
-    raise OSError("the name has no address")
-
-
-def _marking_last(items: list[Address]) -> list[tuple[bool, Address]]:
-    return [(place == len(items), item) for place, item in enumerate(items, 1)]
-
-
-def _literal(host: str, port: int) -> list[Address]:
-    """Give the one address of a host that is one; looking it up would cost a thread."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        with suppress(OSError):
-            socket.inet_pton(family, host)
-            return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
-    return []
