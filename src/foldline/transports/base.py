@@ -101,10 +101,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """How a transport connects. Nothing is read from the environment unless `trust_env` asks for it."""
+    """How a transport connects. The variables for proxies and certificates are obeyed unless `trust_env=False`."""
 
     proxy: str | None = field(default=None, repr=False)
-    """`http://user:password@host:port`, for every request; `https://` and `socks5://` need the extra `httpx`."""
+    """`http://user:password@host:port`, for every request, whatever the environment says; `https://` and `socks5://`
+    need the extra `httpx`."""
     ca: str | Path | bytes | None = field(default=None, repr=False)
     """Certificates to trust besides the system's: a PEM file, or PEM bytes."""
     client_certificate: str | Path | None = None
@@ -116,8 +117,8 @@ class HttpOptions:
     http2: bool = False
     compression: bool = False
     """Ask for compressed answers; those that come unasked are decompressed anyway."""
-    trust_env: bool = False
-    """Use HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR. `.netrc` is never read."""
+    trust_env: bool = True
+    """Obey HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR. `.netrc` is never read."""
     max_connections: int | None = None
     """How many calls may be under way at once; the others wait up to `pool_timeout`."""
     pool_timeout: float = 60.0

@@ -1,7 +1,7 @@
 """The transport on `httpx2` (its engine `httpcore2`): pure Python, for HTTP/2, https and SOCKS proxies.
 
-The engine is used without the client on top: foldline follows no redirects, keeps no cookies and reads no environment,
-and needs things that the client does not offer (`_engine.py`).
+The engine is used without the client on top: foldline follows no redirects, keeps no cookies, reads the
+environment itself, and needs things that the client does not offer (`_engine.py`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.transports import _faults
 from foldline.transports._body import Exchange, Opening
+from foldline.transports._environment import PROXY_SCHEMES, proxy_for
 from foldline.transports._loops import PerLoop
-from foldline.transports._proxies import proxy_for
 from foldline.transports._tls import Tls
 from foldline.transports._wait import Alarm, Expired
 from foldline.transports.base import HttpOptions, Request, check_header, refuse_address
@@ -36,8 +36,6 @@ except ImportError as error:
     ) from error
 
 __all__ = ["HttpxTransport"]
-
-PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 class HttpxTransport:
@@ -72,7 +70,7 @@ class HttpxTransport:
     def open(self, request: Request, *, blocking: bool) -> Opening:
         """Send a request; leaving the context frees the connection at once."""
         refuse_address(request, type(self).__name__)
-        return Opening(request, partial(self._begin, blocking=blocking))
+        return Opening(request, partial(self.begin, blocking=blocking))
 
     def close(self) -> None:
         """Drop idle connections of blocking calls; the transport can still be used."""
@@ -87,7 +85,8 @@ class HttpxTransport:
         self.close()
         await self._per_loop.drop()
 
-    def _begin(self, request: Request, *, blocking: bool) -> Exchange:
+    def begin(self, request: Request, *, blocking: bool) -> Exchange:
+        """Start a request, for `Opening`."""
         if self._process != os.getpid():
             self._process, self._lock = os.getpid(), threading.Lock()
             self._tls.after_fork()
