@@ -280,7 +280,9 @@ class Unpacker:
             return None
         if coding not in CODINGS:
             raise _faults.malformed(
-                response.request, f"it sent the coding {coding!r}, which was not asked for"
+                response.request,
+                "it sent a coding that was not asked for:",
+                coding.encode("latin-1"),
             )
         return cls(response.request, CODINGS[coding])
 

@@ -26,7 +26,11 @@ BODILESS = frozenset({204, 304})
 
 
 class BadHttp(ValueError):
-    """The bytes are not HTTP/1.1."""
+    """The bytes are not HTTP/1.1. What the server sent is apart from the message: it may hold the key, said back."""
+
+    def __init__(self, reason: str, excerpt: bytes = b"") -> None:
+        super().__init__(reason)
+        self.excerpt = excerpt
 
 
 class HeadTooLarge(ValueError):
@@ -97,13 +101,13 @@ class Reader:
                 raise HeadTooLarge
             if at < 0:
                 if not b"HTTP/1.".startswith(self._buffer[:7]):
-                    raise BadHttp(f"the answer begins with {self._buffer[:20]!r}")
+                    raise BadHttp("the answer begins with", self._buffer)
                 return False
             first, _, lines = self._buffer[: at + 2].partition(b"\r\n")
             self._buffer = self._buffer[at + 4 :]
             status = STATUS_LINE.fullmatch(first)
             if status is None:
-                raise BadHttp(f"its status line is {first[:60]!r}")
+                raise BadHttp("its status line is", first)
             self.status = int(status[2])
             if self.status >= 200:
                 break
@@ -118,9 +122,9 @@ class Reader:
         connection, codings, lengths = "", [], set()
         for name, value in self.headers:
             if name == "content-length":
-                lengths.add(value.strip())
+                lengths.add(value)
             elif name == "transfer-encoding":
-                codings.append(value.strip().lower())
+                codings.append(value.lower())  # without its blanks, and a vertical tab is none
             elif name == "connection":
                 connection += "," + value.lower()
             elif name == "keep-alive" and (promise := KEEP_ALIVE.search(value)):
@@ -130,7 +134,7 @@ class Reader:
             self._body, self.done = "none", True
         elif codings:
             if codings != ["chunked"]:
-                raise BadHttp(f"it sent the transfer coding {', '.join(codings)[:60]!r}")
+                raise BadHttp("it sent the transfer coding", ", ".join(codings).encode("latin-1"))
             self._body = "chunked"
             self.reusable = self.reusable and not lengths
         elif lengths:
@@ -191,12 +195,13 @@ class Reader:
         if size:
             self._left = size + 2
             return line_end + 2
-        # Nobody reads trailers; with none, the two line breaks behind the 0 are the end.
+        # Nobody reads trailers, they are only checked; with none, the two line breaks behind the 0 are the end.
         finish = buffer.find(HEAD_END, line_end)
         if finish < 0:
             if len(buffer) - at > self._limit:
                 raise HeadTooLarge
             return at
+        _headers(buffer[line_end + 2 : finish + 2].decode("latin-1"))
         self.done = True
         return finish + 4
 
@@ -204,7 +209,7 @@ class Reader:
     def _chunk_size(line: bytes) -> int:
         found = CHUNK_LINE.fullmatch(line)
         if found is None:
-            raise BadHttp(f"a chunk's size is {line[:30]!r}")
+            raise BadHttp("a chunk's size is", line)
         return int(found[1], 16)
 
 
@@ -224,7 +229,7 @@ def _headers(lines: str) -> list[tuple[str, str]]:
 def _header(line: str) -> tuple[str, str]:
     good = HEADER_LINE.fullmatch(line)
     if good is None:
-        raise BadHttp(f"one of its header lines is {line[:60].encode('latin-1')!r}")
+        raise BadHttp("one of its header lines is", line.encode("latin-1"))
     header = good[1].lower(), good[2].strip(" \t")
     if len(line) <= LONGEST_KNOWN and header[0] not in NOT_KEPT:
         if len(KNOWN_LINES) >= MOST_KNOWN:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
@@ -174,6 +174,15 @@ class Transport(Protocol):
         """Drop idle connections; the transport can still be used."""
 
 
+def with_option_headers(request: Request, options: HttpOptions) -> Request:
+    """Return the request with the headers of the options, where it does not set them itself."""
+    if not options.headers:
+        return request
+    headers = {name.lower(): value for name, value in options.headers.items()}
+    headers.update((name.lower(), value) for name, value in request.headers.items())
+    return replace(request, headers=headers)
+
+
 def refuse_address(request: Request, name: str) -> None:
     """Refuse a request that must go to one address, for a client that looks names up itself."""
     if request.address is not None:
@@ -242,13 +251,24 @@ def _url_refusal(url: str) -> FoldlineError | None:
         return UsageError(f"{_shown(url)!r} is not a URL: {error}")
     if parts.scheme not in ("http", "https") or not host:
         return UsageError(f"{_shown(url)!r} is not an http(s) URL: write it whole, with its scheme")
-    if parts.username is not None:
-        return SecurityError(f"the URL of {host!r} holds a user name or password: send a header")
+    if refusal := _host_refusal(url, host, parts.username):
+        return refusal
     pieces = unquote(parts.path).split("/") if ".." in url or "%2e" in url.lower() else ()
     if ".." in pieces or (".." in url and "." in pieces):
         return SecurityError(
             f"the URL {_shown(url)!r} climbs with '..', plain or escaped: a model id may not do that"
         )
+    return None
+
+
+def _host_refusal(url: str, host: str, user: str | None) -> FoldlineError | None:
+    labels = host.removesuffix(".").split(".")
+    if ":" not in host and (len(host) > 254 or not all(0 < len(label) <= 63 for label in labels)):
+        return UsageError(
+            f"the host of {_shown(url)!r} cannot be looked up: a part of it is empty or longer than 63 characters"
+        )
+    if user is not None:
+        return SecurityError(f"the URL of {host!r} holds a user name or password: send a header")
     return None
 
 

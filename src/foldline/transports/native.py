@@ -26,7 +26,7 @@ from foldline.transports._route import Route
 from foldline.transports._steps import LoopSide, Side
 from foldline.transports._tls import Tls
 from foldline.transports._wires import BlockingWire
-from foldline.transports.base import HttpOptions, Request, check_header
+from foldline.transports.base import HttpOptions, Request, check_header, with_option_headers
 
 if TYPE_CHECKING:  # an extra
     from foldline.transports.httpx import HttpxTransport
@@ -59,7 +59,6 @@ class NativeTransport:
             "accept": "*/*",
             "accept-encoding": "gzip, deflate" if self.options.compression else "identity",
             "user-agent": "foldline",
-            **{name.lower(): value for name, value in self.options.headers.items()},
         }
         self._tls = Tls(self.options)
         self._process = os.getpid()
@@ -73,6 +72,7 @@ class NativeTransport:
 
     def open(self, request: Request, *, blocking: bool) -> Opening:
         """Send a request; leaving the context frees the connection at once."""
+        request = with_option_headers(request, self.options)
         return Opening(request, partial(self._begin, blocking=blocking))
 
     def close(self) -> None:
