@@ -1,6 +1,6 @@
 """HTTP/1.1 as bytes: write a request, read a response. Pure: fed what arrived, gives what it means.
 
-The reader is strict where laxness has been a hole (two lengths, spaces before a colon, folded lines) and gives the
+The reader is strict where laxness has been a hole (two lengths, spaces before a colon, folded lines) and returns the
 part of a chunk that is here without waiting for the rest, so that nothing received is lost when a connection breaks.
 """
 
@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-HEAD_END = b"\r\n\r\n"
+HEAD_END = re.compile(rb"\n\r?\n")
+"""The empty line behind a head. Some servers end lines with LF alone; that is read in heads, not between chunks."""
+LF_ALONE = re.compile(rb"(?<!\r)\n")
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n\0]*)?")
 HEADER_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n\0]*)", re.ASCII)
 KNOWN_LINES: dict[str, tuple[str, str]] = {}
@@ -96,15 +98,16 @@ class Reader:
 
     def _read_head(self) -> bool:
         while True:
-            at = self._buffer.find(HEAD_END)
+            end = HEAD_END.search(self._buffer)
+            at = -1 if end is None else end.start() - 1
             if at > self._limit or (at < 0 and len(self._buffer) > self._limit):
                 raise HeadTooLarge
-            if at < 0:
+            if end is None:
                 if not b"HTTP/1.".startswith(self._buffer[:7]):
                     raise BadHttp("the answer begins with", self._buffer)
                 return False
-            first, _, lines = self._buffer[: at + 2].partition(b"\r\n")
-            self._buffer = self._buffer[at + 4 :]
+            first, _, lines = _with_crlf(self._buffer[: end.start() + 1]).partition(b"\r\n")
+            self._buffer = self._buffer[end.end() :]
             status = STATUS_LINE.fullmatch(first)
             if status is None:
                 raise BadHttp("its status line is", first)
@@ -188,6 +191,8 @@ class Reader:
         buffer = self._buffer
         line_end = buffer.find(b"\r\n", at, at + LONGEST_LINE)
         if line_end < 0:
+            if b"\n" in buffer[at : at + LONGEST_LINE]:
+                raise BadHttp("a chunk's size ends with LF alone:", buffer[at : at + LONGEST_LINE])
             if len(buffer) - at >= LONGEST_LINE:
                 raise BadHttp("a chunk has no size")
             return at
@@ -196,14 +201,14 @@ class Reader:
             self._left = size + 2
             return line_end + 2
         # Nobody reads trailers, they are only checked; with none, the two line breaks behind the 0 are the end.
-        finish = buffer.find(HEAD_END, line_end)
-        if finish < 0:
+        finish = HEAD_END.search(buffer, line_end)
+        if finish is None:
             if len(buffer) - at > self._limit:
                 raise HeadTooLarge
             return at
-        _headers(buffer[line_end + 2 : finish + 2].decode("latin-1"))
+        _headers(_with_crlf(buffer[line_end + 2 : finish.start() + 1]).decode("latin-1"))
         self.done = True
-        return finish + 4
+        return finish.end()
 
     @staticmethod
     def _chunk_size(line: bytes) -> int:
@@ -211,6 +216,13 @@ class Reader:
         if found is None:
             raise BadHttp("a chunk's size is", line)
         return int(found[1], 16)
+
+
+def _with_crlf(lines: bytes) -> bytes:
+    """Return lines that end with LF alone as lines that end with CR LF."""
+    if lines.count(b"\n") == lines.count(b"\r\n"):
+        return lines
+    return LF_ALONE.sub(b"\r\n", lines)
 
 
 def _length(lengths: set[str]) -> int:
