@@ -73,7 +73,14 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
     ) -> httpcore2.AsyncNetworkStream:
         """Agree on TLS."""
         left = seconds_until(self._connect_by, timeout)
-        return DuplexStream(await self._inner.start_tls(ssl_context, server_hostname, left))
+        try:
+            return DuplexStream(await self._inner.start_tls(ssl_context, server_hostname, left))
+        except (
+            BaseException
+        ):  # the engine closes the socket for errors, not when the call is cancelled
+            with anyio.CancelScope(shield=True):
+                await self._inner.aclose()
+            raise
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  the engine's signature
         """Return what is known of the socket."""

@@ -8,6 +8,7 @@ a call left early takes no further calls and is closed after its last one.
 from __future__ import annotations
 
 import math
+import socket
 import ssl
 import threading
 import time
@@ -42,8 +43,15 @@ def limit_this_thread(seconds: float | None) -> None:
 class DeadlineStream(httpcore2.NetworkStream):
     """A socket whose reads and writes end at the deadline of the calling thread."""
 
-    def __init__(self, inner: httpcore2.NetworkStream, connect_by: float = math.inf) -> None:
+    def __init__(
+        self,
+        inner: httpcore2.NetworkStream,
+        plain_socket: socket.socket | None = None,
+        connect_by: float = math.inf,
+    ) -> None:
         self._inner = inner
+        self._plain_socket = plain_socket
+        """The socket of `inner`, unless it speaks TLS already."""
         self._connect_by = connect_by
         """When the connection must be ready, TLS included, by `time.monotonic`."""
 
@@ -67,7 +75,34 @@ class DeadlineStream(httpcore2.NetworkStream):
     ) -> httpcore2.NetworkStream:
         """Agree on TLS."""
         left = seconds_until(self._connect_by, timeout)
-        return DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, left))
+        if self._plain_socket is None:  # TLS inside TLS, through an https proxy
+            return self._start_inner_tls(ssl_context, server_hostname, left)
+        # In two steps: interrupted in the one call that does both, Python forgets to close the socket.
+        secured = ssl_context.wrap_socket(
+            self._plain_socket, server_hostname=server_hostname, do_handshake_on_connect=False
+        )
+        try:
+            secured.settimeout(left)
+            secured.do_handshake()
+        except TimeoutError as error:
+            secured.close()
+            raise httpcore2.ConnectTimeout(str(error)) from error
+        except OSError as error:
+            secured.close()
+            raise httpcore2.ConnectError(str(error)) from error
+        except BaseException:
+            secured.close()
+            raise
+        return DeadlineStream(SyncStream(secured))
+
+    def _start_inner_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None, timeout: float | None
+    ) -> httpcore2.NetworkStream:
+        try:
+            return DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
+        except BaseException:
+            self._inner.close()
+            raise
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  the engine's signature
         """Return what is known of the socket."""
@@ -96,7 +131,7 @@ class DeadlineBackend(httpcore2.SyncBackend):
             raise httpcore2.ConnectTimeout from error
         except OSError as error:
             raise httpcore2.ConnectError(str(error)) from error
-        return DeadlineStream(SyncStream(connected), connect_by)
+        return DeadlineStream(SyncStream(connected), connected, connect_by)
 
 
 class Secret(bytes):

@@ -89,9 +89,13 @@ class BlockingWire:
     def secure(self, host: str, tls: ssl.SSLContext, budget: float | None) -> None:
         """Agree on TLS over the open connection."""
         try:
-            self._limit(budget)
-            self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+            # In two steps: interrupted in the one call that does both, Python forgets to close the socket.
+            self._socket = tls.wrap_socket(
+                self._socket, server_hostname=host, do_handshake_on_connect=False
+            )
             self._limited = -1.0
+            self._limit(budget)
+            self._socket.do_handshake()
         except BaseException as error:
             self.close()
             raise_expired(error)
