@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 HEAD_END = re.compile(rb"\n\r?\n")
 """The empty line behind a head. Some servers end lines with LF alone; that is read in heads, not between chunks."""
 LF_ALONE = re.compile(rb"(?<!\r)\n")
-STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n\0]*)?")
-HEADER_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n\0]*)", re.ASCII)
+STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\0\n\v\f\r]*)?")
+HEADER_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\0\n\v\f\r]*)", re.ASCII)
 KNOWN_LINES: dict[str, tuple[str, str]] = {}
 """Header lines and what they say: of a server's, all but a few are the same in every answer."""
 MOST_KNOWN = 512
@@ -112,11 +112,11 @@ class Reader:
             if status is None:
                 raise BadHttp("its status line is", first)
             self.status = int(status[2])
+            self.headers = _headers(lines.decode("latin-1"))
             if self.status >= 200:
                 break
             if self.status == 101:
                 raise BadHttp("it switches protocols, which was not asked for")
-        self.headers = _headers(lines.decode("latin-1"))
         self._frame(version=int(status[1]))
         self.has_head = True
         return True
@@ -133,16 +133,17 @@ class Reader:
             elif name == "keep-alive" and (promise := KEEP_ALIVE.search(value)):
                 self.keep_alive = float(promise[1])
         self.reusable = "keep-alive" in connection if version == 0 else "close" not in connection
+        length = _length(lengths) if lengths else None
+        if codings and codings != ["chunked"]:
+            raise BadHttp("it sent the transfer coding", ", ".join(codings).encode("latin-1"))
         if self._method == "HEAD" or self.status in BODILESS:
             self._body, self.done = "none", True
         elif codings:
-            if codings != ["chunked"]:
-                raise BadHttp("it sent the transfer coding", ", ".join(codings).encode("latin-1"))
             self._body = "chunked"
-            self.reusable = self.reusable and not lengths
-        elif lengths:
-            self._body, self._left = "length", _length(lengths)
-            self.done = not self._left
+            self.reusable = self.reusable and length is None
+        elif length is not None:
+            self._body, self._left = "length", length
+            self.done = not length
         else:
             self._body, self.reusable = "close", False
 
@@ -226,8 +227,8 @@ def _with_crlf(lines: bytes) -> bytes:
 
 
 def _length(lengths: set[str]) -> int:
-    length = lengths.pop()
-    if lengths or not (length.isascii() and length.isdigit()) or len(length) > 18:
+    length = next(iter(lengths))
+    if len(lengths) > 1 or not (length.isascii() and length.isdigit()) or len(length) > 18:
         raise BadHttp("its Content-Length makes no sense")
     return int(length)
 
