@@ -24,6 +24,7 @@ from hypothesis import find, settings
 from hypothesis import strategies as st
 
 from foldline.transports import Request, _body, check_request
+from foldline.transports._environment import CERTIFICATE_VARIABLES, PROXY_VARIABLES
 
 T = TypeVar("T")
 
@@ -243,8 +244,13 @@ def refuse_request(request: Request) -> None:
 
 
 def pytest_configure() -> None:
-    """Shut the network for this process. Programs that a test starts (pip, a server) are not affected."""
+    """Shut the network for this process, and forget the machine's settings for HTTP.
+
+    Programs that a test starts (pip, a server) may connect.
+    """
     sys.addaudithook(refuse_connection)
+    for name in (*PROXY_VARIABLES, *map(str.upper, PROXY_VARIABLES), *CERTIFICATE_VARIABLES):
+        os.environ.pop(name, None)  # of the machine: the tests set their own
     _body.check_request = refuse_request
 
 

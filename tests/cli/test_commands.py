@@ -49,6 +49,34 @@ def test_every_provider_but_the_one_for_any_server_has_profiles(foldline):
     assert [row["provider"] for row in rows if not row["can"]] == ["openai_compatible"]
 
 
+def test_doctor_shows_what_the_environment_says_about_http(foldline, monkeypatch, tmp_path):
+    monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
+    monkeypatch.setenv("ALL_PROXY", "http://ann:s3cret@other.example:8080")
+    monkeypatch.setenv("NO_PROXY", "localhost,10.0.0.0/8")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+
+    ran = foldline("doctor")
+
+    assert "proxy for https: http://proxy.example:3128 (HTTPS_PROXY)" in ran.out
+    assert "proxy for http: http://other.example:8080 (ALL_PROXY)" in ran.out
+    assert "s3cret" not in ran.out
+    assert "no proxy for: localhost,10.0.0.0/8 (NO_PROXY)" in ran.out
+    assert "missing.pem (SSL_CERT_FILE) is not there" in ran.out
+    assert f"certificates: {tmp_path} (SSL_CERT_DIR)" in ran.out
+
+
+def test_doctor_says_what_a_proxy_of_the_environment_needs(foldline, monkeypatch):
+    monkeypatch.setattr("foldline.cli.doctor._has", lambda module: module != "httpx2")
+    monkeypatch.setenv("ALL_PROXY", "socks5://proxy.example:1080")
+    monkeypatch.setenv("HTTP_PROXY", "ftp://proxy.example")
+
+    ran = foldline("doctor")
+
+    assert 'pip install "foldline[httpx]"' in ran.out.partition("proxy for https")[2]
+    assert "proxy for http: the variable HTTP_PROXY names no proxy" in ran.out
+
+
 def test_doctor_names_a_configured_server_that_does_not_answer(foldline, monkeypatch):
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -34,7 +34,7 @@ HOST = "http://127.0.0.1:9"
 class HeldWire:
     """What a server said, ready to be received."""
 
-    idle_since = float("inf")
+    expires = float("inf")
 
     def __init__(self, pieces: Iterable[bytes], how: How) -> None:
         self._pieces = iter(pieces)

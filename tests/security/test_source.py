@@ -100,7 +100,7 @@ SINKS = {
         "callbacks/hooks.py": "hooks registered in code with a variable",
         "messages/output_version.py::output_version": "the default format of contents, at the call",
         "tracers/_redact.py::Redactor.__init__": "learns the secrets that it must hide",
-        "transports/_proxies.py::proxy_for": "only with `trust_env`",
+        "transports/_environment.py": "proxies and certificates, unless `trust_env=False`",
         "cli/": "the command line's settings",
     },
 }

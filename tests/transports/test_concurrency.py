@@ -6,7 +6,6 @@ import asyncio
 import json
 import multiprocessing
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ import pytest
 
 from foldline._io.drive import drive
 from foldline.exceptions import ModelTimeoutError
-from foldline.transports import HttpOptions, NativeTransport, Request, Transport, default_transport
+from foldline.transports import HttpOptions, Request, Transport, default_transport
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import LIVE, Caller
 
@@ -147,44 +146,6 @@ def test_F_H07_a_connection_the_server_closed_while_idle_costs_nothing(
 
     assert Caller(transport, blocking=blocking).run(body()) == [b"x"] * 5
     assert fault_server.hits("/a") == 5
-
-
-def test_F_H07_a_kept_connection_closed_under_the_request_is_replaced(blocking: bool) -> None:
-    """The server closes between our look at the idle connection and its own look at our request."""
-    processed = 0
-
-    def serve(listener: socket.socket) -> None:
-        nonlocal processed
-        for _ in range(
-            2
-        ):  # each connection answers once; the first is closed when it is asked again
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65536)
-                processed += 1
-                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx")
-                connection.recv(65536)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = threading.Thread(target=serve, args=(listener,))
-        server.start()
-        transport = NativeTransport()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-
-        async def body() -> list[bytes]:
-            read = []
-            for _ in range(2):
-                sent = Request(url=url, body=b"{}")
-                async with transport.open(sent, blocking=blocking) as response:
-                    read.append(await response.read())
-            if not blocking:
-                await transport.aclose()
-            return read
-
-        assert Caller(transport, blocking=blocking).run(body()) == [b"x", b"x"]
-        transport.close()
-        server.join(5)
-    assert processed == 2
 
 
 def test_connections_are_reused(

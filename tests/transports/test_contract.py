@@ -270,3 +270,20 @@ def test_a_large_request_and_a_large_answer(caller: Caller, fault_server: FaultS
     _, answer = caller.read(url, body=b'"' + b"x" * 5_000_000 + b'"')
     assert answer == b"y" * 5_000_000
     assert len(fault_server.requests()[0].body) == 5_000_002
+
+
+@pytest.mark.parametrize("coding", ["none", "identity", "utf-8", "UTF8", ""])
+def test_F_Y19_a_coding_that_changes_nothing_is_accepted(
+    caller: Caller, fault_server: FaultServer, coding: str
+) -> None:
+    answer = Answer([b"hel", b"lo"], framing="chunked", headers={"Content-Encoding": coding})
+    assert caller.read(fault_server.script("/a", answer)) == (200, b"hello")
+    assert b"".join(caller.stream(fault_server.url + "/a")[0]) == b"hello"
+
+
+def test_F_Y19_a_server_that_ends_lines_with_lf_alone(
+    live_caller: Caller, fault_server: FaultServer
+) -> None:
+    wire = b"HTTP/1.1 200 OK\ncontent-length: 5\n\nhello"
+    url = fault_server.script("/a", Answer([wire, ("stall", None)], framing="raw"))
+    assert live_caller.read(url) == (200, b"hello")

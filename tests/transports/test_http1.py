@@ -186,3 +186,36 @@ def test_a_line_that_came_before_says_the_same_again_and_no_more_are_kept_than_s
     for place in range(_http1.MOST_KNOWN + 10):
         Reader("POST", 4096).feed(b"HTTP/1.1 200 OK\r\nX-Id: %d\r\n\r\n" % place)
     assert len(known) <= _http1.MOST_KNOWN
+
+
+LF_ANSWERS = [
+    b"HTTP/1.1 200 OK\nContent-Length: 2\nX: y\n\nok",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\nX: y\r\n\nok",
+    b"HTTP/1.1 200 OK\nContent-Length: 2\r\nX: y\n\r\nok",
+    b"HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\nContent-Length: 2\nX: y\n\nok",
+]
+
+
+@given(st.sampled_from(LF_ANSWERS), st.lists(st.integers(0, 100)))
+def test_F_Y19_a_head_may_end_its_lines_with_lf_alone(wire: bytes, cuts: list[int]) -> None:
+    reader, body = read(wire, cuts)
+    assert (reader.status, body, reader.done, reader.reusable) == (200, b"ok", True, True)
+    assert reader.headers == [("content-length", "2"), ("x", "y")]
+
+
+@pytest.mark.parametrize("line", [b"2\nok\r\n0\r\n\r\n", b"2\r\nok\n0\r\n\r\n"])
+def test_lf_alone_between_chunks_is_refused(line: bytes) -> None:
+    """Where a chunk ends must not be a matter of taste: that is how answers are smuggled."""
+    with pytest.raises(BadHttp):
+        read(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + line, [])
+
+
+def test_a_vertical_tab_is_no_blank() -> None:
+    with pytest.raises(BadHttp):
+        read(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", [])
+
+
+@pytest.mark.parametrize("trailer", [b"no colon", b"a : b", b" folded"])
+def test_a_trailer_is_a_header_line(trailer: bytes) -> None:
+    with pytest.raises(BadHttp):
+        read(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n%b\r\n\r\n" % trailer, [])

@@ -197,42 +197,6 @@ def test_the_password_of_a_proxy_is_in_no_log(
     assert "s3cr3t" not in caplog.text
 
 
-def test_F_H09_the_environment_is_used_only_if_asked(
-    live: Make,
-    blocking: bool,
-    fault_server: FaultServer,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "ca.pem").write_bytes(fault_server.ca_pem)
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login ann password secret\n")
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, fault_server.other_url)
-    for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-
-    alone = Caller(live(), blocking=blocking)
-    alone.read(fault_server.url + "/ok")
-    _, error = alone.stream(fault_server.https_url + "/ok")
-    assert isinstance(error, ModelConnectionError)
-    (seen,) = fault_server.requests()
-    assert (seen.port, seen.target) == ("http", "/ok")
-    assert "authorization" not in seen.headers
-
-    fault_server.reset()
-    asked = Caller(live(HttpOptions(trust_env=True)), blocking=blocking)
-    asked.read(fault_server.url + "/ok")
-    (seen,) = fault_server.requests()
-    assert (seen.port, seen.target) == ("other", fault_server.url + "/ok")
-    monkeypatch.setenv("NO_PROXY", "localhost")
-    monkeypatch.setenv("no_proxy", "localhost")
-    trusting = Caller(live(HttpOptions(trust_env=True)), blocking=blocking)
-    assert trusting.read(fault_server.https_url + "/ok") == (200, b"ok")
-
-
 def test_compression_is_asked_for_where_wanted(
     live: Make, blocking: bool, fault_server: FaultServer
 ) -> None:

@@ -1,6 +1,6 @@
 """`foldline doctor`: look at everything that can be wrong, and say what to do about it.
 
-The rule of the file: it asks nobody but servers on this machine and addresses the user has configured.
+The rule of the file: it connects to nobody but servers on this machine and addresses the user has configured.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from foldline.cli.terminal import say
 from foldline.exceptions import FoldlineError
 from foldline.providers import find_provider
 from foldline.providers.local.fetch import MODELS, cache_dir, is_fetched
+from foldline.transports._environment import CERTIFICATE_VARIABLES, environment_proxy, read_variable
 
 __all__ = ["doctor"]
 
@@ -77,6 +78,7 @@ def _findings() -> Iterator[Finding]:
     yield Finding("ok", f"foldline {__version__}")
     yield from _extras()
     yield from _folders()
+    yield from _environment()
     yield from _local_models()
     yield from _providers()
 
@@ -135,6 +137,47 @@ def _folders() -> Iterator[Finding]:
             yield Finding("warning", f"{what} folder {folder}: {free / 1e6:.0f} MB free", todo)
         else:
             yield Finding("ok", f"{what} folder {folder}: {free / 1e9:.1f} GB free")
+
+
+def _environment() -> Iterator[Finding]:
+    """Say which variables for proxies and certificates are in force."""
+    for scheme in ("http", "https"):
+        name, value = read_variable(f"{scheme}_proxy")
+        if not value:
+            name, value = read_variable("all_proxy")
+        if value:
+            yield _proxy(scheme, name)
+    name, value = read_variable("no_proxy")
+    if value:
+        yield Finding("ok", f"no proxy for: {value} ({name})")
+    for name in CERTIFICATE_VARIABLES:
+        if path := os.environ.get(name):
+            yield _certificates(name, path)
+
+
+def _proxy(scheme: str, name: str) -> Finding:
+    try:
+        proxy = environment_proxy(f"{scheme}://", exemptions="")
+    except FoldlineError as error:
+        return Finding("problem", f"proxy for {scheme}: {error}", f"correct or unset {name}")
+    parts = urlsplit(proxy or "")
+    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"  # without the password
+    if parts.scheme != "http" and not _has("httpx2"):
+        return Finding(
+            "problem",
+            f"proxy for {scheme}: {address} ({name}) needs httpx2",
+            'pip install "foldline[httpx]"',
+        )
+    return Finding("ok", f"proxy for {scheme}: {address} ({name})")
+
+
+def _certificates(name: str, path: str) -> Finding:
+    is_file = name == "SSL_CERT_FILE"
+    if os.path.isfile(path) if is_file else any(map(os.path.isdir, path.split(os.pathsep))):
+        return Finding("ok", f"certificates: {path} ({name})")
+    return Finding(
+        "problem", f"certificates: {path} ({name}) is not there", f"correct or unset {name}"
+    )
 
 
 def _local_models() -> Iterator[Finding]:

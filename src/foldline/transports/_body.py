@@ -20,6 +20,8 @@ from foldline.transports.base import Request, Response, Timeouts, check_request
 
 CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Content codings we undo, and the window that tells zlib which it is."""
+IDENTITY = frozenset({"", "identity", "none", "utf-8", "utf8"})
+"""What servers write there for a body that is not compressed; the last three are no codings, and harmless."""
 PIECE = 256 * 1024
 SLACK = 64 * 1024
 """Decompressed bytes that are never called a bomb, however small the input."""
@@ -276,11 +278,13 @@ class Unpacker:
     def of(cls, response: HttpResponse) -> Unpacker | None:
         """Give the unpacker a response needs, or none."""
         coding = response.headers.get("content-encoding", "identity").strip().lower()
-        if coding in ("identity", ""):
+        if coding in IDENTITY:
             return None
         if coding not in CODINGS:
             raise _faults.malformed(
-                response.request, f"it sent the coding {coding!r}, which was not asked for"
+                response.request,
+                "it sent a coding that was not asked for:",
+                coding.encode("latin-1"),
             )
         return cls(response.request, CODINGS[coding])
 

@@ -7,6 +7,8 @@ a call left early takes no further calls and is closed after its last one.
 
 from __future__ import annotations
 
+import math
+import socket
 import ssl
 import threading
 import time
@@ -14,6 +16,11 @@ from typing import Any, Final
 
 import anyio
 import httpcore2
+from httpcore2._backends.sync import SyncStream  # the only stream of the engine over a given socket
+
+from foldline.transports._connect import SOCKET_OPTIONS, connect_sync
+from foldline.transports._duplex import DuplexBackend, seconds_until
+from foldline.transports._wait import Expired
 
 __all__ = ["CONNECTION", "AsyncPool", "BlockingPool", "Secret", "limit_this_thread"]
 
@@ -36,8 +43,17 @@ def limit_this_thread(seconds: float | None) -> None:
 class DeadlineStream(httpcore2.NetworkStream):
     """A socket whose reads and writes end at the deadline of the calling thread."""
 
-    def __init__(self, inner: httpcore2.NetworkStream) -> None:
+    def __init__(
+        self,
+        inner: httpcore2.NetworkStream,
+        plain_socket: socket.socket | None = None,
+        connect_by: float = math.inf,
+    ) -> None:
         self._inner = inner
+        self._plain_socket = plain_socket
+        """The socket of `inner`, unless it speaks TLS already."""
+        self._connect_by = connect_by
+        """When the connection must be ready, TLS included, by `time.monotonic`."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read, until the deadline."""
@@ -58,7 +74,35 @@ class DeadlineStream(httpcore2.NetworkStream):
         timeout: float | None = None,
     ) -> httpcore2.NetworkStream:
         """Agree on TLS."""
-        return DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
+        left = seconds_until(self._connect_by, timeout)
+        if self._plain_socket is None:  # TLS inside TLS, through an https proxy
+            return self._start_inner_tls(ssl_context, server_hostname, left)
+        # In two steps: interrupted in the one call that does both, Python forgets to close the socket.
+        secured = ssl_context.wrap_socket(
+            self._plain_socket, server_hostname=server_hostname, do_handshake_on_connect=False
+        )
+        try:
+            secured.settimeout(left)
+            secured.do_handshake()
+        except TimeoutError as error:
+            secured.close()
+            raise httpcore2.ConnectTimeout(str(error)) from error
+        except OSError as error:
+            secured.close()
+            raise httpcore2.ConnectError(str(error)) from error
+        except BaseException:
+            secured.close()
+            raise
+        return DeadlineStream(SyncStream(secured))
+
+    def _start_inner_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None, timeout: float | None
+    ) -> httpcore2.NetworkStream:
+        try:
+            return DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
+        except BaseException:
+            self._inner.close()
+            raise
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  the engine's signature
         """Return what is known of the socket."""
@@ -74,11 +118,20 @@ class DeadlineStream(httpcore2.NetworkStream):
 
 
 class DeadlineBackend(httpcore2.SyncBackend):
-    """Opens sockets that know deadlines."""
+    """Opens sockets that know deadlines, as the native transport does: the first address that answers, one limit."""
 
-    def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.NetworkStream:
+    def connect_tcp(
+        self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
+    ) -> httpcore2.NetworkStream:
         """Connect."""
-        return DeadlineStream(super().connect_tcp(*args, **options))
+        connect_by = math.inf if timeout is None else time.monotonic() + timeout
+        try:
+            connected = connect_sync(host, port, timeout)
+        except Expired as error:
+            raise httpcore2.ConnectTimeout from error
+        except OSError as error:
+            raise httpcore2.ConnectError(str(error)) from error
+        return DeadlineStream(SyncStream(connected), connected, connect_by)
 
 
 class Secret(bytes):
@@ -250,7 +303,9 @@ class AsyncPool(httpcore2.AsyncConnectionPool):
     """The connections of one event loop."""
 
     def __init__(self, proxy: httpcore2.Proxy | None, **settings: Any) -> None:
-        super().__init__(proxy=proxy, **settings)
+        super().__init__(
+            proxy=proxy, network_backend=DuplexBackend(), socket_options=SOCKET_OPTIONS, **settings
+        )
         self._through = proxy
 
     def create_connection(self, origin: httpcore2.Origin) -> httpcore2.AsyncConnectionInterface:

@@ -37,6 +37,14 @@ from foldline.transports.base import Request
 
 __all__ = ["AsyncExchange", "BlockingExchange"]
 
+SENT_AT_ONCE = 128 * 1024
+"""Bytes of a request that are written without a look at what the server says meanwhile."""
+CLOSED = "it closed the connection without an answer"
+CLOSED_REUSED = (
+    f"{CLOSED} (one that carried an earlier request; whether it read this one is not known, so the "
+    "transport did not send it again)"
+)
+
 
 class NativeExchange(ABC, Generic[W, S]):
     """One request under way, whichever colour it has."""
@@ -59,7 +67,7 @@ class NativeExchange(ABC, Generic[W, S]):
         """The part of the body that came with the head."""
         self._has_slot = False
         self._is_reused = False
-        """Whether the connection was kept from an earlier request, and nothing has come over it for this one."""
+        """Whether the connection carried an earlier request."""
 
     # -- how a step waits
 
@@ -82,6 +90,13 @@ class NativeExchange(ABC, Generic[W, S]):
     def _write(self, wire: W, data: bytes, budget: float | None) -> None: ...
 
     @abstractmethod
+    def _write_request(self, wire: W, left: Budget) -> OSError | None:
+        """Write the request, or return why it broke off: there may be an answer all the same (F-Y06)."""
+
+    @abstractmethod
+    def _has_unsent(self, wire: W) -> bool: ...
+
+    @abstractmethod
     def _receive(self, wire: W, budget: float | None) -> Awaitable[bytes]: ...
 
     # -- the steps
@@ -96,17 +111,17 @@ class NativeExchange(ABC, Generic[W, S]):
                 raise _faults.timed_out(self._request, "pool", side.patience)
         reader = self._reader
         try:
-            self._wire = wire = side.pool.take(self._route.key)
-            if wire is None or not self._is_sent(wire, left):
-                wire = await self._send_anew(left)
+            # Sent once, whatever comes of it: a server that gives no answer may have read the request (F-H07, F-Y07).
+            wire = side.pool.take(self._route.key)
+            self._is_reused = wire is not None
+            if wire is None:
+                wire = await self._connect(left)
+            self._wire = wire
+            write_error = self._write_request(wire, left)
             while not reader.has_head:
-                if data := await self._receive(wire, left.left()):
-                    self._is_reused = False
-                    self._first = reader.feed(data)
-                elif self._is_reused:
-                    wire = await self._send_anew(left)
-                else:
-                    raise CutShort("it closed the connection without an answer")
+                if not (data := await self._receive(wire, left.left())):
+                    raise write_error or CutShort(CLOSED_REUSED if self._is_reused else CLOSED)
+                self._first = reader.feed(data)
         except EXPLAINED as error:
             raise explained(self._request, error, started=False) from error
         return reader.status, reader.headers
@@ -142,31 +157,13 @@ class NativeExchange(ABC, Generic[W, S]):
         if side is None:
             return
         if wire is not None:
-            if self._reader.done and self._reader.reusable:
-                side.pool.put(self._route.key, wire)
+            if self._reader.done and self._reader.reusable and not self._has_unsent(wire):
+                side.pool.put(self._route.key, wire, self._reader.keep_alive)
             else:
                 wire.close()
         if self._has_slot and side.slots is not None:
             self._has_slot = False
             side.slots.release()
-
-    def _is_sent(self, wire: W, left: Budget) -> bool:
-        """Send over a kept connection; False where that shows that it is one no more."""
-        self._is_reused = True
-        try:
-            self._write(wire, self._message, left.left())
-        except OSError:
-            return False
-        return True
-
-    async def _send_anew(self, left: Budget) -> W:
-        """Send over a new connection; what a server does not answer at all on a kept one, it has not read (F-H07)."""
-        self._is_reused = False
-        if self._wire is not None:
-            self._wire.close()
-        self._wire = wire = await self._connect(left)
-        self._write(wire, self._message, left.left())
-        return wire
 
     async def _connect(self, left: Budget) -> W:
         route = self._route
@@ -190,7 +187,19 @@ class NativeExchange(ABC, Generic[W, S]):
 class BlockingExchange(NativeExchange[BlockingWire, threading.Semaphore]):
     """One request under way in this thread: nothing here ever suspends."""
 
-    __slots__ = ()
+    __slots__ = ("_unsent",)
+
+    def __init__(
+        self,
+        request: Request,
+        route: Route,
+        message: bytes,
+        side: Side[BlockingWire, threading.Semaphore],
+        tls: Tls,
+    ) -> None:
+        super().__init__(request, route, message, side, tls)
+        self._unsent = len(message)
+        """Bytes of the request that are not written."""
 
     async def _find_side(self) -> Side[BlockingWire, threading.Semaphore]:
         assert self._side is not None  # given from the start
@@ -210,6 +219,36 @@ class BlockingExchange(NativeExchange[BlockingWire, threading.Semaphore]):
 
     def _write(self, wire: BlockingWire, data: bytes, budget: float | None) -> None:
         wire.send(data, budget)
+
+    def _write_request(self, wire: BlockingWire, left: Budget) -> OSError | None:
+        try:
+            if self._unsent > SENT_AT_ONCE:
+                self._write_and_read(wire, left)
+            if self._unsent and not self._is_refused():
+                wire.send(self._message[-self._unsent :], left.left())
+                self._unsent = 0
+        except OSError as error:
+            return error
+        return None
+
+    def _write_and_read(self, wire: BlockingWire, left: Budget) -> None:
+        """Write until all is written or an answer begins."""
+        rest = memoryview(self._message)
+        while rest and not self._reader.has_head:
+            written, data = wire.send_or_receive(rest, left.left())
+            rest = rest[written:]
+            self._unsent = len(rest)
+            if data is not None:
+                self._first += self._reader.feed(data)
+                if not data:
+                    return
+
+    def _is_refused(self) -> bool:
+        """Whether an answer came that asks for no more of the request."""
+        return self._reader.has_head and self._reader.status >= 300
+
+    def _has_unsent(self, wire: BlockingWire) -> bool:
+        return self._unsent > 0
 
     async def _receive(self, wire: BlockingWire, budget: float | None) -> bytes:
         return wire.receive(budget)
@@ -264,6 +303,13 @@ class AsyncExchange(NativeExchange[AsyncWire, asyncio.Semaphore]):
 
     def _write(self, wire: AsyncWire, data: bytes, budget: float | None) -> None:
         wire.send(data)
+
+    def _write_request(self, wire: AsyncWire, left: Budget) -> OSError | None:
+        wire.send(self._message)  # in the background, while an answer is waited for
+        return None
+
+    def _has_unsent(self, wire: AsyncWire) -> bool:
+        return wire.has_unsent()
 
     def _receive(self, wire: AsyncWire, budget: float | None) -> Awaitable[bytes]:
         assert self._side is not None  # found when the request began

@@ -1,6 +1,6 @@
 """HTTP/1.1 as bytes: write a request, read a response. Pure: fed what arrived, gives what it means.
 
-The reader is strict where laxness has been a hole (two lengths, spaces before a colon, folded lines) and gives the
+The reader is strict where laxness has been a hole (two lengths, spaces before a colon, folded lines) and returns the
 part of a chunk that is here without waiting for the rest, so that nothing received is lost when a connection breaks.
 """
 
@@ -11,21 +11,28 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-HEAD_END = b"\r\n\r\n"
-STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n\0]*)?")
-HEADER_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n\0]*)", re.ASCII)
+HEAD_END = re.compile(rb"\n\r?\n")
+"""The empty line behind a head. Some servers end lines with LF alone; that is read in heads, not between chunks."""
+LF_ALONE = re.compile(rb"(?<!\r)\n")
+STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\0\n\v\f\r]*)?")
+HEADER_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\0\n\v\f\r]*)", re.ASCII)
 KNOWN_LINES: dict[str, tuple[str, str]] = {}
 """Header lines and what they say: of a server's, all but a few are the same in every answer."""
 MOST_KNOWN = 512
 LONGEST_KNOWN = 128
 NOT_KEPT = frozenset({"set-cookie", "www-authenticate", "proxy-authenticate"})
 CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?")
+KEEP_ALIVE = re.compile(r"\btimeout\s*=\s*([0-9]{1,6})", re.ASCII | re.IGNORECASE)
 LONGEST_LINE = 8 * 1024
 BODILESS = frozenset({204, 304})
 
 
 class BadHttp(ValueError):
-    """The bytes are not HTTP/1.1."""
+    """The bytes are not HTTP/1.1. What the server sent is apart from the message: it may hold the key, said back."""
+
+    def __init__(self, reason: str, excerpt: bytes = b"") -> None:
+        super().__init__(reason)
+        self.excerpt = excerpt
 
 
 class HeadTooLarge(ValueError):
@@ -48,6 +55,7 @@ class Reader:
         "done",
         "has_head",
         "headers",
+        "keep_alive",
         "reusable",
         "status",
     )
@@ -66,6 +74,8 @@ class Reader:
         self.done = False
         self.reusable = False
         """Whether the connection may carry another request once this one is done."""
+        self.keep_alive: float | None = None
+        """Seconds that the server promises to keep an idle connection."""
 
     def feed(self, data: bytes) -> bytes:
         """Take what arrived; give the part of the body that is in it."""
@@ -88,24 +98,25 @@ class Reader:
 
     def _read_head(self) -> bool:
         while True:
-            at = self._buffer.find(HEAD_END)
+            end = HEAD_END.search(self._buffer)
+            at = -1 if end is None else end.start() - 1
             if at > self._limit or (at < 0 and len(self._buffer) > self._limit):
                 raise HeadTooLarge
-            if at < 0:
+            if end is None:
                 if not b"HTTP/1.".startswith(self._buffer[:7]):
-                    raise BadHttp(f"the answer begins with {self._buffer[:20]!r}")
+                    raise BadHttp("the answer begins with", self._buffer)
                 return False
-            first, _, lines = self._buffer[: at + 2].partition(b"\r\n")
-            self._buffer = self._buffer[at + 4 :]
+            first, _, lines = _with_crlf(self._buffer[: end.start() + 1]).partition(b"\r\n")
+            self._buffer = self._buffer[end.end() :]
             status = STATUS_LINE.fullmatch(first)
             if status is None:
-                raise BadHttp(f"its status line is {first[:60]!r}")
+                raise BadHttp("its status line is", first)
             self.status = int(status[2])
+            self.headers = _headers(lines.decode("latin-1"))
             if self.status >= 200:
                 break
             if self.status == 101:
                 raise BadHttp("it switches protocols, which was not asked for")
-        self.headers = _headers(lines.decode("latin-1"))
         self._frame(version=int(status[1]))
         self.has_head = True
         return True
@@ -114,25 +125,25 @@ class Reader:
         connection, codings, lengths = "", [], set()
         for name, value in self.headers:
             if name == "content-length":
-                lengths.add(value.strip())
+                lengths.add(value)
             elif name == "transfer-encoding":
-                codings.append(value.strip().lower())
+                codings.append(value.lower())  # without its blanks, and a vertical tab is none
             elif name == "connection":
                 connection += "," + value.lower()
+            elif name == "keep-alive" and (promise := KEEP_ALIVE.search(value)):
+                self.keep_alive = float(promise[1])
         self.reusable = "keep-alive" in connection if version == 0 else "close" not in connection
+        length = _length(lengths) if lengths else None
+        if codings and codings != ["chunked"]:
+            raise BadHttp("it sent the transfer coding", ", ".join(codings).encode("latin-1"))
         if self._method == "HEAD" or self.status in BODILESS:
             self._body, self.done = "none", True
         elif codings:
-            if codings != ["chunked"]:
-                raise BadHttp(f"it sent the transfer coding {', '.join(codings)[:60]!r}")
             self._body = "chunked"
-            self.reusable = self.reusable and not lengths
-        elif lengths:
-            length = lengths.pop()
-            if lengths or not (length.isascii() and length.isdigit()) or len(length) > 18:
-                raise BadHttp("its Content-Length makes no sense")
-            self._body, self._left = "length", int(length)
-            self.done = not self._left
+            self.reusable = self.reusable and length is None
+        elif length is not None:
+            self._body, self._left = "length", length
+            self.done = not length
         else:
             self._body, self.reusable = "close", False
 
@@ -181,6 +192,8 @@ class Reader:
         buffer = self._buffer
         line_end = buffer.find(b"\r\n", at, at + LONGEST_LINE)
         if line_end < 0:
+            if b"\n" in buffer[at : at + LONGEST_LINE]:
+                raise BadHttp("a chunk's size ends with LF alone:", buffer[at : at + LONGEST_LINE])
             if len(buffer) - at >= LONGEST_LINE:
                 raise BadHttp("a chunk has no size")
             return at
@@ -188,21 +201,36 @@ class Reader:
         if size:
             self._left = size + 2
             return line_end + 2
-        # Nobody reads trailers; with none, the two line breaks behind the 0 are the end.
-        finish = buffer.find(HEAD_END, line_end)
-        if finish < 0:
+        # Nobody reads trailers, they are only checked; with none, the two line breaks behind the 0 are the end.
+        finish = HEAD_END.search(buffer, line_end)
+        if finish is None:
             if len(buffer) - at > self._limit:
                 raise HeadTooLarge
             return at
+        _headers(_with_crlf(buffer[line_end + 2 : finish.start() + 1]).decode("latin-1"))
         self.done = True
-        return finish + 4
+        return finish.end()
 
     @staticmethod
     def _chunk_size(line: bytes) -> int:
         found = CHUNK_LINE.fullmatch(line)
         if found is None:
-            raise BadHttp(f"a chunk's size is {line[:30]!r}")
+            raise BadHttp("a chunk's size is", line)
         return int(found[1], 16)
+
+
+def _with_crlf(lines: bytes) -> bytes:
+    """Return lines that end with LF alone as lines that end with CR LF."""
+    if lines.count(b"\n") == lines.count(b"\r\n"):
+        return lines
+    return LF_ALONE.sub(b"\r\n", lines)
+
+
+def _length(lengths: set[str]) -> int:
+    length = next(iter(lengths))
+    if len(lengths) > 1 or not (length.isascii() and length.isdigit()) or len(length) > 18:
+        raise BadHttp("its Content-Length makes no sense")
+    return int(length)
 
 
 def _headers(lines: str) -> list[tuple[str, str]]:
@@ -214,7 +242,7 @@ def _headers(lines: str) -> list[tuple[str, str]]:
 def _header(line: str) -> tuple[str, str]:
     good = HEADER_LINE.fullmatch(line)
     if good is None:
-        raise BadHttp(f"one of its header lines is {line[:60].encode('latin-1')!r}")
+        raise BadHttp("one of its header lines is", line.encode("latin-1"))
     header = good[1].lower(), good[2].strip(" \t")
     if len(line) <= LONGEST_KNOWN and header[0] not in NOT_KEPT:
         if len(KNOWN_LINES) >= MOST_KNOWN:

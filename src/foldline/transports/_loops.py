@@ -12,6 +12,8 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Generic, TypeVar
 
+from foldline.exceptions import UsageError
+
 T = TypeVar("T")
 
 
@@ -33,7 +35,13 @@ class PerLoop(Generic[T]):
         """Give the thing of the running loop."""
         if self._process != os.getpid():
             self._forget()
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError as error:
+            raise UsageError(
+                "an async call needs asyncio, and another library's loop runs here (trio?): call the sync method in "
+                "a thread of that library, such as `trio.to_thread.run_sync(model.invoke, ...)`"
+            ) from error
         kept = self._kept.get(loop)
         if kept is None:
             thing = self._make()

@@ -14,7 +14,8 @@ Key = tuple[str, int, bool, str | None]
 class Wire(Protocol):
     """What a pool needs of a connection."""
 
-    idle_since: float
+    expires: float
+    """When it is kept no longer, by `time.monotonic`."""
 
     def is_stale(self) -> bool:
         """Whether it can no longer be used."""
@@ -27,6 +28,8 @@ W = TypeVar("W", bound=Wire)
 
 MOST_IDLE = 1000
 """Idle connections kept for one place; a burst of calls closes the others when it is over."""
+PART_OF_PROMISE = 0.8
+"""Of the seconds in a `Keep-Alive: timeout` header: a request needs a moment to reach the server."""
 
 
 class Pool(Generic[W]):
@@ -46,17 +49,21 @@ class Pool(Generic[W]):
                 if not idle:
                     return None
                 wire = idle.pop()
-            if time.monotonic() - wire.idle_since < self._keep_alive and not wire.is_stale():
+            if time.monotonic() < wire.expires and not wire.is_stale():
                 return wire
             wire.close()
 
-    def put(self, key: Key, wire: W) -> None:
-        """Keep a connection for the next request; drop those that grew old."""
-        wire.idle_since = now = time.monotonic()
+    def put(self, key: Key, wire: W, promise: float | None = None) -> None:
+        """Keep a connection for the next request, within the seconds that the server promises; drop the old ones."""
+        now = time.monotonic()
+        keep_alive = self._keep_alive
+        if promise is not None:
+            keep_alive = min(keep_alive, promise * PART_OF_PROMISE)
+        wire.expires = now + keep_alive
         old: list[W] = []
         with self._lock:
             idle = self._idle.setdefault(key, [])
-            while idle and (now - idle[0].idle_since >= self._keep_alive or len(idle) >= MOST_IDLE):
+            while idle and (now >= idle[0].expires or len(idle) >= MOST_IDLE):
                 old.append(idle.pop(0))
             idle.append(wire)
         for one in old:

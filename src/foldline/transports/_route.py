@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from foldline.exceptions import UsageError
 from foldline.transports._pool import Key
-from foldline.transports._proxies import proxy_for
-from foldline.transports.base import HttpOptions, Request
+from foldline.transports.base import Request
 
 __all__ = ["Route"]
 
@@ -31,9 +30,8 @@ class Route:
         object.__setattr__(self, "key", key)
 
     @classmethod
-    def of(cls, options: HttpOptions, request: Request) -> Route:
-        """Read the route off a URL."""
-        proxy = proxy_for(request.url, options) if options.trust_env else options.proxy
+    def of(cls, request: Request, proxy: str | None) -> Route:
+        """Return the route of a request through this proxy, or straight."""
         route = _route(request.url, proxy)
         if request.address is None:
             return route

@@ -66,11 +66,10 @@ def explained(request: Request, error: Exception, *, started: bool) -> FoldlineE
     if isinstance(error, HeadTooLarge):
         return _faults.too_large(request, "the headers", request.limits.headers)
     if isinstance(error, BadHttp):
-        return _faults.malformed(request, str(error))
+        return _faults.malformed(request, str(error), error.excerpt)
     if isinstance(error, ssl.SSLCertVerificationError):
-        why = f"its certificate is not trusted ({error.verify_message})"
-    else:
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return _faults.untrusted(request, error)
+    why = getattr(error, "strerror", None) or str(error) or type(error).__name__
     fault = _faults.interrupted if started else _faults.not_reached
     return fault(request, why)
 

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 from foldline.exceptions import UsageError
+from foldline.transports._environment import certificate_paths
 from foldline.transports.base import HttpOptions
 
 BUNDLES = (
@@ -24,13 +25,13 @@ class Tls:
 
     def __init__(self, options: HttpOptions) -> None:
         self._options = options
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._made: ssl.SSLContext | None = None
 
     def get(self) -> ssl.SSLContext:
         """Give the context."""
         if self._made is None:
-            with self._lock:
+            with self.lock:
                 if self._made is None:
                     self._made = tls_context(self._options)
         return self._made
@@ -42,7 +43,7 @@ class Tls:
 
     def after_fork(self) -> None:
         """Forget a lock that another thread of the parent may have held."""
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
 
 def tls_context(options: HttpOptions) -> ssl.SSLContext:
@@ -53,21 +54,28 @@ def tls_context(options: HttpOptions) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         return context
-    if options.trust_env:
-        context.load_default_certs()
-    else:
-        _load_system(context)
+    file, folder = certificate_paths() if options.trust_env else (None, None)
+    _load_system(context, file, folder)
     _load_given(context, options)
     return context
 
 
-def _load_system(context: ssl.SSLContext) -> None:
-    # `load_default_certs` would obey SSL_CERT_FILE and SSL_CERT_DIR; these two paths were compiled in.
+def _load_system(context: ssl.SSLContext, file: str | None, folder: str | None) -> None:
+    """Load the system's certificates; a file or a folder replaces the system's file or folder, as OpenSSL has it."""
+    # Not by `load_default_certs`, which obeys SSL_CERT_FILE always: these two paths were compiled in.
     paths = ssl.get_default_verify_paths()
-    files = [path for path in (paths.openssl_cafile, *BUNDLES) if Path(path).is_file()]
-    folder = paths.openssl_capath if Path(paths.openssl_capath).is_dir() else None
+    files = (
+        [file]
+        if file
+        else [path for path in (paths.openssl_cafile, *BUNDLES) if Path(path).is_file()]
+    )
+    if folder is None and Path(paths.openssl_capath).is_dir():
+        folder = paths.openssl_capath
     if files:
-        context.load_verify_locations(files[0], folder)
+        try:
+            context.load_verify_locations(files[0], folder)
+        except ssl.SSLError as error:
+            raise UsageError(f"{files[0]!r} (SSL_CERT_FILE) holds no PEM certificate") from error
     else:
         context.load_default_certs()  # Windows keeps them in a store, not in a file
 

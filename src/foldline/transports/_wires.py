@@ -7,6 +7,7 @@ a server faster than its reader. Both are closed at once: nothing is sent or wai
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import select
 import socket
@@ -16,28 +17,63 @@ from collections import deque
 from contextlib import suppress
 from typing import Any
 
+from foldline.transports._connect import connect_async, connect_sync
 from foldline.transports._wait import Alarm, Bell, Expired
 
 HELD = 256 * 1024
 """Bytes an `AsyncWire` keeps for its reader before it tells the server to wait."""
 PIECE = 64 * 1024
-PATIENCE = 2.0
-"""Seconds for an address that is not the last of its name."""
-Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
+
+
+class Readable:
+    """Whether a socket has something to read: on an idle connection, its end or an answer to nothing."""
+
+    __slots__ = ("_poll", "_socket")
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._poll: Any = None
+        with suppress(AttributeError):  # Windows has no poll
+            self._poll = select.poll()
+            self._poll.register(connected, select.POLLIN)
+
+    def __call__(self) -> bool:
+        try:
+            if self._poll is None:
+                return bool(select.select([self._socket], [], [], 0)[0])
+            return bool(self._poll.poll(0))
+        except (OSError, ValueError):
+            return True
+
+
+def _wait_for_either(connected: socket.socket, seconds: float | None) -> None:
+    """Wait until a socket can be written to or read from."""
+    if not hasattr(select, "poll"):  # Windows
+        select.select([connected], [connected], [], seconds)
+        return
+    poll = select.poll()
+    poll.register(connected, select.POLLIN | select.POLLOUT)
+    poll.poll(None if seconds is None else math.ceil(seconds * 1000))
+
+
+def raise_expired(error: BaseException) -> None:
+    """Raise `Expired` for a limit of ours; a time-out of the system's own (ETIMEDOUT) has a number and is a failure."""
+    if isinstance(error, TimeoutError) and error.errno is None:
+        raise Expired from None
 
 
 class BlockingWire:
     """A socket, used by one thread at a time."""
 
-    __slots__ = ("_limited", "_poll", "_process", "_socket", "idle_since")
+    __slots__ = ("_limited", "_poll", "_process", "_socket", "expires")
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._limited: float | None = -1.0
         """The seconds that the socket waits, as set last; -1 for not known."""
-        self._poll: Any = None
+        self._poll: Readable | None = None
         self._process = os.getpid()
-        self.idle_since = 0.0
+        self.expires = 0.0
 
     @classmethod
     def connect(
@@ -45,12 +81,7 @@ class BlockingWire:
     ) -> BlockingWire:
         """Connect, and agree on TLS if a context is given."""
         deadline = None if budget is None else time.monotonic() + budget
-        try:
-            connected = socket.create_connection((host, port), budget)
-        except TimeoutError:
-            raise Expired from None
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        wire = cls(connected)
+        wire = cls(connect_sync(host, port, budget))
         if tls is not None:
             wire.secure(host, tls, None if deadline is None else deadline - time.monotonic())
         return wire
@@ -58,14 +89,16 @@ class BlockingWire:
     def secure(self, host: str, tls: ssl.SSLContext, budget: float | None) -> None:
         """Agree on TLS over the open connection."""
         try:
-            self._limit(budget)
-            self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+            # In two steps: interrupted in the one call that does both, Python forgets to close the socket.
+            self._socket = tls.wrap_socket(
+                self._socket, server_hostname=host, do_handshake_on_connect=False
+            )
             self._limited = -1.0
-        except TimeoutError:
+            self._limit(budget)
+            self._socket.do_handshake()
+        except BaseException as error:
             self.close()
-            raise Expired from None
-        except BaseException:
-            self.close()
+            raise_expired(error)
             raise
 
     def send(self, data: bytes, budget: float | None) -> None:
@@ -73,28 +106,39 @@ class BlockingWire:
         try:
             self._limit(budget)
             self._socket.sendall(data)
-        except TimeoutError:
-            raise Expired from None
+        except TimeoutError as error:
+            raise_expired(error)
+            raise
+
+    def send_or_receive(self, data: memoryview, budget: float | None) -> tuple[int, bytes | None]:
+        """Wait until a part can be sent or something arrives; return the bytes sent, and what arrived if it did."""
+        deadline = None if budget is None else time.monotonic() + budget
+        self._socket.settimeout(0)
+        self._limited = -1.0
+        while True:
+            with suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return 0, self._socket.recv(PIECE)
+            with suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return self._socket.send(data[:PIECE]), None
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise Expired
+            _wait_for_either(self._socket, left)
 
     def receive(self, budget: float | None) -> bytes:
         """Give what arrives next; nothing means that the other side has ended."""
         try:
             self._limit(budget)
             return self._socket.recv(PIECE)
-        except TimeoutError:
-            raise Expired from None
+        except TimeoutError as error:
+            raise_expired(error)
+            raise
 
     def is_stale(self) -> bool:
         """Whether the other side closed, or spoke out of turn, while nobody listened."""
-        try:
-            if self._poll is None:
-                self._poll = select.poll()
-                self._poll.register(self._socket, select.POLLIN)
-            return bool(self._poll.poll(0))
-        except AttributeError:  # Windows
-            return bool(select.select([self._socket], [], [], 0)[0])
-        except (OSError, ValueError):
-            return True
+        if self._poll is None:
+            self._poll = Readable(self._socket)
+        return self._poll()
 
     def close(self) -> None:
         """Close at once; a thread that is reading wakes up."""
@@ -129,7 +173,8 @@ class AsyncWire(asyncio.Protocol):
         self._ended = False
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
-        self.idle_since = 0.0
+        self._poll: Readable | None = None
+        self.expires = 0.0
 
     @classmethod
     async def connect(
@@ -141,7 +186,7 @@ class AsyncWire(asyncio.Protocol):
     @classmethod
     async def _open(cls, host: str, port: int, tls: ssl.SSLContext | None) -> AsyncWire:
         loop = asyncio.get_running_loop()
-        connected = await _connected(loop, host, port)
+        connected = await connect_async(host, port)
         wire = cls()
         try:
             name = host if tls else None
@@ -170,6 +215,10 @@ class AsyncWire(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(data)
 
+    def has_unsent(self) -> bool:
+        """Whether a part of what was to be sent waits here."""
+        return self._transport is None or self._transport.get_write_buffer_size() > 0
+
     async def receive(self, budget: float | None, bell: Bell) -> bytes:
         """Give what arrives next; nothing means that the other side has ended."""
         while not self._came:
@@ -197,12 +246,16 @@ class AsyncWire(asyncio.Protocol):
 
     def is_stale(self) -> bool:
         """Whether the other side closed, or spoke out of turn, while nobody listened."""
-        return (
+        if (
             self._ended
             or bool(self._came)
             or self._transport is None
             or self._transport.is_closing()
-        )
+        ):
+            return True
+        if self._poll is None:  # the loop may not have run since the close arrived: ask the socket
+            self._poll = Readable(self._transport.get_extra_info("socket"))
+        return self._poll()
 
     def close(self) -> None:
         """Close at once."""
@@ -238,42 +291,3 @@ class AsyncWire(asyncio.Protocol):
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
-
-
-async def _connected(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
-    """Connect to the first address that answers.
-
-    Not by `create_connection(host, port)`: cancelled at the wrong step, it forgets to close its socket.
-    """
-    addresses: list[Address] = _literal(host, port)
-    if not addresses:
-        addresses += await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    for last, (family, kind, protocol, _, address) in _marking_last(addresses):
-        attempt = socket.socket(family, kind, protocol)
-        try:
-            attempt.settimeout(0)
-            async with asyncio.timeout(None if last else PATIENCE):
-                await loop.sock_connect(attempt, address)
-        except (OSError, TimeoutError):
-            attempt.close()
-            if last:
-                raise
-        except BaseException:
-            attempt.close()
-            raise
-        else:
-            return attempt
-    raise OSError("the name has no address")
-
-
-def _marking_last(items: list[Address]) -> list[tuple[bool, Address]]:
-    return [(place == len(items), item) for place, item in enumerate(items, 1)]
-
-
-def _literal(host: str, port: int) -> list[Address]:
-    """Give the one address of a host that is one; looking it up would cost a thread."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        with suppress(OSError):
-            socket.inet_pton(family, host)
-            return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
-    return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
@@ -101,10 +101,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """How a transport connects. Nothing is read from the environment unless `trust_env` asks for it."""
+    """How a transport connects. The variables for proxies and certificates are obeyed unless `trust_env=False`."""
 
     proxy: str | None = field(default=None, repr=False)
-    """`http://user:password@host:port`, for every request; `https://` and `socks5://` need the extra `httpx`."""
+    """`http://user:password@host:port`, for every request, whatever the environment says; `https://` and `socks5://`
+    need the extra `httpx`."""
     ca: str | Path | bytes | None = field(default=None, repr=False)
     """Certificates to trust besides the system's: a PEM file, or PEM bytes."""
     client_certificate: str | Path | None = None
@@ -116,8 +117,8 @@ class HttpOptions:
     http2: bool = False
     compression: bool = False
     """Ask for compressed answers; those that come unasked are decompressed anyway."""
-    trust_env: bool = False
-    """Use HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR. `.netrc` is never read."""
+    trust_env: bool = True
+    """Obey HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR. `.netrc` is never read."""
     max_connections: int | None = None
     """How many calls may be under way at once; the others wait up to `pool_timeout`."""
     pool_timeout: float = 60.0
@@ -171,6 +172,15 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """Drop idle connections; the transport can still be used."""
+
+
+def with_option_headers(request: Request, options: HttpOptions) -> Request:
+    """Return the request with the headers of the options, where it does not set them itself."""
+    if not options.headers:
+        return request
+    headers = {name.lower(): value for name, value in options.headers.items()}
+    headers.update((name.lower(), value) for name, value in request.headers.items())
+    return replace(request, headers=headers)
 
 
 def refuse_address(request: Request, name: str) -> None:
@@ -241,13 +251,24 @@ def _url_refusal(url: str) -> FoldlineError | None:
         return UsageError(f"{_shown(url)!r} is not a URL: {error}")
     if parts.scheme not in ("http", "https") or not host:
         return UsageError(f"{_shown(url)!r} is not an http(s) URL: write it whole, with its scheme")
-    if parts.username is not None:
-        return SecurityError(f"the URL of {host!r} holds a user name or password: send a header")
+    if refusal := _host_refusal(url, host, parts.username):
+        return refusal
     pieces = unquote(parts.path).split("/") if ".." in url or "%2e" in url.lower() else ()
     if ".." in pieces or (".." in url and "." in pieces):
         return SecurityError(
             f"the URL {_shown(url)!r} climbs with '..', plain or escaped: a model id may not do that"
         )
+    return None
+
+
+def _host_refusal(url: str, host: str, user: str | None) -> FoldlineError | None:
+    labels = host.removesuffix(".").split(".")
+    if ":" not in host and (len(host) > 254 or not all(0 < len(label) <= 63 for label in labels)):
+        return UsageError(
+            f"the host of {_shown(url)!r} cannot be looked up: a part of it is empty or longer than 63 characters"
+        )
+    if user is not None:
+        return SecurityError(f"the URL of {host!r} holds a user name or password: send a header")
     return None
 
 

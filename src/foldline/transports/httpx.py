@@ -1,7 +1,7 @@
 """The transport on `httpx2` (its engine `httpcore2`): pure Python, for HTTP/2, https and SOCKS proxies.
 
-The engine is used without the client on top: foldline follows no redirects, keeps no cookies and reads no environment,
-and needs things that the client does not offer (`_engine.py`).
+The engine is used without the client on top: foldline follows no redirects, keeps no cookies, reads the
+environment itself, and needs things that the client does not offer (`_engine.py`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,17 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.transports import _faults
 from foldline.transports._body import Exchange, Opening
+from foldline.transports._environment import PROXY_SCHEMES, proxy_for
 from foldline.transports._loops import PerLoop
-from foldline.transports._proxies import proxy_for
 from foldline.transports._tls import Tls
 from foldline.transports._wait import Alarm, Expired
-from foldline.transports.base import HttpOptions, Request, check_header, refuse_address
+from foldline.transports.base import (
+    HttpOptions,
+    Request,
+    check_header,
+    refuse_address,
+    with_option_headers,
+)
 
 try:
     import httpcore2
@@ -36,8 +42,6 @@ except ImportError as error:
     ) from error
 
 __all__ = ["HttpxTransport"]
-
-PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 class HttpxTransport:
@@ -72,7 +76,8 @@ class HttpxTransport:
     def open(self, request: Request, *, blocking: bool) -> Opening:
         """Send a request; leaving the context frees the connection at once."""
         refuse_address(request, type(self).__name__)
-        return Opening(request, partial(self._begin, blocking=blocking))
+        request = with_option_headers(request, self.options)
+        return Opening(request, partial(self.begin, blocking=blocking))
 
     def close(self) -> None:
         """Drop idle connections of blocking calls; the transport can still be used."""
@@ -87,7 +92,8 @@ class HttpxTransport:
         self.close()
         await self._per_loop.drop()
 
-    def _begin(self, request: Request, *, blocking: bool) -> Exchange:
+    def begin(self, request: Request, *, blocking: bool) -> Exchange:
+        """Start a request, for `Opening`."""
         if self._process != os.getpid():
             self._process, self._lock = os.getpid(), threading.Lock()
             self._tls.after_fork()
@@ -103,7 +109,6 @@ class HttpxTransport:
             "accept": "*/*",
             "accept-encoding": "gzip, deflate" if options.compression else "identity",
             "user-agent": "foldline",
-            **{name.lower(): value for name, value in options.headers.items()},
             **{name.lower(): value for name, value in request.headers.items()},
         }
         if request.body or request.method not in ("GET", "HEAD", "DELETE"):
@@ -210,10 +215,12 @@ class BlockingExchange:
         try:
             response = self._pool.handle_request(httpcore2.Request(**self._message))
         except Exception as error:
-            raise explain_start(self._request, error, self._message) from error
-        self._response = response
-        self._pieces = iter(cast("Iterable[bytes]", response.stream))
-        return response.status, _pairs(response)
+            failure = explain_start(self._request, error, self._message)
+        else:
+            self._response = response
+            self._pieces = iter(cast("Iterable[bytes]", response.stream))
+            return response.status, _pairs(response)
+        raise failure
 
     async def read(self, budget: float | None) -> bytes | None:
         """Give the next raw piece, or `None` at the end."""
@@ -221,7 +228,8 @@ class BlockingExchange:
         try:
             return next(self._pieces, None)
         except Exception as error:
-            raise explain_read(self._request, error) from error
+            failure = explain_read(self._request, error)
+        raise failure
 
     def rest(self) -> bytes | None:
         """Nothing is known of the end before it is read."""
@@ -243,27 +251,31 @@ class AsyncExchange:
         self._request = request
         self._message = message
         self._transport = transport
-        self._alarm = Alarm()
+        self._alarm: Alarm | None = None
         self._response: httpcore2.Response | None = None
         self._pieces: AsyncIterator[bytes] | None = None
 
     async def start(self, budget: float | None) -> tuple[int, Iterable[tuple[str, str]]]:
         """Send, and give status and headers."""
         pool = await self._transport.async_pool(self._request)
+        self._alarm = Alarm()
         try:
             sending = pool.handle_async_request(httpcore2.Request(**self._message))
             response = await self._alarm.wait(sending, budget)
         except Expired:
             raise
         except Exception as error:
-            raise explain_start(self._request, error, self._message) from error
-        self._response = response
-        self._pieces = aiter(cast("AsyncIterator[bytes]", response.stream))
-        return response.status, _pairs(response)
+            failure = explain_start(self._request, error, self._message)
+        else:
+            self._response = response
+            self._pieces = aiter(cast("AsyncIterator[bytes]", response.stream))
+            return response.status, _pairs(response)
+        raise failure
 
     async def read(self, budget: float | None) -> bytes | None:
         """Give the next raw piece, or `None` at the end."""
         assert self._pieces is not None
+        assert self._alarm is not None
         try:
             return await self._alarm.wait(cast("Any", anext(self._pieces)), budget)
         except Expired:
@@ -271,7 +283,8 @@ class AsyncExchange:
         except StopAsyncIteration:
             return None
         except Exception as error:
-            raise explain_read(self._request, error) from error
+            failure = explain_read(self._request, error)
+        raise failure
 
     def rest(self) -> bytes | None:
         """Nothing is known of the end before it is read."""
@@ -279,7 +292,8 @@ class AsyncExchange:
 
     async def close(self, *, finished: bool) -> None:
         """Free the connection."""
-        self._alarm.stop()
+        if self._alarm is not None:
+            self._alarm.stop()
         if self._response is not None:
             await self._response.extensions[_engine.CONNECTION].release(is_finished=finished)
             await self._response.aclose()
@@ -293,27 +307,47 @@ def _pairs(response: httpcore2.Response) -> list[tuple[str, str]]:
 
 
 def explain_start(request: Request, error: Exception, message: dict[str, Any]) -> Exception:
-    """Say in foldline's words why no headers came."""
-    if isinstance(error, httpcore2.ConnectTimeout):
-        return _faults.timed_out(request, "connect", request.timeouts.connect or 0.0)
-    if isinstance(error, httpcore2.PoolTimeout):
-        limit = message["extensions"]["timeout"]["pool"]
-        return _faults.timed_out(request, "pool", limit)
+    """Return the error of foldline for a request that got no headers."""
     if isinstance(error, httpcore2.TimeoutException):
-        return Expired()
+        return _explain_timeout(request, error, message)
+    if (refusal := _certificate_error(error)) is not None:
+        return _chain(_faults.untrusted(request, refusal), error)
     text = str(error) or type(error).__name__
     if not isinstance(error, httpcore2.RemoteProtocolError) or "disconnected" in text:
-        return _faults.not_reached(request, text)
+        return _chain(_faults.not_reached(request, text), error)
     if "too long" in text:
         return _faults.too_large(request, "the headers", request.limits.headers)
     return _faults.malformed(request, text)
 
 
+def _explain_timeout(
+    request: Request, error: httpcore2.TimeoutException, message: dict[str, Any]
+) -> Exception:
+    if isinstance(error, httpcore2.ConnectTimeout):
+        return _faults.timed_out(request, "connect", request.timeouts.connect or 0.0)
+    if isinstance(error, httpcore2.PoolTimeout):
+        return _faults.timed_out(request, "pool", message["extensions"]["timeout"]["pool"])
+    return Expired()
+
+
 def explain_read(request: Request, error: Exception) -> Exception:
-    """Say in foldline's words why the body broke off."""
+    """Return the error of foldline for a body that broke off."""
     if isinstance(error, httpcore2.TimeoutException):
         return Expired()
     text = str(error) or type(error).__name__
     if isinstance(error, httpcore2.RemoteProtocolError) and "chunk header" in text:
         return _faults.malformed(request, text)
-    return _faults.interrupted(request, text)
+    return _chain(_faults.interrupted(request, text), error)
+
+
+def _chain(failure: Exception, error: Exception) -> Exception:
+    """Name the cause, unless it quotes the server: that may be the key, said back."""
+    if not isinstance(error, httpcore2.RemoteProtocolError):
+        failure.__cause__ = error
+    return failure
+
+
+def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error

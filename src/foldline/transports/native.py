@@ -13,9 +13,11 @@ import threading
 import weakref
 from collections.abc import Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from foldline.exceptions import UsageError
 from foldline.transports._body import Exchange, Opening
+from foldline.transports._environment import proxy_for
 from foldline.transports._exchange import AsyncExchange, BlockingExchange
 from foldline.transports._http1 import proxy_authorization, with_body, write_head
 from foldline.transports._loops import PerLoop
@@ -24,7 +26,10 @@ from foldline.transports._route import Route
 from foldline.transports._steps import LoopSide, Side
 from foldline.transports._tls import Tls
 from foldline.transports._wires import BlockingWire
-from foldline.transports.base import HttpOptions, Request, check_header
+from foldline.transports.base import HttpOptions, Request, check_header, with_option_headers
+
+if TYPE_CHECKING:  # an extra
+    from foldline.transports.httpx import HttpxTransport
 
 __all__ = ["NativeTransport"]
 
@@ -54,29 +59,34 @@ class NativeTransport:
             "accept": "*/*",
             "accept-encoding": "gzip, deflate" if self.options.compression else "identity",
             "user-agent": "foldline",
-            **{name.lower(): value for name, value in self.options.headers.items()},
         }
         self._tls = Tls(self.options)
         self._process = os.getpid()
         self._blocking = self._blocking_side()
         self._per_loop = PerLoop(self._loop_side, _close_side)
         self._written: Written | None = None
+        self._httpx: HttpxTransport | None = None
 
     def __repr__(self) -> str:
         return f"NativeTransport({self.options!r})"
 
     def open(self, request: Request, *, blocking: bool) -> Opening:
         """Send a request; leaving the context frees the connection at once."""
+        request = with_option_headers(request, self.options)
         return Opening(request, partial(self._begin, blocking=blocking))
 
     def close(self) -> None:
         """Drop idle connections of blocking calls; the transport can still be used."""
         self._blocking.pool.close()
+        if self._httpx is not None:
+            self._httpx.close()
 
     async def aclose(self) -> None:
         """Drop idle connections, those of this event loop included; the transport can still be used."""
         self.close()
         await self._per_loop.drop()
+        if self._httpx is not None:
+            await self._httpx.aclose()
 
     def _begin(self, request: Request, *, blocking: bool) -> Exchange:
         if self._process != os.getpid():  # a forked child: the parent's sockets are not ours to use
@@ -84,11 +94,29 @@ class NativeTransport:
             self._tls.after_fork()
             self._blocking.pool.close()
             self._blocking = self._blocking_side()
-        route = Route.of(self.options, request)
+        proxy = self._proxy(request)
+        if proxy is not None and proxy != self.options.proxy and not proxy.startswith("http://"):
+            return self._httpx_transport().begin(request, blocking=blocking)
+        route = Route.of(request, proxy)
         message = self._message(request, route)
         if blocking:
             return BlockingExchange(request, route, message, self._blocking, self._tls)
         return AsyncExchange(request, route, message, self._per_loop, self._tls)
+
+    def _proxy(self, request: Request) -> str | None:
+        if request.address is not None:
+            return self.options.proxy  # the environment's proxy would look the name up again
+        return proxy_for(request.url, self.options)
+
+    def _httpx_transport(self) -> HttpxTransport:
+        """Return the transport for https and SOCKS proxies that the environment names."""
+        if self._httpx is None:
+            from foldline.transports.httpx import HttpxTransport  # noqa: PLC0415  an extra
+
+            with self._tls.lock:
+                if self._httpx is None:
+                    self._httpx = HttpxTransport(self.options)
+        return self._httpx
 
     def _blocking_side(self) -> Side[BlockingWire, threading.Semaphore]:
         most = self.options.max_connections

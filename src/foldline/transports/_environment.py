@@ -1,0 +1,144 @@
+"""What the environment says about HTTP: proxies and certificates, read as requests, httpx and curl read them.
+
+`http_proxy`, `https_proxy` and `all_proxy` name proxies, `no_proxy` the hosts that need none; lower case wins over
+upper case. `SSL_CERT_FILE` and `SSL_CERT_DIR` name the certificates to trust instead of the system's.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from foldline.exceptions import UsageError
+from foldline.transports.base import HttpOptions
+
+__all__ = [
+    "CERTIFICATE_VARIABLES",
+    "PROXY_SCHEMES",
+    "PROXY_VARIABLES",
+    "certificate_paths",
+    "environment_proxy",
+    "is_exempt",
+    "proxy_for",
+    "read_variable",
+]
+
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
+"""Proxies that a transport of foldline can speak to."""
+
+
+def proxy_for(url: str, options: HttpOptions) -> str | None:
+    """Return the proxy's URL, or none."""
+    if options.proxy is not None or not options.trust_env:
+        return options.proxy
+    return environment_proxy(url)
+
+
+def environment_proxy(url: str, exemptions: str | None = None) -> str | None:
+    """Return the proxy that the environment names for a URL; exemptions are `no_proxy`'s unless given."""
+    scheme = "https" if url[:6].lower() == "https:" else "http"
+    name, value = read_variable(f"{scheme}_proxy")
+    if not value:
+        name, value = read_variable("all_proxy")
+    if not value:
+        return None
+    if is_exempt(url, read_variable("no_proxy")[1] if exemptions is None else exemptions):
+        return None
+    return _read_proxy(name, value)
+
+
+def read_variable(name: str) -> tuple[str, str]:
+    """Return the name and the value of a variable, in lower case or else in upper case; empty if it is not set."""
+    environment = os.environ
+    if (value := environment.get(name)) is not None:
+        return name, value  # also if it is empty: that is how a proxy is turned off
+    upper = name.upper()
+    # A web server's CGI program gets the header `Proxy:` of a stranger as HTTP_PROXY (httpoxy, CVE-2016-5385).
+    if upper == "HTTP_PROXY" and "REQUEST_METHOD" in environment:
+        return upper, ""
+    return upper, environment.get(upper, "")
+
+
+def certificate_paths() -> tuple[str | None, str | None]:
+    """Return the file and the folder of certificates that the environment names, checked."""
+    file, folder = (os.environ.get(name) or None for name in CERTIFICATE_VARIABLES)
+    if file is not None and not Path(file).is_file():
+        raise UsageError(
+            f"the variable SSL_CERT_FILE names {file!r}, which is no file: correct it, or set "
+            "HttpOptions(trust_env=False)"
+        )
+    folders = [one for one in (folder or "").split(os.pathsep) if Path(one).is_dir()]
+    return file, os.pathsep.join(folders) or None
+
+
+@lru_cache(maxsize=32)
+def _read_proxy(name: str, value: str) -> str:
+    value = value.strip()
+    proxy = value if "://" in value else f"http://{value}"
+    scheme, colon, rest = proxy.partition(":")
+    proxy = scheme.lower() + colon + rest
+    if proxy.startswith("socks://"):
+        proxy = "socks5" + proxy[5:]
+    try:
+        parts = urlsplit(proxy)
+        usable = parts.scheme in PROXY_SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:  # the value may hold a password: it is not shown
+        raise UsageError(
+            f"the variable {name} names no proxy that can be used: write http://host:port, https://… or socks5://…, "
+            "or set HttpOptions(trust_env=False)"
+        )
+    return proxy
+
+
+@lru_cache(maxsize=256)
+def is_exempt(url: str, exemptions: str) -> bool:
+    """Whether a URL's host is in a list of hosts that need no proxy.
+
+    An entry is a domain (with all names below it; a leading dot or `*.` changes nothing), an address, a range such as
+    `10.0.0.0/8`, or `*` for everything; `:port` behind it limits it to that port.
+    """
+    if not exemptions:
+        return False
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return any(
+        entry_port in (None, port) and _matches(host, entry)
+        for entry, entry_port in _entries(exemptions)
+    )
+
+
+def _entries(exemptions: str) -> Iterator[tuple[str, int | None]]:
+    for entry in exemptions.replace(",", " ").lower().split():
+        name, colon, port = entry.rpartition(":")
+        if entry.startswith("["):  # [::1] or [::1]:8080
+            inside, _, behind = entry[1:].partition("]")
+            port = behind.removeprefix(":")
+            yield inside, int(port) if port.isdigit() else None
+        elif colon and port.isdigit() and ":" not in name:
+            yield name, int(port)
+        else:
+            yield entry, None
+
+
+def _matches(host: str, entry: str) -> bool:
+    if entry == "*":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        name = entry.removeprefix("*").strip(".")
+        return bool(name) and (host == name or host.endswith("." + name))
+    try:
+        network = ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return False
+    return address.version == network.version and address in network

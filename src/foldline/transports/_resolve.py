@@ -1,0 +1,97 @@
+"""Name lookups that can be given up: each runs in a helper thread, and at most eight threads wait at a time.
+
+The system's lookup cannot be interrupted. A call that gives up leaves its thread behind until the system answers; the
+limit keeps a broken resolver from filling the process with threads.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections import deque
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Final
+
+from foldline.transports._wait import Expired
+
+__all__ = ["RESOLVER", "Address", "Resolver", "literal_addresses"]
+
+MOST_THREADS: Final = 8
+Address = tuple[int, int, int, str, Any]
+"""Family, kind, protocol, canonical name and socket address, as `getaddrinfo` returns them."""
+Addresses = list[Address]
+
+
+class Resolver:
+    """Looks names up in helper threads."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start afresh, as a forked child must: it has no threads but its own."""
+        self._lock = threading.Lock()
+        self._queue: deque[tuple[Future[Addresses], str, int]] = deque()
+        self._threads = 0
+
+    def submit(self, host: str, port: int) -> Future[Addresses]:
+        """Start to look a name up."""
+        future: Future[Addresses] = Future()
+        with self._lock:
+            self._queue.append((future, host, port))
+            if self._threads == MOST_THREADS:
+                return future
+            self._threads += 1
+        threading.Thread(target=self._work, name="foldline-resolver", daemon=True).start()
+        return future
+
+    def resolve(self, host: str, port: int, seconds: float | None) -> Addresses:
+        """Look a name up; raise `Expired` when the seconds are over."""
+        future = self.submit(host, port)
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            if future.done():  # the lookup itself failed so
+                raise
+            raise Expired from None
+        finally:
+            future.cancel()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._queue:
+                    self._threads -= 1
+                    return
+                future, host, port = self._queue.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                addresses: Addresses = [*socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+            except UnicodeError as error:  # a name that IDNA does not allow
+                failure = OSError(f"the name cannot be looked up ({error})")
+                failure.__cause__ = error
+                future.set_exception(failure)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(addresses)
+
+
+RESOLVER: Final = Resolver()
+"""The process's resolver."""
+
+
+def literal_addresses(host: str, port: int) -> Addresses:
+    """Return the one address of a host that is one; looking it up would cost a thread."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError):
+            socket.inet_pton(family, host)
+            return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
+    return []
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=RESOLVER.forget)

@@ -1,0 +1,260 @@
+"""Connecting: the first address that answers, one limit for lookup, connection and TLS, and sockets that notice."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from foldline.exceptions import ModelConnectionError, ModelTimeoutError
+from foldline.transports import HttpOptions, NativeTransport, Request, Timeouts, Transport
+from foldline.transports._connect import interleave
+from tests.servers import Answer, FaultServer
+from tests.transports.conftest import Caller
+
+Make = Callable[..., Transport]
+Lookup = Callable[..., list[tuple[object, ...]]]
+
+
+def address(host: str, port: int) -> tuple[object, ...]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))
+
+
+@pytest.fixture
+def black_hole() -> Iterator[tuple[str, int]]:
+    """An address that answers nothing: its queue of new connections is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        waiting = []
+        for _ in range(20):
+            one = socket.socket()
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+            waiting.append(one)
+        time.sleep(0.05)
+        yield listener.getsockname()
+        for one in waiting:
+            one.close()
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Lookup], None]:
+    """A maker of names: what the system's lookup returns for them."""
+    known: dict[str, Lookup] = {}
+    original = socket.getaddrinfo
+
+    def getaddrinfo(host: str, port: int, *args: object, **options: object) -> object:
+        name = host.decode() if isinstance(host, bytes) else host
+        return known[name](port) if name in known else original(host, port, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return known.__setitem__
+
+
+@pytest.mark.parametrize("wire", ["http", "https"])
+@pytest.mark.usefixtures("no_leaks")
+def test_F_Y05_an_address_that_does_not_answer_is_passed_over(
+    live: Make,
+    blocking: bool,
+    wire: str,
+    names: Callable[[str, Lookup], None],
+    black_hole: tuple[str, int],
+    fault_server: FaultServer,
+) -> None:
+    url = (
+        fault_server.https_url
+        if wire == "https"
+        else fault_server.url.replace("127.0.0.1", "localhost")
+    )
+    names("localhost", lambda port: [address(*black_hole), address("127.0.0.1", port)])
+    transport = live(HttpOptions(ca=fault_server.ca_pem))
+    caller = Caller(transport, blocking=blocking)
+    began = time.monotonic()
+    assert caller.read(url + "/ok", timeouts=Timeouts(connect=5)) == (200, b"ok")
+    assert time.monotonic() - began < 2
+    transport.close()
+
+
+def test_F_Y05_an_address_that_refuses_is_passed_over_at_once(
+    live: Make, blocking: bool, names: Callable[[str, Lookup], None], fault_server: FaultServer
+) -> None:
+    names("localhost", lambda port: [address("127.0.0.1", 1), address("127.0.0.1", port)])
+    url = fault_server.url.replace("127.0.0.1", "localhost")
+    began = time.monotonic()
+    assert Caller(live(), blocking=blocking).read(url + "/ok") == (200, b"ok")
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_F_Y05_no_address_at_all(
+    live: Make, blocking: bool, names: Callable[[str, Lookup], None], black_hole: tuple[str, int]
+) -> None:
+    """Refused by one and not answered by the other; then refused by both; then a name with none."""
+    names("localhost", lambda port: [address(*black_hole), address("127.0.0.1", 1)])
+    caller = Caller(live(), blocking=blocking)
+    _, error = caller.stream("http://localhost:9/", timeouts=Timeouts(connect=0.6))
+    if live.kind == "httpx" and not blocking:  # type: ignore[attr-defined]
+        assert isinstance(error, ModelConnectionError)  # anyio gives up with the last address
+    else:
+        assert isinstance(error, ModelTimeoutError)
+        assert error.phase == "connect"
+    for found in ([address("127.0.0.1", 1), address("127.0.0.1", 2)], []):
+        names("localhost", lambda port, found=found: found)  # type: ignore[misc]
+        _, error = caller.stream("http://localhost:9/")
+        assert isinstance(error, ModelConnectionError)
+
+
+def test_F_Y05_the_lookup_is_inside_the_connect_limit(
+    live: Make, blocking: bool, names: Callable[[str, Lookup], None]
+) -> None:
+    done = threading.Event()
+
+    def slow(port: int) -> list[tuple[object, ...]]:
+        done.wait(1.5)
+        return [address("127.0.0.1", port)]
+
+    names("localhost", slow)
+    took: list[float] = []
+
+    async def ask(caller: Caller) -> None:
+        began = time.monotonic()
+        try:
+            async with caller.open(
+                Request(url="http://localhost:9/", timeouts=Timeouts(connect=0.3))
+            ):
+                pass
+        finally:
+            took.append(time.monotonic() - began)
+            done.set()
+
+    caller = Caller(live(), blocking=blocking)
+    with pytest.raises(ModelTimeoutError) as caught:
+        caller.run(ask(caller))
+    assert caught.value.phase == "connect"
+    assert took[0] < 1.2
+
+
+def test_F_Y05_tls_is_inside_the_connect_limit(
+    live: Make,
+    blocking: bool,
+    names: Callable[[str, Lookup], None],
+    black_hole: tuple[str, int],
+) -> None:
+    """A black hole, then a server that accepts and never agrees on TLS."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        names("localhost", lambda port: [address(*black_hole), address("127.0.0.1", port)])
+        began = time.monotonic()
+        _, error = Caller(live(), blocking=blocking).stream(
+            f"https://localhost:{silent.getsockname()[1]}/", timeouts=Timeouts(connect=0.8)
+        )
+    assert isinstance(error, ModelTimeoutError)
+    assert error.phase == "connect"
+    assert time.monotonic() - began < 1.3
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_F_Y05_at_most_eight_lookups_wait(
+    blocking: bool, names: Callable[[str, Lookup], None], fault_server: FaultServer
+) -> None:
+    done = threading.Event()
+    names("localhost", lambda port: (done.wait(10) and [address("127.0.0.1", port)]) or [])
+    transport = NativeTransport()
+    url = fault_server.url.replace("127.0.0.1", "localhost") + "/ok"
+    limits = Timeouts(connect=0.4)
+
+    async def ask() -> str:
+        try:
+            async with transport.open(Request(url=url, timeouts=limits), blocking=blocking):
+                return "answered"
+        except ModelTimeoutError as error:
+            return str(error.phase)
+
+    async def ask_all() -> list[str]:
+        return await asyncio.gather(*(ask() for _ in range(20)))
+
+    def resolvers() -> int:
+        return sum(one.name == "foldline-resolver" for one in threading.enumerate())
+
+    if blocking:
+        with ThreadPoolExecutor(20) as threads:
+            outcomes = list(
+                threads.map(lambda _: Caller(transport, blocking=True).run(ask()), range(20))
+            )
+    else:
+        outcomes = asyncio.run(ask_all())
+    assert outcomes == ["connect"] * 20
+    assert resolvers() == 8
+    done.set()
+    assert Caller(transport, blocking=blocking).read(url) == (200, b"ok")
+    transport.close()
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_F_Y05_a_cancelled_race_frees_its_sockets(
+    names: Callable[[str, Lookup], None], black_hole: tuple[str, int]
+) -> None:
+    names("localhost", lambda port: [address(*black_hole)] * 5)
+    transport = NativeTransport()
+
+    async def main() -> None:
+        async def ask() -> None:
+            async with transport.open(Request(url="http://localhost:9/"), blocking=False):
+                pass
+
+        task = asyncio.create_task(ask())
+        await asyncio.sleep(0.6)  # three attempts are under way
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+
+def test_families_take_turns() -> None:
+    six = [address(f"::{n}", 1) for n in (1, 2, 3)]
+    four = [address(f"127.0.0.{n}", 1) for n in (1,)]
+    order = [one[4][0] for one in interleave([*six, *four])]  # type: ignore[index, arg-type]
+    assert order == ["::1", "127.0.0.1", "::2", "::3"]
+
+
+@pytest.mark.parametrize("wire", ["http", "https"])
+def test_F_Y19_the_system_watches_idle_connections(
+    live: Make,
+    blocking: bool,
+    wire: str,
+    fault_server: FaultServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SO_KEEPALIVE is on, and begins to ask before middleboxes forget the connection."""
+    seen: set[tuple[int, int, int]] = set()
+    set_option = socket.socket.setsockopt
+
+    class Watched(socket.socket):
+        def setsockopt(self, *args: int) -> None:  # type: ignore[override]
+            seen.add(args)  # type: ignore[arg-type]
+            set_option(self, *args)
+
+    monkeypatch.setattr(socket, "socket", Watched)
+    monkeypatch.setattr(ssl.SSLSocket, "setsockopt", set_option, raising=False)
+    caller = Caller(live(HttpOptions(ca=fault_server.ca_pem)), blocking=blocking)
+    url = fault_server.https_url if wire == "https" else fault_server.url
+    assert caller.read(url + "/ok") == (200, b"ok")
+    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in seen
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        assert any(option[1] == socket.TCP_KEEPIDLE and option[2] <= 60 for option in seen)
+
+
+def test_a_streamed_answer_survives_a_name_with_two_addresses(
+    live: Make, blocking: bool, names: Callable[[str, Lookup], None], fault_server: FaultServer
+) -> None:
+    names("localhost", lambda port: [address("::1", 1), address("127.0.0.1", port)])
+    fault_server.script("/a", Answer([b"x", b"y"], framing="chunked"))
+    url = fault_server.url.replace("127.0.0.1", "localhost")
+    pieces, error = Caller(live(), blocking=blocking).stream(url + "/a")
+    assert (b"".join(pieces), error) == (b"xy", None)
