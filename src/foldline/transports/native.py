@@ -1,8 +1,7 @@
 """The transport on Python's own sockets and event loop: HTTP/1.1, nothing to install, and the default.
 
-It exists because of what the others cannot do together: give up at any moment and free the connection at once, be
-interrupted by Ctrl-C, work in a forked child, and cost less than the answer it carries. HTTP/2, https and SOCKS proxies
-are left to `foldline.transports.httpx.HttpxTransport`.
+It exists for its speed (docs/transports.md has the figures) and because sync and async share one body. HTTP/2, https
+and SOCKS proxies are left to `foldline.transports.httpx.HttpxTransport`.
 """
 
 from __future__ import annotations
