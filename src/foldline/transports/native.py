@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # an extra
 __all__ = ["NativeTransport"]
 
 
-Written = tuple[Route, str, Mapping[str, str], str, bytes]
+RenderedHead = tuple[Route, str, Mapping[str, str], str, bytes]
 """Route, URL, headers and method of a request, and the head that was written for it."""
 
 
@@ -63,7 +63,7 @@ class NativeTransport:
         self._process = os.getpid()
         self._blocking = self._blocking_side()
         self._per_loop = PerLoop(self._loop_side, _close_side)
-        self._written: Written | None = None
+        self._last_head: RenderedHead | None = None
         self._httpx: HttpxTransport | None = None
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class NativeTransport:
 
     def _message(self, request: Request, route: Route) -> bytes:
         """Write a request; most have the head of the one before."""
-        before = self._written
+        before = self._last_head
         if (
             before is None
             or before[0] is not route
@@ -141,7 +141,7 @@ class NativeTransport:
         ):
             head = self._head(request, route)
             headers = dict(request.headers)  # the caller may change theirs
-            self._written = before = (route, request.url, headers, request.method, head)
+            self._last_head = before = (route, request.url, headers, request.method, head)
         return with_body(request.method, before[4], request.body)
 
     def _head(self, request: Request, route: Route) -> bytes:
@@ -157,4 +157,4 @@ class NativeTransport:
 
 async def _close_side(side: LoopSide) -> None:
     side.pool.close()
-    side.bell.close()
+    side.timer.close()
