@@ -1,4 +1,4 @@
-"""Every live transport behind one fixture, in both colours, against the fault server."""
+"""Every live transport behind one fixture, sync and async, against the fault server."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Replaying:
 
 
 class Caller:
-    """Runs a body in one colour and remembers the transport of the test."""
+    """Runs a body, sync or async, and remembers the transport of the test."""
 
     def __init__(self, transport: Transport, *, blocking: bool) -> None:
         self.transport = transport

@@ -81,9 +81,9 @@ def test_a_blocking_call_inside_a_running_loop(
     transport = live()
 
     async def notebook_cell() -> str:
-        said = drive(echo(transport, fault_server.url, "hi", blocking=True))
+        answer = drive(echo(transport, fault_server.url, "hi", blocking=True))
         await asyncio.sleep(0)
-        return said + await echo(transport, fault_server.url, " there", blocking=False)
+        return answer + await echo(transport, fault_server.url, " there", blocking=False)
 
     assert asyncio.run(notebook_cell()) == "hi there"
 

@@ -1,4 +1,4 @@
-"""What every transport must do, replay included, in both colours."""
+"""What every transport must do, replay included, sync and async."""
 
 from __future__ import annotations
 

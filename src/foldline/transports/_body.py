@@ -42,7 +42,7 @@ class Clock:
         self.phase: Phase = "first_byte"
 
     def budget(self, phase: Phase) -> float | None:
-        """Give the seconds left for a wait of this phase, the whole call's deadline included."""
+        """Return the seconds left for a wait of this phase, the whole call's deadline included."""
         limit = self.timeouts.first_byte if phase == "first_byte" else self.timeouts.idle
         left = None if limit is None else limit - self.waited
         self.phase = phase
@@ -55,7 +55,7 @@ class Clock:
         return None if left is None else max(left, 0.0)
 
     def limit(self, phase: Phase) -> float:
-        """Give the seconds that were allowed."""
+        """Return the seconds that were allowed."""
         return float(getattr(self.timeouts, phase, None) or 0.0)
 
 
@@ -66,10 +66,10 @@ class Exchange(Protocol):
         """Send, and give status and headers (lower-case names)."""
 
     async def read(self, budget: float | None) -> bytes | None:
-        """Give the next raw piece, or `None` at the end."""
+        """Return the next raw piece, or `None` at the end."""
 
     def rest(self) -> bytes | None:
-        """Give all that is left of the body, where it is here to its end; None where it must be waited for."""
+        """Return all that is left of the body, where it is here to its end; None where it must be waited for."""
 
     async def close(self, *, finished: bool) -> None:
         """Free the connection: back to the pool if the body was read to its end, else closed at once."""
@@ -163,7 +163,7 @@ class HttpResponse:
             self._until = time.monotonic() + LINGER
 
     async def chunks(self, *, progress_only: bool = False) -> AsyncGenerator[bytes, None]:
-        """Give the body as it arrives, decompressed."""
+        """Return the body as it arrives, decompressed."""
         if self._state != "new":
             raise _faults.closed_already()
         self._state = "reading"
@@ -276,7 +276,7 @@ class Unpacker:
 
     @classmethod
     def of(cls, response: HttpResponse) -> Unpacker | None:
-        """Give the unpacker a response needs, or none."""
+        """Return the unpacker a response needs, or none."""
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding in IDENTITY:
             return None

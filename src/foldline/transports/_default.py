@@ -12,7 +12,7 @@ _shared: Transport | None = None
 
 
 def default_transport() -> Transport:
-    """Give the process's shared transport; a forked child may use it too, and gets connections of its own."""
+    """Return the process's shared transport; a forked child may use it too, and gets connections of its own."""
     global _shared
     if _shared is None:
         from foldline.transports.native import NativeTransport  # noqa: PLC0415  for the first call, not the import

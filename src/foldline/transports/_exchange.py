@@ -1,6 +1,6 @@
-"""One request under way over the native transport's wires: the same steps in both colours, written once.
+"""One request under way over the native transport's wires: the same steps for sync and async, written once.
 
-How a step waits is the colour's: `BlockingExchange` waits in the calling thread and never suspends, `AsyncExchange` on
+How a step waits differs: `BlockingExchange` waits in the calling thread and never suspends, `AsyncExchange` on
 the running loop.
 """
 
@@ -19,16 +19,16 @@ from foldline.transports._loops import PerLoop
 from foldline.transports._pool import W
 from foldline.transports._route import Route
 from foldline.transports._steps import (
-    EXPLAINED,
+    STEP_FAILURES,
     Budget,
     Head,
     LoopSide,
     S,
     Side,
     check_tunnel,
-    connecting,
-    cut_off,
-    explained,
+    explain_failure,
+    limit_connecting,
+    raise_closed_by_proxy,
 )
 from foldline.transports._tls import Tls
 from foldline.transports._wait import Alarm, Expired
@@ -47,7 +47,7 @@ CLOSED_REUSED = (
 
 
 class NativeExchange(ABC, Generic[W, S]):
-    """One request under way, whichever colour it has."""
+    """One request under way, sync or async."""
 
     __slots__ = (
         "_first", "_has_slot", "_is_reused", "_message", "_reader", "_request", "_route", "_side", "_tls", "_wire",
@@ -122,12 +122,12 @@ class NativeExchange(ABC, Generic[W, S]):
                 if not (data := await self._receive(wire, left.left())):
                     raise write_error or CutShort(CLOSED_REUSED if self._is_reused else CLOSED)
                 self._first = reader.feed(data)
-        except EXPLAINED as error:
-            raise explained(self._request, error, started=False) from error
+        except STEP_FAILURES as error:
+            raise explain_failure(self._request, error, started=False) from error
         return reader.status, reader.headers
 
     async def read(self, budget: float | None) -> bytes | None:
-        """Give the next raw piece, or `None` at the end."""
+        """Return the next raw piece, or `None` at the end."""
         if self._first:
             piece, self._first = self._first, b""
             return piece
@@ -139,12 +139,12 @@ class NativeExchange(ABC, Generic[W, S]):
             if data:
                 return reader.feed(data)
             reader.end()
-        except EXPLAINED as error:
-            raise explained(self._request, error, started=True) from error
+        except STEP_FAILURES as error:
+            raise explain_failure(self._request, error, started=True) from error
         return None
 
     def rest(self) -> bytes | None:
-        """Give the body if all of it came with the head, as short answers do."""
+        """Return the body if all of it came with the head, as short answers do."""
         if not self._reader.done:
             return None
         piece, self._first = self._first, b""
@@ -168,7 +168,7 @@ class NativeExchange(ABC, Generic[W, S]):
     async def _connect(self, left: Budget) -> W:
         route = self._route
         tls = await self._context() if route.secure else None
-        with connecting(self._request, left):
+        with limit_connecting(self._request, left):
             limit = Budget(left.at_most(self._request.timeouts.connect))
             direct = tls if route.proxy is None and route.address is None else None
             self._wire = wire = await self._open(direct, limit.left())
@@ -178,7 +178,7 @@ class NativeExchange(ABC, Generic[W, S]):
                 self._write(wire, write_connect(route.host, route.port, route.proxy), limit.left())
                 reader = Reader("HEAD", self._request.limits.headers)
                 while not reader.has_head:
-                    reader.feed(await self._receive(wire, limit.left()) or cut_off())
+                    reader.feed(await self._receive(wire, limit.left()) or raise_closed_by_proxy())
                 check_tunnel(reader)
                 await self._secure(wire, tls, limit.left())
         return wire
@@ -313,4 +313,4 @@ class AsyncExchange(NativeExchange[AsyncWire, asyncio.Semaphore]):
 
     def _receive(self, wire: AsyncWire, budget: float | None) -> Awaitable[bytes]:
         assert self._side is not None  # found when the request began
-        return wire.receive(budget, self._side.bell)
+        return wire.receive(budget, self._side.timer)

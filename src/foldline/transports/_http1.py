@@ -280,7 +280,7 @@ def write_connect(host: str, port: int, proxy: str) -> bytes:
 
 
 def proxy_authorization(proxy: str) -> dict[str, str]:
-    """Give the header for the user name in a proxy's URL."""
+    """Return the header for the user name in a proxy's URL."""
     parts = urlsplit(proxy)
     if parts.username is None:
         return {}

@@ -32,7 +32,7 @@ class PerLoop(Generic[T]):
         ] = weakref.WeakKeyDictionary()
 
     async def get(self) -> T:
-        """Give the thing of the running loop."""
+        """Return the thing of the running loop."""
         if self._process != os.getpid():
             self._forget()
         try:

@@ -42,7 +42,7 @@ class Pool(Generic[W]):
         self._process = os.getpid()
 
     def take(self, key: Key) -> W | None:
-        """Give a connection that is still alive, if there is one."""
+        """Return a connection that is still alive, if there is one."""
         while True:
             with self._lock:
                 idle = self._idle.get(key)

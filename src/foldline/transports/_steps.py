@@ -15,7 +15,7 @@ from foldline.exceptions import FoldlineError
 from foldline.transports import _faults
 from foldline.transports._http1 import BadHttp, CutShort, HeadTooLarge, Reader
 from foldline.transports._pool import Pool, W
-from foldline.transports._wait import Bell, Expired
+from foldline.transports._wait import DeadlineTimer, Expired
 from foldline.transports._wires import AsyncWire
 from foldline.transports.base import Request
 
@@ -25,7 +25,7 @@ Head = tuple[int, Iterable[tuple[str, str]]]
 
 @dataclass(slots=True)
 class Side(Generic[W, S]):
-    """What the calls of one colour share: idle connections and slots."""
+    """What the sync calls, or the calls of one loop, share: idle connections and slots."""
 
     pool: Pool[W]
     slots: S | None
@@ -36,7 +36,7 @@ class Side(Generic[W, S]):
 class LoopSide(Side[AsyncWire, asyncio.Semaphore]):
     """What the calls on one loop share."""
 
-    bell: Bell = field(default_factory=Bell)
+    timer: DeadlineTimer = field(default_factory=DeadlineTimer)
 
 
 class Budget:
@@ -48,20 +48,20 @@ class Budget:
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def left(self) -> float | None:
-        """Give the seconds left, never less than none."""
+        """Return the seconds left, never less than none."""
         return None if self._end is None else max(self._end - time.monotonic(), 0.0)
 
     def at_most(self, seconds: float | None) -> float | None:
-        """Give the seconds left, but no more than these."""
+        """Return the seconds left, but no more than these."""
         left = self.left()
         return seconds if left is None else left if seconds is None else min(left, seconds)
 
 
-EXPLAINED = (HeadTooLarge, BadHttp, CutShort, OSError)
-"""What a step may fail with, for `explained`."""
+STEP_FAILURES = (HeadTooLarge, BadHttp, CutShort, OSError)
+"""What a step may fail with, for `explain_failure`."""
 
 
-def explained(request: Request, error: Exception, *, started: bool) -> FoldlineError:
+def explain_failure(request: Request, error: Exception, *, started: bool) -> FoldlineError:
     """Say in foldline's words why a step failed."""
     if isinstance(error, HeadTooLarge):
         return _faults.too_large(request, "the headers", request.limits.headers)
@@ -75,7 +75,7 @@ def explained(request: Request, error: Exception, *, started: bool) -> FoldlineE
 
 
 @contextmanager
-def connecting(request: Request, budget: Budget) -> Iterator[None]:
+def limit_connecting(request: Request, budget: Budget) -> Iterator[None]:
     """Tell the clock of connecting from the clock of the call."""
     try:
         yield
@@ -92,6 +92,6 @@ def check_tunnel(reader: Reader) -> None:
         raise CutShort(f"the proxy answered {reader.status}")
 
 
-def cut_off() -> bytes:
+def raise_closed_by_proxy() -> bytes:
     """Say that a proxy gave nothing, where an answer of its own was waited for."""
     raise CutShort("the proxy closed the connection")

@@ -29,7 +29,7 @@ class Tls:
         self._made: ssl.SSLContext | None = None
 
     def get(self) -> ssl.SSLContext:
-        """Give the context."""
+        """Return the context."""
         if self._made is None:
             with self.lock:
                 if self._made is None:
@@ -37,7 +37,7 @@ class Tls:
         return self._made
 
     async def aget(self) -> ssl.SSLContext:
-        """Give the context; reading a hundred certificates does not hold up the loop."""
+        """Return the context; reading a hundred certificates does not hold up the loop."""
         made = self._made
         return made if made is not None else await asyncio.to_thread(self.get)
 

@@ -1,6 +1,6 @@
 """Waiting with a limit, sync and async.
 
-`Bell` ends the waits of the native transport on a loop. `Alarm` interrupts a task that waits in
+`DeadlineTimer` ends the waits of the native transport on a loop. `Alarm` interrupts a task that waits in
 somebody else's code; its timer is set once per response and moved by writing a number, because an `asyncio.timeout`
 around every chunk costs half as much as reading the chunk.
 """
@@ -19,7 +19,7 @@ class Expired(Exception):
     """The budget of a wait was used up."""
 
 
-class Bell:
+class DeadlineTimer:
     """One timer for the futures that wait on one loop; `Expired` is what they get when their time is over.
 
     A timer for each would cost a quick call more than its reading, and the loop keeps those that were cancelled.
@@ -57,9 +57,9 @@ class Bell:
     def _set(self, when: float) -> None:
         self._stop()
         self._when = when
-        self._handle = self._loop.call_at(when, self._ring)
+        self._handle = self._loop.call_at(when, self._expire)
 
-    def _ring(self) -> None:
+    def _expire(self) -> None:
         self._stop()
         now = self._loop.time()
         for waiting in [one for one, deadline in self._deadlines.items() if deadline <= now]:
@@ -73,14 +73,14 @@ class Bell:
 class Alarm:
     """Interrupts the waits of one task at their deadlines; cancellation from outside always wins."""
 
-    __slots__ = ("_deadline", "_handle", "_loop", "_rung", "_task")
+    __slots__ = ("_deadline", "_handle", "_has_expired", "_loop", "_task")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._handle: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[Any] | None = None
         self._deadline = 0.0
-        self._rung = False
+        self._has_expired = False
 
     async def wait(self, work: Coroutine[Any, Any, T], seconds: float | None) -> T:
         """Wait for `work`; raise `Expired` when the seconds are over."""
@@ -94,8 +94,8 @@ class Alarm:
         try:
             return await work
         except asyncio.CancelledError:
-            if self._rung and task is not None:
-                self._rung = False
+            if self._has_expired and task is not None:
+                self._has_expired = False
                 if task.uncancel() <= before:
                     raise Expired from None
             raise
@@ -110,14 +110,14 @@ class Alarm:
 
     def _set(self, when: float) -> None:
         self.stop()
-        self._handle = self._loop.call_at(when, self._ring)
+        self._handle = self._loop.call_at(when, self._expire)
 
-    def _ring(self) -> None:
+    def _expire(self) -> None:
         self._handle = None
         if self._task is None:
             return  # between two reads; the next one sets the timer again
         if self._loop.time() < self._deadline:
             self._set(self._deadline)
             return
-        self._rung = True
+        self._has_expired = True
         self._task.cancel()

@@ -1,4 +1,4 @@
-"""Connections of the native transport: one class per colour, the same five methods, and nothing about HTTP.
+"""Connections of the native transport: one class for sync and one for async; nothing in here knows HTTP.
 
 `BlockingWire` is a socket whose every step has a budget. `AsyncWire` is a protocol on an event loop that holds back
 a server faster than its reader. Both are closed at once: nothing is sent or waited for.
@@ -18,9 +18,9 @@ from contextlib import suppress
 from typing import Any
 
 from foldline.transports._connect import connect_async, connect_sync
-from foldline.transports._wait import Alarm, Bell, Expired
+from foldline.transports._wait import Alarm, DeadlineTimer, Expired
 
-HELD = 256 * 1024
+MOST_RECEIVED = 256 * 1024
 """Bytes an `AsyncWire` keeps for its reader before it tells the server to wait."""
 PIECE = 64 * 1024
 
@@ -126,7 +126,7 @@ class BlockingWire:
             _wait_for_either(self._socket, left)
 
     def receive(self, budget: float | None) -> bytes:
-        """Give what arrives next; nothing means that the other side has ended."""
+        """Return what arrives next; nothing means that the other side has ended."""
         try:
             self._limit(budget)
             return self._socket.recv(PIECE)
@@ -168,8 +168,8 @@ class AsyncWire(asyncio.Protocol):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._came: deque[bytes] = deque()
-        self._held = 0
+        self._received: deque[bytes] = deque()
+        self._received_size = 0
         self._ended = False
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
@@ -219,36 +219,36 @@ class AsyncWire(asyncio.Protocol):
         """Whether a part of what was to be sent waits here."""
         return self._transport is None or self._transport.get_write_buffer_size() > 0
 
-    async def receive(self, budget: float | None, bell: Bell) -> bytes:
-        """Give what arrives next; nothing means that the other side has ended."""
-        while not self._came:
+    async def receive(self, budget: float | None, timer: DeadlineTimer) -> bytes:
+        """Return what arrives next; nothing means that the other side has ended."""
+        while not self._received:
             if self._error is not None:
                 raise self._error
             if self._ended:
                 return b""
             self._reader = reader = self._loop.create_future()
             if budget is not None:
-                bell.watch(reader, budget)
+                timer.watch(reader, budget)
             try:
                 await reader
             finally:
                 self._reader = None
-                bell.leave(reader)
-        piece = self._came.popleft()
+                timer.leave(reader)
+        piece = self._received.popleft()
         if (
-            self._held > HELD >= self._held - len(piece)
+            self._received_size > MOST_RECEIVED >= self._received_size - len(piece)
             and self._transport is not None
             and not self._ended
         ):
             self._transport.resume_reading()
-        self._held -= len(piece)
+        self._received_size -= len(piece)
         return piece
 
     def is_stale(self) -> bool:
         """Whether the other side closed, or spoke out of turn, while nobody listened."""
         if (
             self._ended
-            or bool(self._came)
+            or bool(self._received)
             or self._transport is None
             or self._transport.is_closing()
         ):
@@ -265,25 +265,28 @@ class AsyncWire(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Told by the loop: connected."""
+        """Called by the loop: connected."""
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        """Told by the loop: bytes came."""
-        self._came.append(bytes(data))
-        self._held += len(data)
-        if self._held > HELD >= self._held - len(data) and self._transport is not None:
+        """Called by the loop: bytes came."""
+        self._received.append(bytes(data))
+        self._received_size += len(data)
+        if (
+            self._received_size > MOST_RECEIVED >= self._received_size - len(data)
+            and self._transport is not None
+        ):
             self._transport.pause_reading()
         self._wake()
 
     def eof_received(self) -> bool:
-        """Told by the loop: the other side has ended."""
+        """Called by the loop: the other side has ended."""
         self._ended = True
         self._wake()
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Told by the loop: the connection is gone."""
+        """Called by the loop: the connection is gone."""
         self._ended = True
         self._error = self._error or error
         self._wake()

@@ -1,6 +1,6 @@
 """What a transport is: the types every HTTP client of foldline is made of, and the checks before anything is sent.
 
-A `Transport` opens a `Request` and gives a `Response`, in one async-shaped API for both colours: with `blocking=True`
+A `Transport` opens a `Request` and gives a `Response`, in one async-shaped API for sync and async: with `blocking=True`
 nothing ever suspends, so `drive()` runs it without an event loop. No I/O in this file.
 """
 
@@ -142,7 +142,7 @@ class Response(Protocol):
         """Keys in lower case; repeated headers joined by commas."""
 
     def chunks(self, *, progress_only: bool = False) -> AsyncGenerator[bytes, None]:
-        """Give the body as it arrives, decompressed. Iterate under `aclosing`; once.
+        """Return the body as it arrives, decompressed. Iterate under `aclosing`; once.
 
         The idle clock restarts with every piece; with `progress_only` it restarts only when `progress()` is called,
         so that a server's pings do not keep a dead stream alive.
@@ -213,7 +213,7 @@ def _is_good_value(value: str) -> bool:
 
 
 def _refusal(name: str, value: str) -> FoldlineError:
-    """Give what is wrong with a header. Raised elsewhere, so that no traceback's local variables hold the value."""
+    """Return what is wrong with a header. Raised elsewhere, so that no traceback's local variables hold the value."""
     if not _is_free(name):
         if not TOKEN.fullmatch(name):
             return SecurityError(f"{name!r} is not a header name")
@@ -273,7 +273,7 @@ def _host_refusal(url: str, host: str, user: str | None) -> FoldlineError | None
 
 
 def origin_of(url: str) -> str:
-    """Give scheme, host and port: all of a URL that is safe to show."""
+    """Return scheme, host and port: all of a URL that is safe to show."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""

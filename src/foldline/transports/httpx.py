@@ -223,7 +223,7 @@ class BlockingExchange:
         raise failure
 
     async def read(self, budget: float | None) -> bytes | None:
-        """Give the next raw piece, or `None` at the end."""
+        """Return the next raw piece, or `None` at the end."""
         _engine.limit_this_thread(budget)
         try:
             return next(self._pieces, None)
@@ -273,7 +273,7 @@ class AsyncExchange:
         raise failure
 
     async def read(self, budget: float | None) -> bytes | None:
-        """Give the next raw piece, or `None` at the end."""
+        """Return the next raw piece, or `None` at the end."""
         assert self._pieces is not None
         assert self._alarm is not None
         try:

@@ -1,8 +1,7 @@
 """The transport on Python's own sockets and event loop: HTTP/1.1, nothing to install, and the default.
 
-It exists because of what the others cannot do together: give up at any moment and free the connection at once, be
-interrupted by Ctrl-C, work in a forked child, and cost less than the answer it carries. HTTP/2, https and SOCKS proxies
-are left to `foldline.transports.httpx.HttpxTransport`.
+It exists for its speed (docs/transports.md has the figures) and because sync and async share one body. HTTP/2, https
+and SOCKS proxies are left to `foldline.transports.httpx.HttpxTransport`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:  # an extra
 __all__ = ["NativeTransport"]
 
 
-Written = tuple[Route, str, Mapping[str, str], str, bytes]
+RenderedHead = tuple[Route, str, Mapping[str, str], str, bytes]
 """Route, URL, headers and method of a request, and the head that was written for it."""
 
 
@@ -64,7 +63,7 @@ class NativeTransport:
         self._process = os.getpid()
         self._blocking = self._blocking_side()
         self._per_loop = PerLoop(self._loop_side, _close_side)
-        self._written: Written | None = None
+        self._last_head: RenderedHead | None = None
         self._httpx: HttpxTransport | None = None
 
     def __repr__(self) -> str:
@@ -132,7 +131,7 @@ class NativeTransport:
 
     def _message(self, request: Request, route: Route) -> bytes:
         """Write a request; most have the head of the one before."""
-        before = self._written
+        before = self._last_head
         if (
             before is None
             or before[0] is not route
@@ -142,7 +141,7 @@ class NativeTransport:
         ):
             head = self._head(request, route)
             headers = dict(request.headers)  # the caller may change theirs
-            self._written = before = (route, request.url, headers, request.method, head)
+            self._last_head = before = (route, request.url, headers, request.method, head)
         return with_body(request.method, before[4], request.body)
 
     def _head(self, request: Request, route: Route) -> bytes:
@@ -158,4 +157,4 @@ class NativeTransport:
 
 async def _close_side(side: LoopSide) -> None:
     side.pool.close()
-    side.bell.close()
+    side.timer.close()

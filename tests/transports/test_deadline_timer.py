@@ -9,31 +9,31 @@ from typing import Any
 
 import pytest
 
-from foldline.transports._wait import Bell, Expired
+from foldline.transports._wait import DeadlineTimer, Expired
 
 
 def on_a_loop(body: Callable[[], Any]) -> None:
     asyncio.run(asyncio.wait_for(body(), 20))
 
 
-async def waited(bell: Bell, seconds: float) -> str:
+async def waited(timer: DeadlineTimer, seconds: float) -> str:
     waiting = asyncio.get_running_loop().create_future()
-    bell.watch(waiting, seconds)
+    timer.watch(waiting, seconds)
     try:
         await waiting
     except Expired:
         return "expired"
     finally:
-        bell.leave(waiting)
+        timer.leave(waiting)
     return "answered"
 
 
 def test_each_wait_ends_at_its_own_time():
     async def main() -> None:
-        bell, ended = Bell(), []
+        timer, ended = DeadlineTimer(), []
 
         async def one(seconds: float) -> None:
-            assert await waited(bell, seconds) == "expired"
+            assert await waited(timer, seconds) == "expired"
             ended.append(seconds)
 
         began = time.monotonic()
@@ -49,14 +49,14 @@ def test_many_waits_set_one_timer_and_leave_none_behind():
         loop, set_ = asyncio.get_running_loop(), []
         plain = loop.call_at
         loop.call_at = lambda *args, **kwargs: set_.append(args[0]) or plain(*args, **kwargs)  # type: ignore[method-assign]
-        bell = Bell()
+        timer = DeadlineTimer()
         for _ in range(500):
             waiting = loop.create_future()
-            bell.watch(waiting, 600)
-            bell.leave(waiting)
+            timer.watch(waiting, 600)
+            timer.leave(waiting)
         assert len(set_) == 1
-        bell.close()
-        assert bell._handle is None
+        timer.close()
+        assert timer._handle is None
 
     on_a_loop(main)
 
@@ -64,15 +64,15 @@ def test_many_waits_set_one_timer_and_leave_none_behind():
 @pytest.mark.parametrize("how", ["left", "answered", "cancelled"])
 def test_a_wait_that_is_over_is_not_told(how: str):
     async def main() -> None:
-        bell, waiting = Bell(), asyncio.get_running_loop().create_future()
-        bell.watch(waiting, 0.02)
+        timer, waiting = DeadlineTimer(), asyncio.get_running_loop().create_future()
+        timer.watch(waiting, 0.02)
         if how == "left":
-            bell.leave(waiting)
+            timer.leave(waiting)
         elif how == "answered":
             waiting.set_result(None)
         else:
             waiting.cancel()
-        assert await waited(bell, 0.05) == "expired"
+        assert await waited(timer, 0.05) == "expired"
         assert waiting.done() == (how != "left")
         assert waiting.cancelled() or not waiting.done() or waiting.exception() is None
 
@@ -81,10 +81,10 @@ def test_a_wait_that_is_over_is_not_told(how: str):
 
 def test_closing_does_not_take_the_time_from_those_who_wait():
     async def main() -> None:
-        bell = Bell()
-        waiting = asyncio.ensure_future(waited(bell, 0.05))
+        timer = DeadlineTimer()
+        waiting = asyncio.ensure_future(waited(timer, 0.05))
         await asyncio.sleep(0)
-        bell.close()
+        timer.close()
         assert await waiting == "expired"
 
     on_a_loop(main)
