@@ -62,8 +62,8 @@ def _events(kind: str, count: int, rounds: int, sides: tuple[str, ...] = BOTH) -
 
 
 ROWS = [
-    _import("messages", ("floor", *BOTH), 1 / 3, "import HumanMessage, CPU"),
-    _import("openai", IMPORTS, 1 / 10, "import ChatOpenAI, CPU"),
+    _import("messages", ("floor", *BOTH), 1 / 2, "import HumanMessage, CPU"),
+    _import("openai", IMPORTS, 1 / 4, "import ChatOpenAI, CPU"),
     _import("anthropic", ("floor", *BOTH, "anthropic"), None, "import ChatAnthropic, CPU"),
     _import("agents", (*BOTH, "pydantic-ai"), None, "import create_agent, CPU"),
     _import("chain", BOTH, None, "import a prompt and a parser, CPU"),
@@ -327,6 +327,7 @@ ROWS = [
         "ms",
         ("floor", "foldline", "langchain", "openai", "litellm"),
         "value",
+        target=1 / 4,
     ),
 ]
 
