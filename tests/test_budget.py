@@ -100,3 +100,8 @@ def test_a_call_leaves_nothing_for_the_collector():
     finally:
         gc.enable()
     assert left == 0
+
+
+def test_a_provider_has_few_classes_of_ours_above_it():
+    ours = [cls for cls in ChatOpenAI.__mro__ if cls.__module__.startswith("foldline")]
+    assert len(ours) <= 9, ours
