@@ -236,9 +236,9 @@ class Run:
 
     def run_manager(self, kind: Kind = "chain") -> BaseRunManager:
         """Give the object through which user code speaks to this run's handlers."""
-        cls: Any = RUN_MANAGERS[kind][not self.io.blocking]
+        cls = RUN_MANAGERS[kind][not self.io.blocking]
         if self.manager is None:
-            return _noop(cls)
+            return _noop(cls)  # type: ignore[arg-type]  a class has a hash
         return cls.of(self.manager, self.id or uuid7())
 
     # -- telling
