@@ -10,7 +10,7 @@ import errno
 import ssl
 import urllib.error
 from functools import cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from foldline.exceptions import (
     ModelConnectionError,
@@ -115,7 +115,7 @@ def _kind_of_instance(error: Exception) -> Kind:
 
 
 @cache
-def _kind_of(cls: type[Exception]) -> Kind:
+def _kind_of(cls: type[Any]) -> Kind:
     if issubclass(cls, TimeoutError):
         return "timeout"
     if issubclass(cls, ConnectionError | ssl.SSLError):

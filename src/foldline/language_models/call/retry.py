@@ -90,11 +90,11 @@ class RetryPolicy:
         """Whether the failed attempt number `attempt` may be followed by another."""
         if attempt > self.max_retries:
             return False
-        decision = self.decide(error)
-        is_known = isinstance(error, ModelError)
-        if not (is_known and error.is_retryable if decision is None else decision):
-            return False
-        if is_known and error.retry_after is not None and error.retry_after > self.retry_after_cap:
+        decision, known = self.decide(error), error if isinstance(error, ModelError) else None
+        if decision is None:
+            decision = known is not None and known.is_retryable
+        wait = None if known is None else known.retry_after
+        if not decision or (wait is not None and wait > self.retry_after_cap):
             return False
         return not is_owned(error)  # somebody above will try again
 

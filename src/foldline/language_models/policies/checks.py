@@ -101,7 +101,7 @@ class ChecksPolicy(Policy):
         issues = "; ".join(verdict.issues[:5])
         error = StructuredOutputError(
             f"the answer cannot be used: {issues}"
-            + (f" (asked {self._failures} times)" if is_last else ""),
+            + (f" (asked {self._failures} times)" if is_last and self._failures > 1 else ""),
             is_retryable=not is_last,
         )
         error.raw, error.issues, error.usage = message, verdict.issues, message.usage_metadata
