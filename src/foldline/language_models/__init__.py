@@ -166,8 +166,8 @@ __getattr__ = lazily(
         ".records.deltas": "add_deltas",
         ".records.invoke_options": "AgentInvokeOptions InvocationContext",
         ".records.parts": "ChatModelInputMessage ChatModelInputMessageContent ChatModelInputOptions "
-        "ChatModelInputResponseFormat ChatModelInputTool ChatModelInputToolChoice ChatModelOptions ChatModelOutputDelta "
-        "ChatModelOutputToolCall FileContent FileType FileUnionContent LocalContent Role TextContent UrlContent",
+        "ChatModelInputResponseFormat ChatModelInputTool ChatModelInputToolChoice ChatModelOptions "
+        "ChatModelOutputDelta ChatModelOutputToolCall FileContent FileType FileUnionContent LocalContent Role TextContent UrlContent",
         ".call.request": "ChatRequest",
         ".call.retry": "RetryPolicy",
         ".simple": "SimpleChatModel",

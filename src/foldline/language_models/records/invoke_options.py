@@ -40,11 +40,12 @@ class AgentInvokeOptions(dict[str, Any]):
     def __init__(self, options: dict[str, Any], run: Run) -> None:
         super().__init__(options)
         self._run = run
+        self._scope = current_usage()
 
     @cached_property
     def context(self) -> InvocationContext:
         """The call as a part of the program."""
-        run, scope = self._run, current_usage()
+        run, scope = self._run, self._scope
         parent = None if run.manager is None else run.manager.parent_run_id
         limits = Limits() if scope is None else scope.limits
         return InvocationContext(run.id, parent, dict(run.configurable), scope, limits)

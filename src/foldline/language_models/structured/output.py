@@ -208,6 +208,8 @@ class StructuredCheck:
             if len(calls) > 1:
                 answer.repairs.append(f"took the first of {len(calls)} answers")
             return answer
+        if "json" in message.response_metadata:  # said beside the text (`ChatModel.process`)
+            return self._read_value(message.response_metadata["json"], [])
         return self._read_text(str(message.text), is_cut=self._is_cut(message))
 
     def calls_others(self, message: AIMessage) -> bool:
