@@ -167,7 +167,8 @@ __getattr__ = lazily(
         ".records.invoke_options": "AgentInvokeOptions InvocationContext",
         ".records.parts": "ChatModelInputMessage ChatModelInputMessageContent ChatModelInputOptions "
         "ChatModelInputResponseFormat ChatModelInputTool ChatModelInputToolChoice ChatModelOptions "
-        "ChatModelOutputDelta ChatModelOutputToolCall FileContent FileType FileUnionContent LocalContent Role TextContent UrlContent",
+        "ChatModelOutputDelta ChatModelOutputToolCall FileContent FileType FileUnionContent "
+        "LocalContent Role TextContent UrlContent",
         ".call.request": "ChatRequest",
         ".call.retry": "RetryPolicy",
         ".simple": "SimpleChatModel",

@@ -108,7 +108,8 @@ def _kind_of_instance(error: Exception) -> Kind:
         inner = _kind_of_instance(error.reason)
         if inner == "timeout":
             return inner
-    kind = _kind_of(type(error))
+    cls: type[Any] = type(error)
+    kind = _kind_of(cls)
     if kind == "other" and type(error) is OSError and error.errno in NETWORK_ERRNOS:
         return "connection"
     return kind
