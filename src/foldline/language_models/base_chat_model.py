@@ -253,7 +253,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
         options = dict(run.kwargs)
         if type(value) is ChatPromptValue:
             messages = list(value.messages)
-        elif is_record(value):
+        elif type(value) is not str and type(value) is not list and is_record(value):
             record, asked, _ = self._read_record(value, options)
             messages, options = record.messages, {**asked, **options}
         else:

@@ -1,14 +1,12 @@
 """Network errors that an author's model raises, as errors of a model call: typed, retryable, their cause kept. Pure.
 
 Providers of foldline raise `ModelError`s. An author uses whatever client he likes; what says that the network failed is
-known by its class, here for the standard library and by name for the usual clients, which need not be installed.
+known by the name of its class, for the standard library and the usual clients: none of them is imported for it.
 """
 
 from __future__ import annotations
 
 import errno
-import ssl
-import urllib.error
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -63,6 +61,7 @@ KINDS: Final[dict[str, Kind]] = {
     "requests.Timeout": "timeout",
     "socket.gaierror": "connection",
     "socket.herror": "connection",
+    "ssl.SSLError": "connection",
     "urllib.HTTPError": "status",
     "urllib.URLError": "connection",
     "urllib3.NewConnectionError": "connection",
@@ -104,13 +103,11 @@ def read_author_error(error: Exception) -> Exception:
 
 
 def _kind_of_instance(error: Exception) -> Kind:
-    if isinstance(error, urllib.error.URLError) and isinstance(error.reason, Exception):
-        inner = _kind_of_instance(error.reason)
-        if inner == "timeout":
-            return inner
-    cls: type[Any] = type(error)
+    cls: Any = type(error)
     kind = _kind_of(cls)
-    if kind == "other" and type(error) is OSError and error.errno in NETWORK_ERRNOS:
+    if kind == "connection" and isinstance(reason := getattr(error, "reason", None), TimeoutError):
+        return _kind_of_instance(reason)  # a URLError
+    if kind == "other" and cls is OSError and getattr(error, "errno", None) in NETWORK_ERRNOS:
         return "connection"
     return kind
 
@@ -119,7 +116,7 @@ def _kind_of_instance(error: Exception) -> Kind:
 def _kind_of(cls: type[Any]) -> Kind:
     if issubclass(cls, TimeoutError):
         return "timeout"
-    if issubclass(cls, ConnectionError | ssl.SSLError):
+    if issubclass(cls, ConnectionError):
         return "connection"
     for ancestor in cls.__mro__:
         package = ancestor.__module__.partition(".")[0].removesuffix("2")  # httpx2
@@ -131,7 +128,7 @@ def _kind_of(cls: type[Any]) -> Kind:
 def _is_certificate(error: BaseException | None) -> bool:
     """Whether a certificate was refused, here or beneath: no other attempt changes it."""
     while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
+        if any(cls.__name__ == "SSLCertVerificationError" for cls in type(error).__mro__):
             return True
         reason = getattr(error, "reason", None)
         error = error.__cause__ or (reason if isinstance(reason, BaseException) else None)
