@@ -24,7 +24,7 @@ from foldline.exceptions import (
     StructuredOutputError,
     UsageError,
 )
-from foldline.language_models import BaseChatModel, ChatModel, RetryPolicy
+from foldline.language_models import BaseChatModel, ChatModel, RetryPolicy, SimpleChatModel
 from foldline.language_models.call.network_errors import read_author_error
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -137,7 +137,18 @@ class Chunking(BaseChatModel):
         yield ChatGenerationChunk(message=AIMessageChunk("ok"))
 
 
-KINDS = [Writing, Streaming, Awaiting, Generating, Chunking]
+class Simple(SimpleChatModel):
+    errors: list[Any]
+    calls: int = 0
+
+    def _call(self, messages, stop=None, run_manager=None, **kwargs):
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "ok"
+
+
+KINDS = [Simple, Writing, Streaming, Awaiting, Generating, Chunking]
 
 
 @pytest.mark.parametrize("error", CONNECTION, ids=shown)

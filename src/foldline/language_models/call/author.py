@@ -320,7 +320,7 @@ async def inherited_result(
 
 async def process_beneath(model: CallModel, record: Any, options: Any, run: Run) -> ChatModelOutput:
     """Ask a model once, by what answers beneath `process`: no policy, no second attempt."""
-    request = request_of(input_of(record), ChatRequest([]))
+    request = request_of(model, input_of(record), ChatRequest([]))
     request.options = {
         **{k: v for k, v in (options or {}).items() if k != "stream"},
         **request.options,

@@ -187,7 +187,7 @@ class ChatCall:
             request = await model._preprocess(request, run)
             request.note = self._note
         if hooks.record_preprocesses:
-            request = await call_preprocess(model.preprocess, request, run)
+            request = await call_preprocess(model, request, run)
             request.note = self._note
         self.policies = policies_for(self, request)
         return await self._apply_before(request) if self.policies else request
@@ -307,8 +307,7 @@ class ChatCall:
                 if self.hooks.postprocesses:
                     result = await self.model._postprocess(request, result, self.run)
                 if self.hooks.record_postprocesses:
-                    method = self.model.postprocess
-                    result = await call_postprocess(method, request, result, self.run)
+                    result = await call_postprocess(self.model, request, result, self.run)
                 if self._cache is not None:
                     await self._cache.update(result.generations)
             if self.policies:

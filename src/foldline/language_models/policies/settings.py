@@ -21,7 +21,7 @@ from foldline.language_models.policies.model_hooks import ModelHooks
 from foldline.language_models.policies.output_check import OutputCheck
 from foldline.messages import AIMessage
 
-__all__ = ["NO_SETTINGS", "CallSettings", "Guard", "GuardMode", "take_settings"]
+__all__ = ["NO_SETTINGS", "CallSettings", "Guard", "GuardMode", "option_names", "take_settings"]
 
 Guard = Callable[[AIMessage], Any]
 """Returns None or True to let a message pass, False or a reason to refuse it, or a message to give instead."""
@@ -96,7 +96,7 @@ def _overlay_options(
         return
     called = dict(called)
     layers = [under, configured or {}, *(called.pop(name, None) or {} for name in OPTION_LAYERS)]
-    names, read = _option_names(type(model)), []
+    names, read = option_names(type(model)), []
     for layer in layers:
         options, unknown = read_option_names(layer, names)
         read.append(options)
@@ -114,7 +114,7 @@ OPTION_LAYERS: Final = frozenset({"model_options", "modelOptions"})
 
 
 @cache
-def _option_names(cls: type[Any]) -> Mapping[str, str]:
+def option_names(cls: type[Any]) -> Mapping[str, str]:
     """Return the options that a model's class knows, in snake_case -> its own name for each."""
     aliases: Mapping[str, str] = getattr(cls, "aliases", {})
     names = {*KNOWN_OPTIONS, *SETTING_NAMES, *cls.model_fields}

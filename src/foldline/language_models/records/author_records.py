@@ -12,7 +12,10 @@ from typing import Any, cast
 
 from foldline._run import Run
 from foldline.language_models.call.batch import Batch
+from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.policies.call_options import read_option_names
+from foldline.language_models.policies.settings import option_names
 from foldline.language_models.records.invoke_options import AgentInvokeOptions
 from foldline.language_models.records.process import Teller, replaced
 from foldline.language_models.records.records import ChatModelInput, input_of, output_of
@@ -22,19 +25,19 @@ from foldline.outputs import ChatGeneration, ChatResult
 __all__ = ["call_postprocess", "call_preprocess", "process_events", "record_of", "request_of"]
 
 
-async def call_preprocess(method: Any, request: ChatRequest, run: Run) -> ChatRequest:
+async def call_preprocess(model: CallModel, request: ChatRequest, run: Run) -> ChatRequest:
     """Let an author's `preprocess` see the request as a record; return what it makes of it."""
-    changed = await _call(run, method, record_of(request), _options(request, run))
-    return request if changed is None else request_of(input_of(changed), request)
+    changed = await _call(run, model.preprocess, record_of(request), _options(request, run))
+    return request if changed is None else request_of(model, input_of(changed), request)
 
 
 async def call_postprocess(
-    method: Any, request: ChatRequest, result: ChatResult, run: Run
+    model: CallModel, request: ChatRequest, result: ChatResult, run: Run
 ) -> ChatResult:
     """Let an author's `postprocess` see the answer as a record; return what it makes of it."""
     message = cast("AIMessage", result.generations[0].message)
     arguments = record_of(request), output_of(message), _options(request, run)
-    changed = await _call(run, method, *arguments)
+    changed = await _call(run, model.postprocess, *arguments)
     if changed is None:
         return result
     first = ChatGeneration(message=replaced(changed, message))
@@ -91,9 +94,9 @@ def record_of(request: ChatRequest) -> ChatModelInput:
     )
 
 
-def request_of(record: ChatModelInput, request: ChatRequest) -> ChatRequest:
+def request_of(model: CallModel, record: ChatModelInput, request: ChatRequest) -> ChatRequest:
     """Return a request that asks what a record says, in place of another request."""
-    options = dict(record.model_options)
+    options, _ = read_option_names(record.model_options, option_names(type(model)))
     stop = options.pop("stop", request.stop)
     for key in ("tools", "tool_choice", "response_format"):
         if (value := getattr(record, key)) is not None:
