@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, overload
 
 from foldline.exceptions import UsageError
 from foldline.language_models.call.request import ChatRequest
@@ -42,6 +42,33 @@ BEGINNINGS: Final[tuple[tuple[str, str], ...]] = (
 """How a model's name begins -> whose it is."""
 
 
+@overload
+def init_chat_model(
+    model: str,
+    *,
+    model_provider: str | None = None,
+    configurable_fields: None = None,
+    config_prefix: str | None = None,
+    **kwargs: Any,
+) -> BaseChatModel: ...
+@overload
+def init_chat_model(
+    model: None = None,
+    *,
+    model_provider: str | None = None,
+    configurable_fields: Literal["any"] | Sequence[str] | None = None,
+    config_prefix: str | None = None,
+    **kwargs: Any,
+) -> ConfigurableChatModel: ...
+@overload
+def init_chat_model(
+    model: str | None = None,
+    *,
+    model_provider: str | None = None,
+    configurable_fields: Literal["any"] | Sequence[str],
+    config_prefix: str | None = None,
+    **kwargs: Any,
+) -> ConfigurableChatModel: ...
 def init_chat_model(
     model: str | None = None,
     *,
@@ -49,7 +76,7 @@ def init_chat_model(
     configurable_fields: Literal["any"] | Sequence[str] | None = None,
     config_prefix: str | None = None,
     **kwargs: Any,
-) -> Any:  # noqa: ANN401  a chat model, or a configurable one
+) -> BaseChatModel | ConfigurableChatModel:
     """Make a chat model by name; without a name, or with `configurable_fields`, one that a call's config chooses.
 
     ```python

@@ -20,9 +20,8 @@ from foldline.language_models._types import (
     LanguageModelLike,
     LanguageModelOutput,
 )
-from foldline.messages import BaseMessage
+from foldline.messages import AIMessage, BaseMessage
 from foldline.messages import count as counting
-from foldline.messages.kinds import AnyMessage
 from foldline.outputs import LLMResult
 from foldline.prompt_values import PromptValue
 from foldline.runnables.base import Runnable
@@ -42,7 +41,7 @@ __all__ = [
     "get_tokenizer",
 ]
 
-LanguageModelOutputVar = TypeVar("LanguageModelOutputVar", "AnyMessage", str, covariant=True)
+LanguageModelOutputVar = TypeVar("LanguageModelOutputVar", AIMessage, str, covariant=True)
 
 Params: TypeAlias = dict[str, Any]
 """A dict of settings; written so because models have a method named `dict`."""
