@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from foldline.agents.checkpoint.sqlite import SqliteSaver
+from foldline.checkpoint.sqlite import SqliteSaver
 from foldline.caches.sqlite import SQLiteCache
 from foldline.chat_history.sqlite import SQLiteChatMessageHistory
 from foldline.embeddings import DeterministicFakeEmbedding

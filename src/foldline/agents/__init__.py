@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from foldline.agents.agent import Agent, StateSnapshot
     from foldline.agents.executor import AgentExecutor, AgentExecutorIterator
     from foldline.agents.factory import create_agent
-    from foldline.agents.interrupts import Command, Interrupt, interrupt
+    from foldline.workflows.interrupts import Command, Interrupt, interrupt
     from foldline.agents.output_parsers import AgentOutputParser, MultiActionAgentOutputParser
     from foldline.agents.plans import (
         BaseMultiActionAgent,
@@ -76,7 +76,7 @@ __getattr__ = lazily(
         ".agent": "Agent StateSnapshot",
         ".executor": "AgentExecutor AgentExecutorIterator",
         ".factory": "create_agent",
-        ".interrupts": "Command Interrupt interrupt",
+        "foldline.workflows.interrupts": "Command Interrupt interrupt",
         ".output_parsers": "AgentOutputParser MultiActionAgentOutputParser",
         ".plans": "BaseMultiActionAgent BaseSingleActionAgent RunnableAgent "
         "RunnableMultiActionAgent",

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from foldline.agents.checkpoint.base import BaseCheckpointSaver
+from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.agents.checkpoint.records import Codec
 from foldline.agents.middleware.base import AgentMiddleware, Hook, HookName, Wrap, hook_of, wrap_of
 from foldline.agents.requests import ModelRequest

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from foldline.agents.interrupts import Command
+from foldline.workflows.interrupts import Command
 from foldline.exceptions import MalformedStreamError
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.tool import ToolCall

@@ -21,8 +21,8 @@ from uuid import uuid4
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from foldline.agents.checkpoint.base import Entry
-from foldline.agents.interrupts import Interrupt
+from foldline.checkpoint.base import Entry
+from foldline.workflows.interrupts import Interrupt
 from foldline.agents.state import StateSchema, Values
 from foldline.exceptions import SchemaError
 from foldline.load import dumpd, load

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
 from foldline._run import Run
-from foldline.agents.interrupts import interrupt
+from foldline.workflows.interrupts import interrupt
 from foldline.agents.middleware.base import AgentMiddleware, State, Update
 from foldline.agents.runtime import Runtime
 from foldline.agents.tool_calls import unanswered

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from foldline.agents.interrupts import Interrupt
-from foldline.agents.said import CHANNELS, Said, envelope
+from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.events import CHANNELS, FlowEvent, envelope
 from foldline.exceptions import UsageError
 from foldline.messages import ToolMessage
 from foldline.messages._view import ChunkView
@@ -53,7 +53,7 @@ class View:
                 )
             self.wants = frozenset(asked)
 
-    def pieces(self, said: Said) -> Iterator[Any]:
+    def pieces(self, said: FlowEvent) -> Iterator[Any]:
         """Give the pieces that one thing said makes."""
         for mode in self._modes:
             if (
@@ -70,29 +70,29 @@ class View:
                     )
                 yield labelled
 
-    def _events(self, said: Said) -> Iterator[Json]:
+    def _events(self, said: FlowEvent) -> Iterator[Json]:
         self._seq += 1
         yield envelope(said, self._seq)
 
-    def _updates(self, said: Said) -> Iterator[Json]:
+    def _updates(self, said: FlowEvent) -> Iterator[Json]:
         if said.method == "updates":
             yield {said.data["node"]: said.data["values"]}
         elif said.method == "input.requested":
             yield {"__interrupt__": (Interrupt(said.data["payload"], said.data["interrupt_id"]),)}
 
-    def _values(self, said: Said) -> Iterator[Json]:
+    def _values(self, said: FlowEvent) -> Iterator[Json]:
         if said.method == "values":
             yield said.data
 
-    def _custom(self, said: Said) -> Iterator[Json]:
+    def _custom(self, said: FlowEvent) -> Iterator[Json]:
         if said.method == "custom":
             yield said.data["payload"]
 
-    def _checkpoints(self, said: Said) -> Iterator[Json]:
+    def _checkpoints(self, said: FlowEvent) -> Iterator[Json]:
         if said.method == "checkpoints":
             yield said.data
 
-    def _messages(self, said: Said) -> Iterator[Json]:
+    def _messages(self, said: FlowEvent) -> Iterator[Json]:
         about = {"langgraph_node": said.node, "namespace": said.namespace}
         if said.method == "messages":
             if said.data.get("event") == "message-start":
