@@ -8,8 +8,7 @@
     claim    somebody carries on (after a crash)
     end      the run is done: its result; or it failed: its error, and the failed steps that a next try repeats
 
-A place is `parent/name#n`: the n-th call of a step of that name under its parent. Writers from several threads or
-tasks share one append: whoever comes while the store is busy is written with the next one.
+A place is `parent/name#n`: the n-th call of a step of that name under its parent.
 """
 
 from __future__ import annotations
@@ -21,23 +20,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from foldline._io import IO, mutex, shield
+from foldline._io import IO, mutex
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, SchemaError
-from foldline.utils.uuid import new_id
 from foldline.workflows.interrupts import Interrupt
-from foldline.workflows.values import Json, from_text, pack, to_text
+from foldline.workflows.log import Log, PendingEntry
+from foldline.workflows.values import Json, from_text, pack
 
 __all__ = ["Journal", "chain_of", "decode_error", "encode_error", "read_body"]
 
 VERSION = 1
 KINDS = frozenset({"flow", "step", "fail", "stop", "resume", "claim", "end"})
-
-
-@dataclass(slots=True)
-class _Pending:
-    entry: Entry
-    is_written: bool = False
 
 
 @dataclass
@@ -50,8 +43,6 @@ class Journal:
     is_open: bool = False
     head: str | None = None
     """The last record of the chain."""
-    last: str | None = None
-    """The last entry of the log, by whomever."""
     run: dict[str, Json] | None = None
     """The record that began the run; None before the first one."""
     run_id: str = ""
@@ -63,12 +54,10 @@ class Journal:
     ending: dict[str, Json] | None = None
     previous: Json = None
     """The result of the run before this one, packed."""
-    failure: BaseException | None = None
 
     def __post_init__(self) -> None:
         self._lock = mutex()
-        self._pending: list[_Pending] = []
-        self._turns: dict[int, Any] = {}
+        self._log = Log(self.saver, self.thread_id, self.namespace)
         self._under: dict[str, list[str]] = {}
         """The places of records under a place, at any depth."""
 
@@ -78,12 +67,7 @@ class Journal:
         """Read the log; nothing is read twice."""
         if self.is_open:
             return
-        if self.saver.is_instant:
-            entries = self.saver.read(self.thread_id, self.namespace)
-        else:
-            entries = await io.call(self.saver.read, self.thread_id, self.namespace)
-        self.last = entries[-1].id if entries else None
-        for entry in chain_of(entries, at):
+        for entry in chain_of(await self._log.read(io), at):
             self._take(entry.id, read_body(entry, KINDS, "a flow"))
         self.is_open = True
 
@@ -169,13 +153,11 @@ class Journal:
         """Write a record with the next one: it is safe before any later step runs."""
         self._add(kind, fields)
 
-    def _add(self, kind: str, fields: dict[str, Json]) -> _Pending:
+    def _add(self, kind: str, fields: dict[str, Json]) -> PendingEntry:
         body = {"v": VERSION, "kind": kind, "at": datetime.now(UTC).isoformat(), **fields}
         with self._lock:
-            id = new_id()
-            pending = _Pending(Entry(id, self.head, to_text(body)))
-            self._pending.append(pending)
-            self._take(id, body)
+            pending = self._log.add(body, self.head)
+            self._take(pending.entry.id, body)
             if kind in ("step", "fail"):
                 self.claimed.add(fields["place"])
         return pending
@@ -183,49 +165,12 @@ class Journal:
     async def write(self, io: IO, kind: str, **fields: Json) -> str:
         """Write a record and wait until it is safe; returns its id."""
         pending = self._add(kind, fields)
-        await self.flush(io, pending)
+        await self._log.flush(io, pending)
         return pending.entry.id
 
-    async def flush(self, io: IO, pending: _Pending | None = None) -> None:
-        """Wait until a record, or everything noted, is safe."""
-        if pending is None:
-            if not self._pending:
-                return
-            pending = self._pending[-1]
-        if self.saver.is_instant:
-            self._append(pending)
-        elif io.blocking:
-            self._append(pending)
-        else:
-            await shield(self._append_async(io, pending))
-
-    async def _append_async(self, io: IO, pending: _Pending) -> None:
-        # One thread at a time waits for the store, however many tasks have something to write.
-        turn = self._turns.setdefault(0, io.lock())
-        async with turn:
-            if not pending.is_written:
-                await io.call(self._append, pending)
-
-    def _append(self, pending: _Pending) -> None:
-        with self._writing():
-            if pending.is_written:
-                return
-            if self.failure is not None:
-                raise self.failure
-            with self._lock:
-                batch, self._pending = self._pending, []
-            entries = [item.entry for item in batch]
-            try:
-                self.saver.append(self.thread_id, self.namespace, entries, after=self.last)
-            except BaseException as error:
-                self.failure = error
-                raise
-            self.last = entries[-1].id
-            for item in batch:
-                item.is_written = True
-
-    def _writing(self) -> Any:
-        return self._turns.setdefault(1, mutex())
+    async def flush(self, io: IO) -> None:
+        """Wait until everything noted is safe."""
+        await self._log.flush(io)
 
 
 def chain_of(entries: list[Entry], at: str | None = None) -> list[Entry]:

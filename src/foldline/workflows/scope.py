@@ -52,7 +52,8 @@ class Scope:
     journal: Journal | None
     path: str = ""
     """The place of the enclosing step with a slash, or nothing."""
-    is_async: bool = False
+    is_async: bool | None = None
+    """Whether the code here is async; None where that is not known."""
     checks_order: bool = False
     """Whether steps come one after another here, so that a step that is missing is noticed at once."""
     key: str = ""

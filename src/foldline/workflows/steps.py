@@ -80,7 +80,7 @@ class Step(Generic[P, R]):
         call = self.later(*args, **kwargs)
         if self.is_async:
             scope = call.scope
-            if scope is not None and not scope.is_async:
+            if scope is not None and scope.is_async is False:
                 raise UsageError(
                     f"{call.place}: an async step was called by a blocking one or a blocking flow, where nobody can "
                     "await it: write `async def` there"

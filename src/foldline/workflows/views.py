@@ -1,15 +1,19 @@
-"""What `agent.stream(stream_mode=…)` gives: views of what a run says, in the shapes of LangGraph.
+"""What `stream(stream_mode=…)` gives for agents, flows and graphs: views of a run's events, in LangGraph's shapes.
 
 updates    {step: what it changed}; {"__interrupt__": (…)} when the run stops for a person
 values     the whole state, after each step
 messages   (chunk, metadata) pieces of every model's answer, and the tools' messages
-custom     what tools and middleware wrote with `stream_writer`
+custom     what tools, nodes, steps and middleware wrote with a stream writer
+tasks      a node or step begins, and what came of it
+checkpoints  a checkpoint was written
+debug      tasks and checkpoints, with their step and time
 events     everything, as events of the protocol
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from foldline.workflows.interrupts import Interrupt
@@ -20,13 +24,17 @@ from foldline.messages._view import ChunkView
 
 __all__ = ["StreamMode", "View"]
 
-StreamMode = Literal["updates", "values", "messages", "custom", "checkpoints", "events"]
+StreamMode = Literal[
+    "updates", "values", "messages", "custom", "checkpoints", "tasks", "debug", "events"
+]
 NEEDS: dict[str, frozenset[str]] = {
     "updates": frozenset({"updates", "input.requested"}),
     "values": frozenset({"values"}),
-    "messages": frozenset({"messages", "updates"}),
+    "messages": frozenset({"messages", "updates", "tokens"}),
     "custom": frozenset({"custom"}),
     "checkpoints": frozenset({"checkpoints"}),
+    "tasks": frozenset({"tasks"}),
+    "debug": frozenset({"tasks", "checkpoints"}),
     "events": frozenset(CHANNELS),
 }
 Json = Any
@@ -92,6 +100,18 @@ class View:
         if said.method == "checkpoints":
             yield said.data
 
+    def _tasks(self, said: FlowEvent) -> Iterator[Json]:
+        if said.method == "tasks":
+            yield {key: value for key, value in said.data.items() if key not in ("step", "type")}
+
+    def _debug(self, said: FlowEvent) -> Iterator[Json]:
+        if said.method in ("tasks", "checkpoints"):
+            data = dict(said.data)
+            kind = data.pop("type", "checkpoint")
+            step = data.pop("step", data.get("metadata", {}).get("step"))
+            stamp = datetime.now(UTC).isoformat()
+            yield {"step": step, "timestamp": stamp, "type": kind, "payload": data}
+
     def _messages(self, said: FlowEvent) -> Iterator[Json]:
         about = {"langgraph_node": said.node, "namespace": said.namespace}
         if said.method == "messages":
@@ -100,7 +120,11 @@ class View:
             chunk = self._chunks.setdefault(said.namespace, ChunkView("v0")).feed(said.data)
             if chunk is not None:
                 yield chunk, about
+        elif said.method == "tokens":
+            yield said.data
         elif said.method == "updates":
-            for message in said.data["values"].get("messages", ()):
+            values = said.data["values"]
+            messages = values.get("messages", ()) if isinstance(values, Mapping) else ()
+            for message in messages if isinstance(messages, list | tuple) else (messages,):
                 if isinstance(message, ToolMessage):
                     yield message, about

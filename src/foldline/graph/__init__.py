@@ -1,0 +1,1 @@
+"""Graphs under LangGraph's names, over the same machine as agents and flows."""
