@@ -114,7 +114,9 @@ class Acting(Chain):
             while (one := await self._in_time(said, run, elapsed)) is not None:
                 yield one
 
-    async def _in_time(self, said: AsyncGenerator[FlowEvent, None], run: Run, elapsed: float) -> Any:
+    async def _in_time(
+        self, said: AsyncGenerator[FlowEvent, None], run: Run, elapsed: float
+    ) -> Any:
         if self.max_execution_time is None or run.io.blocking:  # a thread could not be stopped
             return await anext(said, None)
 

@@ -18,21 +18,21 @@ from foldline._config import RunnableConfig
 from foldline._io import IO
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.agents.checkpoint.records import Thread, chain_of
-from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.agents.loop import Loop
-from foldline.workflows.nesting import within
 from foldline.agents.opening import load_thread, thread_of
-from foldline.workflows.events import FlowEvent
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
-from foldline.workflows.views import View
+from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
 from foldline.runnables import _trace
 from foldline.runnables.base import Runnable
 from foldline.runnables.graph import Graph
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.nesting import within
+from foldline.workflows.views import View
 
 __all__ = ["Agent", "StateSnapshot"]
 

@@ -21,7 +21,15 @@ from pydantic import model_validator
 from foldline._io import OutOfTime
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
-from foldline.agents.acting import Acting, Doing, ExceptionTool, InvalidTool, FlowEvent, ToolMap, Values
+from foldline.agents.acting import (
+    Acting,
+    Doing,
+    ExceptionTool,
+    FlowEvent,
+    InvalidTool,
+    ToolMap,
+    Values,
+)
 from foldline.agents.plans import (
     BaseMultiActionAgent,
     BaseSingleActionAgent,

@@ -11,18 +11,18 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 from foldline._run import Run
-from foldline.workflows.background import run_in_background
 from foldline.agents.checkpoint.records import Record
-from foldline.workflows.interrupts import FlowInterrupt, Asking, Interrupt
 from foldline.agents.limits import Bounds
 from foldline.agents.model_step import ModelStep
-from foldline.workflows.nesting import Within, inside
 from foldline.agents.opening import Opened
 from foldline.agents.runtime import Runtime
-from foldline.workflows.events import Emit, FlowEvent
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.tool_step import ToolStep
 from foldline.exceptions import UsageError
+from foldline.workflows.background import run_in_background
+from foldline.workflows.events import Emit, FlowEvent
+from foldline.workflows.interrupts import Asking, FlowInterrupt, Interrupt
+from foldline.workflows.nesting import Within, inside
 
 __all__ = ["Loop"]
 
@@ -265,7 +265,9 @@ class Loop(Opened, ModelStep, ToolStep):
         held, self._held = self._held, []
         return held
 
-    async def alongside(self, make: Callable[[], Awaitable[object]]) -> AsyncGenerator[FlowEvent, None]:
+    async def alongside(
+        self, make: Callable[[], Awaitable[object]]
+    ) -> AsyncGenerator[FlowEvent, None]:
         """Run a body of a step; give what it says, if anybody listens."""
         if not self.wants:
             await make()

@@ -15,9 +15,7 @@ from foldline._io import IO
 from foldline._run import Run
 from foldline.agents.limits import Bounds
 from foldline.agents.middleware.base import Handler, Wrap
-from foldline.workflows.nesting import inside
 from foldline.agents.requests import ModelRequest, ModelResponse, response_of
-from foldline.workflows.events import Emit, FlowEvent
 from foldline.agents.setup import MODEL, Setup
 from foldline.agents.state import fresh_id
 from foldline.agents.structured_output import MOST_ERRORS, Answered, ProviderReader, ToolReader
@@ -31,6 +29,8 @@ from foldline.protocol.replay import message_to_events
 from foldline.runnables._opening import Opening
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
+from foldline.workflows.events import Emit, FlowEvent
+from foldline.workflows.nesting import inside
 
 __all__ = ["ModelStep"]
 

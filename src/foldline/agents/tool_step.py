@@ -16,13 +16,10 @@ from pydantic import ValidationError
 from foldline._io import IO, OutOfTime, Started
 from foldline._run import Run
 from foldline.agents.checkpoint.records import Record
-from foldline.workflows.interrupts import FlowInterrupt
 from foldline.agents.limits import Bounds
 from foldline.agents.middleware.base import Handler, Wrap
-from foldline.workflows.nesting import inside
 from foldline.agents.requests import ToolCallRequest
 from foldline.agents.runtime import ToolRuntime, injected_values
-from foldline.workflows.events import Emit, FlowEvent
 from foldline.agents.setup import TOOLS, Setup
 from foldline.agents.state import fresh_id
 from foldline.agents.tool_calls import answered_update, error_message, problem_of, unanswered
@@ -31,6 +28,9 @@ from foldline.language_models.policies.usage import time_left
 from foldline.messages import AIMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject
+from foldline.workflows.events import Emit, FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt
+from foldline.workflows.nesting import inside
 
 __all__ = ["ToolStep"]
 

@@ -15,7 +15,14 @@ from typing import NamedTuple, Self
 
 from foldline.exceptions import StoreError
 
-__all__ = ["AsyncOpened", "BaseCheckpointSaver", "Entry", "StoredSaver", "ThreadConflictError", "check_head"]
+__all__ = [
+    "AsyncOpened",
+    "BaseCheckpointSaver",
+    "Entry",
+    "StoredSaver",
+    "ThreadConflictError",
+    "check_head",
+]
 
 
 class ThreadConflictError(StoreError):

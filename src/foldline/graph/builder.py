@@ -102,11 +102,15 @@ class StateGraph:
         if not isinstance(node, str):
             action, node = node, name_of(node)
         elif action is None:
-            raise UsageError(f"the node {node!r} needs something to run: add_node({node!r}, function)")
+            raise UsageError(
+                f"the node {node!r} needs something to run: add_node({node!r}, function)"
+            )
         if node in RESERVED or not node or any(mark in node for mark in "|:"):
             raise UsageError(f"a node cannot be named {node!r}: choose a name without | and :")
         if node in self.nodes:
-            raise UsageError(f"the graph has a node {node!r} already: give the second one another name")
+            raise UsageError(
+                f"the graph has a node {node!r} already: give the second one another name"
+            )
         spec = NodeSpec(
             node,
             action,
@@ -149,7 +153,9 @@ class StateGraph:
         branches = self.branches.setdefault(source, {})
         if name in branches:
             if name != "<lambda>":
-                raise UsageError(f"the node {source!r} has a branch {name!r} already: name the function anew")
+                raise UsageError(
+                    f"the node {source!r} has a branch {name!r} already: name the function anew"
+                )
             name = f"{name}{len(branches)}"
         ends: dict[Any, str] | None
         if isinstance(path_map, Mapping):

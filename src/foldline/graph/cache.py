@@ -100,7 +100,9 @@ class SqliteCache(BaseCache):
             if namespace is None:
                 connection.execute("DELETE FROM node_results")
             else:
-                connection.execute("DELETE FROM node_results WHERE place = ?", (json.dumps(namespace),))
+                connection.execute(
+                    "DELETE FROM node_results WHERE place = ?", (json.dumps(namespace),)
+                )
 
     def close(self) -> None:
         """Close the file."""

@@ -111,7 +111,7 @@ class CompiledStateGraph(Runnable[Any, Any]):
         self, input: Json, run: Run, loops: list[GraphLoop]
     ) -> AsyncGenerator[Any, None]:
         view = View(
-            run.kwargs.get("stream_mode") or "values" if self.debug is None else run.kwargs.get("stream_mode") or "updates",
+            run.kwargs.get("stream_mode") or "updates",
             subgraphs=bool(run.kwargs.get("subgraphs")),
             channels=run.kwargs.get("channels"),
         )
@@ -212,11 +212,12 @@ class CompiledStateGraph(Runnable[Any, Any]):
             if inner is None or not isinstance(inner.action, CompiledStateGraph):
                 raise UsageError(f"checkpoint_ns={namespace!r}: there is no graph at {part!r}")
             graph = inner.action
-        return graph, Log(saver, thread_of(run.configurable, self.name), namespace)
+        return graph, Log(saver, thread_of(run.configurable, self.get_name()), namespace)
 
     async def _state(self, run: Run, *, subgraphs: bool) -> StateSnapshot:
         graph, log = self._log(run)
-        thread = await load_thread(graph, log, run.io, run.configurable.get("checkpoint_id"))
+        at = run.configurable.get("checkpoint_id")
+        thread = await load_thread(graph, log, run.io, at, with_pending=True)
         snapshot = graph.snapshot(thread, log.thread_id, log.namespace)
         if not subgraphs:
             return snapshot
@@ -224,14 +225,20 @@ class CompiledStateGraph(Runnable[Any, Any]):
         for task in snapshot.tasks:
             if task.state is not None:
                 inner = await self._state(_with_config(run, task.state), subgraphs=True)
-                task = GraphTask(task.id, task.name, task.path, task.error, task.interrupts, inner, task.result)
+                task = GraphTask(
+                    task.id, task.name, task.path, task.error, task.interrupts, inner, task.result
+                )
             tasks.append(task)
         return _replace(snapshot, tasks=tuple(tasks))
 
     def snapshot(self, thread: GraphThread, thread_id: str, namespace: str) -> StateSnapshot:
         """Return a thread as callers see it."""
         config = _config(thread_id, namespace, thread.base)
-        parent = None if thread.base_parent is None else _config(thread_id, namespace, thread.base_parent)
+        parent = (
+            None
+            if thread.base_parent is None
+            else _config(thread_id, namespace, thread.base_parent)
+        )
         tasks = []
         for task in thread.tasks(namespace):
             place = f"{namespace}|{task.name}:{task.id}" if namespace else f"{task.name}:{task.id}"
@@ -252,7 +259,9 @@ class CompiledStateGraph(Runnable[Any, Any]):
             values={key: thread.values[key] for key in shown if key in thread.values},
             next=tuple(one.name for one in tasks),
             config=config,
-            metadata={"source": thread.source, "step": thread.step, "parents": {}} if thread.head else None,
+            metadata={"source": thread.source, "step": thread.step, "parents": {}}
+            if thread.head
+            else None,
             created_at=thread.at,
             parent_config=parent,
             tasks=tuple(tasks),
@@ -300,7 +309,11 @@ class CompiledStateGraph(Runnable[Any, Any]):
             ids = [one.config["configurable"].get("checkpoint_id") for one in found]
             found = found[ids.index(last) + 1 :] if last in ids else found
         if filter:
-            found = [one for one in found if all((one.metadata or {}).get(key) == value for key, value in filter.items())]
+            found = [
+                one
+                for one in found
+                if all((one.metadata or {}).get(key) == value for key, value in filter.items())
+            ]
         return found[:limit]
 
     async def _update(
@@ -313,11 +326,16 @@ class CompiledStateGraph(Runnable[Any, Any]):
         update = plan.keys.check(dict(values or {}), "update_state")
         body = record("update")
         if node is None or node == END:
-            body["tasks"] = [{"name": "update_state", "update": plan.keys.encode(update, "update_state")}]
+            body["tasks"] = [
+                {"name": "update_state", "update": plan.keys.encode(update, "update_state")}
+            ]
             if node == END:
                 body |= {"step": thread.step + 1, "next": []}
             else:
-                body |= {"step": thread.step + 1, "next": [encode_target(one, plan.keys) for one in thread.next]}
+                body |= {
+                    "step": thread.step + 1,
+                    "next": [encode_target(one, plan.keys) for one in thread.next],
+                }
         else:
             if node != START and node not in plan.nodes:
                 raise InvalidUpdateError(f"update_state(as_node={node!r}): there is no such node")
@@ -325,9 +343,13 @@ class CompiledStateGraph(Runnable[Any, Any]):
             goto = []
             if node in plan.branches:
                 loop = GraphLoop(graph, run.patched(kwargs={}), wants=frozenset(), outer=None)
-                goto = await loop.ask_branches(plan.branches[node], node, joined, run, Runtime(store=graph.store))
+                goto = await loop.ask_branches(
+                    plan.branches[node], node, joined, run, Runtime(store=graph.store)
+                )
             outcome = Outcome(node, update, goto)
-            targets, waiting, deferred = plan.next_targets([outcome], thread.waiting, thread.deferred)
+            targets, waiting, deferred = plan.next_targets(
+                [outcome], thread.waiting, thread.deferred
+            )
             body["tasks"] = [{"name": node, "update": plan.keys.encode(update, "update_state")}]
             body |= {
                 "step": thread.step + 1,
@@ -335,6 +357,8 @@ class CompiledStateGraph(Runnable[Any, Any]):
                 "waiting": waiting,
                 "deferred": deferred,
             }
+        if thread.is_paused:
+            body["paused"] = True
         pending = log.add(body, thread.head)
         await log.flush(run.io, pending)
         return _config(log.thread_id, log.namespace, pending.entry.id)
@@ -360,7 +384,9 @@ class CompiledStateGraph(Runnable[Any, Any]):
         """Return nodes and edges, to be drawn; `xray` draws the graphs inside too."""
         return draw_plan(self.plan, int(xray) if xray is not True else 99)
 
-    async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+    async def aget_graph(
+        self, config: RunnableConfig | None = None, *, xray: int | bool = False
+    ) -> Graph:
         """Return nodes and edges, to be drawn; `xray` draws the graphs inside too."""
         return self.get_graph(config, xray=xray)
 

@@ -32,13 +32,15 @@ def draw_plan(plan: GraphPlan, depth: int = 0) -> Graph:
     graph.add_node(None, END)
     drawn_edges: set[tuple[str, str]] = set()
 
-    def connect(source: str, target: str, label: str | None = None, *, is_conditional: bool = False) -> None:
+    def connect(
+        source: str, target: str, label: str | None = None, *, is_conditional: bool = False
+    ) -> None:
         begin, end = last.get(source, source), first.get(target, target)
         if (begin, end) not in drawn_edges:
             drawn_edges.add((begin, end))
             graph.add_edge(graph.nodes[begin], graph.nodes[end], label, is_conditional)
 
-    for source, target in plan.edges:
+    for source, target in sorted(plan.edges):
         connect(source, target)
     for edge in plan.waiting:
         for source in edge.sources:

@@ -14,11 +14,21 @@ from typing import TYPE_CHECKING, Any
 from foldline._config import DEFAULT_RECURSION_LIMIT
 from foldline._io import IO
 from foldline._run import Run
-from foldline.checkpoint.base import BaseCheckpointSaver
+from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import GraphRecursionError, SchemaError, UsageError
 from foldline.graph.nodes import call_function
 from foldline.graph.plan import Branch, check_target
-from foldline.graph.records import GraphThread, Outcome, Target, Task, decode_target, encode_target, record
+from foldline.graph.records import (
+    BASES,
+    KINDS,
+    GraphThread,
+    Outcome,
+    Target,
+    Task,
+    decode_target,
+    encode_target,
+    record,
+)
 from foldline.graph.runtime import Runtime
 from foldline.graph.task_run import ParentCommand, TaskRun
 from foldline.graph.types import START
@@ -27,7 +37,7 @@ from foldline.workflows.background import run_in_background
 from foldline.workflows.events import Emit, FlowEvent
 from foldline.workflows.flow_run import answers_for
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
-from foldline.workflows.journal import chain_of
+from foldline.workflows.journal import chain_of, read_body
 from foldline.workflows.log import Log
 from foldline.workflows.nesting import Within
 from foldline.workflows.values import pack
@@ -63,11 +73,16 @@ class GraphLoop:
         self.thread = GraphThread(self.plan.keys, self.plan.keys.empty())
         self.log: Log | None = None
         self.tasks: list[Task] = []
-        self.before = _names(run.kwargs.get("interrupt_before"), graph.interrupt_before, self.plan.nodes)
-        self.after = _names(run.kwargs.get("interrupt_after"), graph.interrupt_after, self.plan.nodes)
+        self.before = _names(
+            run.kwargs.get("interrupt_before"), graph.interrupt_before, self.plan.nodes
+        )
+        self.after = _names(
+            run.kwargs.get("interrupt_after"), graph.interrupt_after, self.plan.nodes
+        )
         given = run.given.get("recursion_limit")
-        # A config that was filled in carries the limit of runnables; a graph may take more steps.
-        self.limit = MOST_STEPS if given in (None, DEFAULT_RECURSION_LIMIT) and "recursion_limit" not in (run.origin or ({}, run.given))[1] else given
+        is_set = given is not None and (given != DEFAULT_RECURSION_LIMIT or run.origin is None)
+        # A config that was filled in for a nested call carries the limit of runnables; a graph may take more steps.
+        self.limit: int = given if given is not None and is_set else MOST_STEPS
         self._taken = 0
         self._emit: Emit | None = None
         self._held: list[FlowEvent] = []
@@ -84,7 +99,7 @@ class GraphLoop:
                 self.namespace = tuple(part.partition(":")[0] for part in self.namespace)
             return outer.checkpointer, outer.thread_id, True
         if isinstance(own, BaseCheckpointSaver):
-            return own, thread_of(self.run.configurable, self.graph.name), False
+            return own, thread_of(self.run.configurable, self.graph.get_name()), False
         return None, None, False
 
     # -- the loop
@@ -119,9 +134,11 @@ class GraphLoop:
         """Take one step: run its tasks, join what they gave, keep it."""
         thread = self.thread
         self.tasks = thread.tasks("|".join(self.namespace))
-        if self._taken == 0 or not self.before:
-            pass
-        if self.before and not thread.is_paused and any(one.name in self.before for one in self.tasks):
+        if (
+            self.before
+            and not thread.is_paused
+            and any(one.name in self.before for one in self.tasks)
+        ):
             await self._append(record("pause", nodes=[one.name for one in self.tasks]))
             thread.is_paused = self.is_stopped = True
             self._tell_pause()
@@ -203,7 +220,16 @@ class GraphLoop:
         thread.move(id, targets, thread.step + 1, waiting, deferred)
         thread.source, thread.ran = "loop", [one.name for one in outcomes]
         for one in outcomes:
-            self._tell("updates", one.name, {"node": one.name, "values": one.result if one.result is not None or not one.update else one.update})
+            self._tell(
+                "updates",
+                one.name,
+                {
+                    "node": one.name,
+                    "values": one.result
+                    if one.result is not None or not one.update
+                    else one.update,
+                },
+            )
         self._tell_state()
         if self.after and any(one.name in self.after for one in outcomes) and targets:
             self.is_stopped = True
@@ -252,15 +278,17 @@ class GraphLoop:
             at = None if self.is_inner else self.run.configurable.get("checkpoint_id")
             key = "|".join(self.namespace) if self.is_inner else ""
             self.log = Log(self.saver, self.thread_id or "", key)
-            self.thread = await load_thread(self.graph, self.log, self.io, at)
+            resumes = isinstance(value, Command) and value.resume is not None
+            self.thread = await load_thread(self.graph, self.log, self.io, at, with_pending=resumes)
             if self.run.kwargs.get("durability") == "exit":
                 self.log.holds_back = True
-            is_early = at is not None and self.thread.head != self.log.last
-            if is_early and (value is None or isinstance(value, Command)):
-                await self._begin(record("fork"))
+            if at is not None and value is None:
+                await self._go_back(at)
         is_unfinished = bool(self.thread.next)
-        if self.is_inner and self.thread.head is not None and (
-            is_unfinished or self.graph.checkpointer is not True
+        if (
+            self.is_inner
+            and self.thread.head is not None
+            and (is_unfinished or self.graph.checkpointer is not True)
         ):
             await self._carry_on_inside()
         elif isinstance(value, Command):
@@ -269,6 +297,15 @@ class GraphLoop:
             await self._carry_on()
         else:
             await self._take_input(value)
+
+    async def _go_back(self, at: str) -> None:
+        """Go on from a checkpoint: where it is the last one, as without naming it; else as a fork."""
+        assert self.log is not None
+        latest = await load_thread(self.graph, self.log, self.io, at, with_pending=True)
+        if latest.head == self.log.last:
+            self.thread = latest
+        else:
+            await self._begin(record("fork"))
 
     async def _begin(self, body: dict[str, Json]) -> None:
         id = await self._append(body)
@@ -279,11 +316,12 @@ class GraphLoop:
         update = keys.check(self._input_values(value), "the input")
         thread = self.thread
         values = keys.join(thread.values, [("the input", update)])
-        targets: list[Target] = [*self.plan.follows.get(START, ()), *(goto or ())]
+        found = list(goto or ())
         branches = self.plan.branches.get(START)
         if branches:
-            targets += await self.ask_branches(branches, START, values, self.run, Runtime(self.context, self.store))
-        targets, waiting, deferred = self.plan.next_targets([Outcome(START, {}, [])] if not branches else [Outcome(START, {}, [one for one in targets if one not in self.plan.follows.get(START, ())])], {}, [])
+            runtime = Runtime(self.context, self.store)
+            found += await self.ask_branches(branches, START, values, self.run, runtime)
+        targets, waiting, deferred = self.plan.next_targets([Outcome(START, {}, found)], {}, [])
         if self.saver is not None:
             body = record("input", values=keys.encode(update, "the input"))
             body["step"] = thread.step + 1
@@ -324,7 +362,9 @@ class GraphLoop:
             self.thread.values = values
         if command.resume is None and not questions:
             goto = command.goto
-            targets = [] if goto is None else list(goto) if isinstance(goto, list | tuple) else [goto]
+            targets = (
+                [] if goto is None else list(goto) if isinstance(goto, list | tuple) else [goto]
+            )
             found = [check_target(one, "the Command", self.plan.nodes) for one in targets]
             await self._take_input(_as_update(command.update), found)
             return
@@ -339,7 +379,11 @@ class GraphLoop:
         """A node that was interrupted runs again and calls its graph again: it goes on where it was."""
         assert self.outer is not None
         known = self.outer.answers
-        answers = {one.id: pack(known[one.id], "an answer") for one in self.thread.interrupts if one.id in known}
+        answers = {
+            one.id: pack(known[one.id], "an answer")
+            for one in self.thread.interrupts
+            if one.id in known
+        }
         if answers:
             await self._begin(record("resume", answers=answers))
         elif not self.thread.interrupts and self.thread.next:
@@ -410,7 +454,11 @@ class GraphLoop:
             return
         self._tell("values", None, self.shown())
         if "checkpoints" in self.wants and not only_values and self.saver is not None:
-            self._tell("checkpoints", None, self.graph.checkpoint_data(self.thread, self.thread_id or "", self.namespace))
+            self._tell(
+                "checkpoints",
+                None,
+                self.graph.checkpoint_data(self.thread, self.thread_id or "", self.namespace),
+            )
 
     def _tell_pause(self) -> None:
         self._tell("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
@@ -418,22 +466,44 @@ class GraphLoop:
     def tell_task(self, task: Task, value: Json) -> None:
         """Say that a task begins."""
         if "tasks" in self.wants:
-            data = {"type": "task", "step": self.thread.step + 1, "id": task.id, "name": task.name, "input": value, "triggers": (f"branch:to:{task.name}",)}
+            data = {
+                "type": "task",
+                "step": self.thread.step + 1,
+                "id": task.id,
+                "name": task.name,
+                "input": value,
+                "triggers": (f"branch:to:{task.name}",),
+            }
             self._tell("tasks", task.name, data)
 
     def _tell_result(self, task: Task, outcome: Outcome) -> None:
         if "tasks" in self.wants:
-            data = {"type": "task_result", "step": self.thread.step + 1, "id": task.id, "name": task.name, "error": None, "result": outcome.update, "interrupts": []}
+            data = {
+                "type": "task_result",
+                "step": self.thread.step + 1,
+                "id": task.id,
+                "name": task.name,
+                "error": None,
+                "result": outcome.update,
+                "interrupts": [],
+            }
             self._tell("tasks", task.name, data)
 
 
 async def load_thread(
-    graph: CompiledStateGraph, log: Log, io: IO, at: str | None = None
+    graph: CompiledStateGraph,
+    log: Log,
+    io: IO,
+    at: str | None = None,
+    *,
+    with_pending: bool = False,
 ) -> GraphThread:
-    """Read where a thread stands, or stood."""
+    """Read where a thread stands, or stood; with what had come of the step then under way, if that is asked for."""
     keys = graph.plan.keys
     thread = GraphThread(keys, keys.empty())
-    for entry in chain_of(await log.read(io), at):
+    entries = await log.read(io)
+    chain = chain_of(entries, at)
+    for entry in [*chain, *(_pending_after(entries, at) if at and with_pending else ())]:
         thread.take_entry(entry)
     for target in thread.next:
         name = target if isinstance(target, str) else target.node
@@ -443,6 +513,22 @@ async def load_thread(
                 "graph that began the thread, or move it by update_state(as_node=…)"
             )
     return thread
+
+
+def _pending_after(entries: list[Entry], at: str) -> list[Entry]:
+    """Return the entries that follow a checkpoint before the next one: finished tasks, questions, answers."""
+    found: list[Entry] = []
+    current = at
+    while True:
+        following = [
+            one
+            for one in entries
+            if one.parent == current and read_body(one, KINDS, "a graph")["kind"] not in BASES
+        ]
+        if not following:
+            return found
+        found.append(following[-1])
+        current = following[-1].id
 
 
 def thread_of(configurable: Mapping[str, Any], name: str) -> str:

@@ -64,7 +64,9 @@ class NodeSpec:
         self.action = action
         self.is_runnable = isinstance(action, Runnable)
         if not self.is_runnable and not callable(action):
-            raise UsageError(f"the node {name!r} is a {type(action).__name__}: give a function or a runnable")
+            raise UsageError(
+                f"the node {name!r} is a {type(action).__name__}: give a function or a runnable"
+            )
         self.function = None if self.is_runnable else _one_argument(action, name)
         self.wants, self.count = ((), 1) if self.is_runnable else wanted_arguments(action)
         self.input_schema = input_schema or _input_schema(action)
@@ -119,7 +121,9 @@ def name_of(action: Any) -> str:
 
 def _one_argument(action: Any, name: str) -> Any:
     if isinstance(action, type):
-        raise UsageError(f"the node {name!r} is a class: give a function, or an instance that can be called")
+        raise UsageError(
+            f"the node {name!r} is a class: give a function, or an instance that can be called"
+        )
     return action
 
 
@@ -163,7 +167,11 @@ def _destinations(
     if isinstance(action, Runnable):
         return None
     hint = _returns(action)
-    parts = get_args(hint) if get_origin(hint) is Union or type(hint).__name__ == "UnionType" else (hint,)
+    parts = (
+        get_args(hint)
+        if get_origin(hint) is Union or type(hint).__name__ == "UnionType"
+        else (hint,)
+    )
     for part in parts:
         if get_origin(part) is Command:
             names = literal_values(get_args(part)[0])
@@ -175,6 +183,8 @@ def _mentions_command(action: Any) -> bool:
     """Whether a node may return a Command whose targets nothing declares."""
     if isinstance(action, Runnable):
         return not hasattr(action, "graph_nodes")
-    target = inspect.unwrap(action if inspect.isroutine(action) else getattr(type(action), "__call__", action))
+    target = inspect.unwrap(
+        action if inspect.isroutine(action) else getattr(type(action), "__call__", action)
+    )
     code = getattr(target, "__code__", None)
     return code is None or "Command" in code.co_names or "Command" in code.co_freevars

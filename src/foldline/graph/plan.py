@@ -131,7 +131,9 @@ class GraphPlan:
             self._check_edge(source, target)
         for source, branches in self.branches.items():
             if source != START and source not in self.nodes:
-                raise UsageError(f"conditional edges begin at {source!r}, which is no node: add_node first")
+                raise UsageError(
+                    f"conditional edges begin at {source!r}, which is no node: add_node first"
+                )
             for branch in branches:
                 for target in (branch.ends or {}).values():
                     self._check_name(target, f"the branch {branch.name!r} of {source!r}")
@@ -144,7 +146,9 @@ class GraphPlan:
             )
         for name in stops:
             if name not in self.nodes:
-                raise UsageError(f"interrupt_before or interrupt_after names {name!r}, which is no node")
+                raise UsageError(
+                    f"interrupt_before or interrupt_after names {name!r}, which is no node"
+                )
         self._check_reachable()
 
     def _waiting_pairs(self) -> list[tuple[str, str]]:
@@ -152,7 +156,9 @@ class GraphPlan:
 
     def _check_edge(self, source: str, target: str) -> None:
         if source != START and source not in self.nodes:
-            raise UsageError(f"an edge begins at {source!r}, which is no node: add_node({source!r}, …)")
+            raise UsageError(
+                f"an edge begins at {source!r}, which is no node: add_node({source!r}, …)"
+            )
         self._check_name(target, f"an edge from {source!r}")
 
     def _check_name(self, target: str, where: str) -> None:
@@ -177,7 +183,7 @@ class GraphPlan:
         if lost:
             raise UsageError(
                 f"nothing leads to the node {lost[0]!r}: add an edge to it, name it in path_map or in "
-                f'Command[Literal[{lost[0]!r}]], or remove it'
+                f"Command[Literal[{lost[0]!r}]], or remove it"
             )
 
     def ends_of(self, name: str) -> list[str] | None:

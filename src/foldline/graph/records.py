@@ -1,14 +1,14 @@
 """What the log of a graph's thread says, and the state it adds up to. A stored record is hostile input.
 
-    input     values given by a caller, and the tasks of the first step
-    task      one task of a step with several is done: its update, and where it goes
-    step      a step is done: the updates of its tasks, and the tasks of the next step
-    update    somebody changed the state from outside (update_state)
-    fork      a run goes on from an earlier checkpoint
-    pause     the run stopped before a node (interrupt_before)
-    stop      the run stopped for these questions
-    resume    the answers to them
-    claim     somebody carries on (after a crash)
+input     values given by a caller, and the tasks of the first step
+task      one task of a step with several is done: its update, and where it goes
+step      a step is done: the updates of its tasks, and the tasks of the next step
+update    somebody changed the state from outside (update_state)
+fork      a run goes on from an earlier checkpoint
+pause     the run stopped before a node (interrupt_before)
+stop      the run stopped for these questions
+resume    the answers to them
+claim     somebody carries on (after a crash)
 """
 
 from __future__ import annotations
@@ -127,11 +127,14 @@ class GraphThread:
             self.values = self.keys.join(self.values, [("the input", update)])
         if "next" in body:
             targets = [decode_target(one, self.keys) for one in body["next"]]
-            self.move(id, targets, int(body["step"]), body.get("waiting", {}), body.get("deferred", []))
+            self.move(
+                id, targets, int(body["step"]), body.get("waiting", {}), body.get("deferred", [])
+            )
         else:
             self.move(id, self.next, self.step, self.waiting, self.deferred)
         self.ran = [one.name for one in outcomes]
-        self.source = {"input": "input", "step": "loop"}.get(body["kind"], body["kind"])
+        self.is_paused = bool(body.get("paused"))
+        self.source = "loop" if body["kind"] == "step" else str(body["kind"])
         self.at = body["at"]
 
     def move(
@@ -160,11 +163,15 @@ class GraphThread:
         names = sorted({one for one in self.next if isinstance(one, str) and one != END})
         sends = [one for one in self.next if isinstance(one, Send)]
         seed = f"{place}/{self.base or self.step}"
-        tasks = [
-            Task(name, _task_id(seed, name, ""), ("__pregel_pull", name)) for name in names
-        ]
+        tasks = [Task(name, _task_id(seed, name, ""), ("__pregel_pull", name)) for name in names]
         return tasks + [
-            Task(one.node, _task_id(seed, one.node, str(number)), ("__pregel_push", number), one.arg, True)  # noqa: FBT003
+            Task(
+                one.node,
+                _task_id(seed, one.node, str(number)),
+                ("__pregel_push", number),
+                one.arg,
+                True,
+            )  # noqa: FBT003
             for number, one in enumerate(sends)
         ]
 
@@ -204,4 +211,6 @@ def decode_target(packed: Json, keys: StateKeys) -> Target:
     if form == "value":
         return Send(str(node), unpack(arg, where, keys.inputs.get(node, Any)))
     types = keys.types
-    return Send(str(node), {key: unpack(one, where, types.get(key, Any)) for key, one in arg.items()})
+    return Send(
+        str(node), {key: unpack(one, where, types.get(key, Any)) for key, one in arg.items()}
+    )

@@ -19,7 +19,14 @@ from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.types import Overwrite
 from foldline.workflows.values import adapter_of, pack, unpack
 
-__all__ = ["EphemeralValue", "IsLastStep", "RemainingSteps", "StateKeys", "UntrackedValue", "keys_of"]
+__all__ = [
+    "EphemeralValue",
+    "IsLastStep",
+    "RemainingSteps",
+    "StateKeys",
+    "UntrackedValue",
+    "keys_of",
+]
 
 Values = dict[str, Any]
 Reducer = Callable[[Any, Any], Any]
@@ -69,7 +76,9 @@ def keys_of(schema: Any) -> dict[str, Any]:
     if issubclass(schema, BaseModel):
         fields = schema.model_fields
         return {
-            key: Annotated[hints[key], *fields[key].metadata] if fields[key].metadata else hints[key]
+            key: Annotated[hints[key], *fields[key].metadata]
+            if fields[key].metadata
+            else hints[key]
             for key in fields
             if key in hints
         }
@@ -103,7 +112,8 @@ class StateKeys:
                 self.managed[key] = managed
                 continue
             reducer = next(
-                (one for one in reversed(metadata) if callable(one) and not isinstance(one, type)), None
+                (one for one in reversed(metadata) if callable(one) and not isinstance(one, type)),
+                None,
             )
             if key in self.types and reducer is None:
                 continue
@@ -218,7 +228,9 @@ class StateKeys:
             if key in self.untracked:
                 continue
             if isinstance(value, Overwrite):
-                packed[key] = {"__overwrite__": pack(value.value, f"{where}'s {key!r}", self.types[key])}
+                packed[key] = {
+                    "__overwrite__": pack(value.value, f"{where}'s {key!r}", self.types[key])
+                }
             else:
                 packed[key] = pack(value, f"{where}'s {key!r}", self._stored_type(key))
         return packed

@@ -68,7 +68,9 @@ class TaskRun:
                 "langgraph_node": self.task.name,
                 "langgraph_step": loop.thread.step + 1,
                 "langgraph_path": self.task.path,
-                "langgraph_checkpoint_ns": "|".join((*loop.namespace, f"{self.task.name}:{self.task.id}")),
+                "langgraph_checkpoint_ns": "|".join(
+                    (*loop.namespace, f"{self.task.name}:{self.task.id}")
+                ),
                 "thread_id": loop.thread_id,
             }
             self.handler = TokenHandler(loop.say, loop.namespace, self.task.name, about)
@@ -125,7 +127,12 @@ class TaskRun:
     def _input(self) -> Any:
         if self.task.is_push:
             arg, schema = self.task.arg, self.spec.input_schema
-            if isinstance(arg, dict) and isinstance(schema, type) and self.spec.shape is not None and not self.spec.shape.is_dict:
+            if (
+                isinstance(arg, dict)
+                and isinstance(schema, type)
+                and self.spec.shape is not None
+                and not self.spec.shape.is_dict
+            ):
                 return schema(**arg)
             return arg
         assert self.spec.shape is not None
@@ -133,7 +140,9 @@ class TaskRun:
 
     def _runtime(self, run: Run) -> Runtime[Any]:
         loop = self.loop
-        info = ExecutionInfo(loop.thread_id, self.task.id, "|".join(loop.namespace), loop.thread.step + 1)
+        info = ExecutionInfo(
+            loop.thread_id, self.task.id, "|".join(loop.namespace), loop.thread.step + 1
+        )
         return Runtime(
             loop.context, loop.store, self._write, None, run.given if run.manager is None else run.config(), info
         )  # fmt: skip
@@ -168,7 +177,12 @@ class TaskRun:
             for one in returned:
                 shown, part, targets = self._read(one)
                 result.append(shown)
-                update.append((self.task.name, self.loop.plan.keys.check(part, f"the node {self.task.name!r}")))
+                update.append(
+                    (
+                        self.task.name,
+                        self.loop.plan.keys.check(part, f"the node {self.task.name!r}"),
+                    )
+                )
                 goto += targets
             return result, self._merged([part for _, part in update]), goto
         if isinstance(returned, Command):
@@ -178,7 +192,8 @@ class TaskRun:
 
     def _merged(self, parts: list[Values]) -> Values:
         """Join several updates of one task into one that can be kept."""
-        keys, merged = self.loop.plan.keys, {}
+        keys = self.loop.plan.keys
+        merged: Values = {}
         for part in parts:
             for key, value in part.items():
                 reducer = keys.reducers.get(key)
@@ -199,14 +214,18 @@ class TaskRun:
             raise ParentCommand(dataclasses.replace(command, graph=None))
         update = {} if command.update is None else self._update_of(command.update)
         given = command.goto
-        targets = [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+        targets = (
+            [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+        )
         where = f"the Command of {self.task.name!r}"
         goto = [check_target(one, where, self.loop.plan.nodes) for one in targets]
         return (update or None), update, goto
 
     def _update_of(self, returned: Any) -> Values:
         if isinstance(returned, Mapping):
-            if self.spec.is_graph:  # a graph inside gives its own state: the keys that both have count
+            if (
+                self.spec.is_graph
+            ):  # a graph inside gives its own state: the keys that both have count
                 known = self.loop.plan.keys.types
                 return {key: one for key, one in returned.items() if key in known}
             return dict(returned)

@@ -48,7 +48,9 @@ class TokenHandler(BaseCallbackHandler, StreamingHandler):
         if is_mine and not any(tag in NO_STREAM for tag in tags or ()):
             self._runs[run_id] = {**(metadata or {}), "tags": tags or [], **self._about}
 
-    def on_llm_new_token(self, token: str, *, chunk: Any = None, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_new_token(
+        self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any
+    ) -> None:
         """Send a piece."""
         about = self._runs.get(run_id)
         message = getattr(chunk, "message", None)
@@ -60,7 +62,9 @@ class TokenHandler(BaseCallbackHandler, StreamingHandler):
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Send the whole answer, where no piece came."""
         about = self._runs.pop(run_id, None)
-        message = getattr(response.generations[0][0], "message", None) if response.generations else None
+        message = (
+            getattr(response.generations[0][0], "message", None) if response.generations else None
+        )
         if about is None or message is None:
             return
         if not about.get("streamed") and message.id not in self._seen:

@@ -6,15 +6,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from foldline._io import IO
-from foldline.workflows.interrupts import FlowInterrupt
 from foldline.workflows.events import Emit, FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt
 
 __all__ = ["run_in_background"]
 
 DONE = object()
 
 
-async def run_in_background(io: IO, body: Callable[[Emit], Awaitable[object]]) -> AsyncGenerator[FlowEvent, None]:
+async def run_in_background(
+    io: IO, body: Callable[[Emit], Awaitable[object]]
+) -> AsyncGenerator[FlowEvent, None]:
     """Run a body beside the reader; give what it says, then raise what it raised. Closing this stops the body."""
     channel = io.channel()
     failures: list[BaseException] = []

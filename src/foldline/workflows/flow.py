@@ -84,7 +84,9 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
                 f"checkpointer must be a saver of foldline.checkpoint, not {type(checkpointer).__name__}"
             )
         self.function = function
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name = self.flow_name = name or str(
+            getattr(function, "__name__", type(function).__name__)
+        )
         self.checkpointer = checkpointer
         self.store = store
         self.version = version
@@ -196,7 +198,11 @@ class FlowThread(Generic[P, R]):
     """One thread of a flow."""
 
     def __init__(
-        self, flow: Workflow[P, R], thread_id: str, saver: BaseCheckpointSaver, at: str | None = None
+        self,
+        flow: Workflow[P, R],
+        thread_id: str,
+        saver: BaseCheckpointSaver,
+        at: str | None = None,
     ) -> None:
         self.flow = flow
         self.thread_id = thread_id
@@ -249,9 +255,7 @@ class FlowThread(Generic[P, R]):
         names = {"thread_id": self.thread_id}
         if journal.head is not None:
             names["checkpoint_id"] = journal.head
-        return FlowState(
-            status, value, tuple(journal.interrupts), steps, {"configurable": names}
-        )
+        return FlowState(status, value, tuple(journal.interrupts), steps, {"configurable": names})
 
     def history(self) -> list[JournalRecord]:
         """Return the records of this thread, the oldest first; `fork(at=record.id)` goes on from one of them."""

@@ -47,7 +47,7 @@ class FlowRun:
         self.namespace: tuple[str, ...] = ()
         if outer is not None and outer.checkpointer is not None:  # inside a node or an agent's tool
             saver, thread_id = outer.checkpointer, outer.thread_id
-            self.namespace = (*outer.next_namespace(), flow.name)
+            self.namespace = (*outer.next_namespace(), flow.flow_name)
         self.thread_id = (
             str(thread_id) if thread_id is not None else new_id() if saver is not None else None
         )
@@ -58,7 +58,7 @@ class FlowRun:
         )
         self.outer = outer if self.namespace else None
         self.context = FlowContext(
-            flow.name,
+            flow.flow_name,
             self.thread_id,
             emit,
             wants,
@@ -91,7 +91,7 @@ class FlowRun:
         if self.journal is None:
             if value is None or isinstance(value, Command):
                 raise UsageError(
-                    f"{self.flow.name} has no checkpointer, so there is nothing to carry on with: "
+                    f"{self.flow.flow_name} has no checkpointer, so there is nothing to carry on with: "
                     "@workflow(checkpointer=…)"
                 )
             return self.flow.arguments(value)
@@ -106,7 +106,7 @@ class FlowRun:
         if value is None:
             if not is_unfinished:
                 raise UsageError(
-                    f"{self.flow.name} was invoked with None, which carries on with an unfinished run, and thread "
+                    f"{self.flow.flow_name} was invoked with None, which carries on with an unfinished run, and thread "
                     f"{self.thread_id!r} has none"
                 )
             return await self._carry_on(journal)
@@ -115,13 +115,13 @@ class FlowRun:
             if digest_of(*arguments) == (journal.run or {}).get("args"):
                 return await self._carry_on(journal)
             raise UsageError(
-                f"thread {self.thread_id!r} has an unfinished run of {self.flow.name} with another input: carry on with "
+                f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: carry on with "
                 "invoke(None), or use another thread"
             )
         await journal.write(
             self.io,
             "flow",
-            name=self.flow.name,
+            name=self.flow.flow_name,
             version=self.flow.version,
             args=digest_of(*arguments),
             input=self._packed(arguments),
@@ -132,11 +132,11 @@ class FlowRun:
         args, kwargs = arguments
         types = self.flow.parameter_types
         positional = [
-            pack(item, f"argument {number} of {self.flow.name}", types.get(number, Any))
+            pack(item, f"argument {number} of {self.flow.flow_name}", types.get(number, Any))
             for number, item in enumerate(args)
         ]
         named = {
-            key: pack(item, f"argument {key!r} of {self.flow.name}", types.get(key, Any))
+            key: pack(item, f"argument {key!r} of {self.flow.flow_name}", types.get(key, Any))
             for key, item in kwargs.items()
         }
         return [positional, named]
@@ -182,14 +182,14 @@ class FlowRun:
 
     def _check_flow(self, journal: Journal) -> None:
         record = journal.run or {}
-        if record.get("name") != self.flow.name:
+        if record.get("name") != self.flow.flow_name:
             raise FlowChangedError(
-                f"thread {self.thread_id!r} was begun by the flow {record.get('name')!r}, not by {self.flow.name!r}"
+                f"thread {self.thread_id!r} was begun by the flow {record.get('name')!r}, not by {self.flow.flow_name!r}"
             )
         version = record.get("version")
         if version != self.flow.version and version not in self.flow.accepts:
             raise FlowChangedError(
-                f"thread {self.thread_id!r} was begun by version {version!r} of {self.flow.name}, and this is version "
+                f"thread {self.thread_id!r} was begun by version {version!r} of {self.flow.flow_name}, and this is version "
                 f"{self.flow.version!r}: finish it with that version, or say accepts=[{version!r}] and branch on "
                 "flow_version()"
             )
@@ -234,9 +234,9 @@ class FlowRun:
         shown, saved = self.flow.ending(output)
         if self.journal is not None:
             returns = self.flow.returns
-            fields = {"value": pack(shown, f"the result of {self.flow.name}", returns)}
+            fields = {"value": pack(shown, f"the result of {self.flow.flow_name}", returns)}
             if saved is not shown:
-                fields["saved"] = pack(saved, f"what {self.flow.name} saves")
+                fields["saved"] = pack(saved, f"what {self.flow.flow_name} saves")
             await self.journal.write(self.io, "end", **fields)
         self.context.tell(FlowEvent("values", (), None, shown))
         return shown

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from foldline.exceptions import UsageError
 from foldline.messages.tool import ToolOutputMixin
 
-__all__ = ["FlowInterrupt", "Asking", "Command", "Interrupt", "interrupt"]
+__all__ = ["Asking", "Command", "FlowInterrupt", "Interrupt", "interrupt"]
 
 Json = Any
 Goto = TypeVar("Goto")

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from foldline.checkpoint.base import BaseCheckpointSaver
+from foldline.workflows.events import Emit
 from foldline.workflows.interrupts import Asking, asking
 from foldline.workflows.journal import Journal
 from foldline.workflows.scope import FlowContext, Scope, current_scope
-from foldline.workflows.events import Emit
 
 __all__ = ["Within", "inside", "within"]
 
@@ -67,4 +67,6 @@ def _steps_of(place: Within, questions: Asking) -> Scope | None:
         return None
     flow = FlowContext(questions.place, place.thread_id, place.emit, place.wants)
     flow.questions = questions
-    return Scope(flow, Journal(place.checkpointer, place.thread_id or "", f"steps|{questions.place}"))
+    return Scope(
+        flow, Journal(place.checkpointer, place.thread_id or "", f"steps|{questions.place}")
+    )

@@ -84,7 +84,7 @@ async def run_attempts(
             if timeout is None:
                 return await make(attempt)
             return await _bounded(io, name, make(attempt), timeout)
-        except Exception as error:  # noqa: BLE001  the one place where a step's error is judged
+        except Exception as error:
             policy = next((item for item in retry if item.applies(error)), None)
             if policy is None or attempt >= policy.max_attempts:
                 raise

@@ -58,7 +58,7 @@ class Step(Generic[P, R]):
     ) -> None:
         update_wrapper(self, function)
         self.function = function
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
         if "/" in self.name or "#" in self.name:
             raise UsageError(f"the step {self.name!r} needs a name without / and #: name=…")
         self.retry = policies_of(retry)
@@ -86,7 +86,8 @@ class Step(Generic[P, R]):
                     "await it: write `async def` there"
                 )
             return run_call(call, ASYNC)  # type: ignore[return-value]
-        return drive(run_call(call, BLOCKING))
+        value: R = drive(run_call(call, BLOCKING))
+        return value
 
     async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Run the step from async code; a blocking function runs in a thread."""
@@ -194,9 +195,7 @@ def _remember(call: Call[Any], scope: Scope, value: Json) -> None:
         scope.flow.undo.append((call.place, call.step.on_failure, value))
 
 
-async def _run_live(
-    call: Call[Any], io: IO, scope: Scope, journal: Journal, digest: str
-) -> Any:
+async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, digest: str) -> Any:
     try:
         value = await _attempt(call, io, scope)
         packed = pack(value, f"the result of {call.place}", call.step.returns)
@@ -289,9 +288,7 @@ async def agather(
     return await _gather(list(calls), ASYNC, limit, keep=return_exceptions)
 
 
-async def _gather(
-    calls: list[Any], io: IO, limit: int | None, *, keep: bool
-) -> list[Any]:
+async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) -> list[Any]:
     scope = current_scope.get()
     place = "" if scope is None else scope.place("gather")
 

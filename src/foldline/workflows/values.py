@@ -40,7 +40,7 @@ class _Packer:
         self.where = where
         self.needs_type: type | None = None
 
-    def pack(self, value: Json, depth: int = 0) -> Json:  # noqa: PLR0911  one line per kind
+    def pack(self, value: Json, depth: int = 0) -> Json:
         kind = type(value)
         if value is None or kind in (str, int, float, bool):
             return value

@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from foldline.workflows.interrupts import Interrupt
-from foldline.workflows.events import CHANNELS, FlowEvent, envelope
 from foldline.exceptions import UsageError
 from foldline.messages import ToolMessage
 from foldline.messages._view import ChunkView
+from foldline.workflows.events import CHANNELS, FlowEvent, envelope
+from foldline.workflows.interrupts import Interrupt
 
 __all__ = ["StreamMode", "View"]
 
