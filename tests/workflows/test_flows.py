@@ -246,7 +246,7 @@ def test_a_step_that_was_put_in_between_is_named_before_it_runs(saver):
     is_new[0] = True
 
     with pytest.raises(
-        FlowChangedError, match="first place that differs is charge#0.*notify#0 instead"
+        FlowChangedError, match=r"first place that differs is charge#0.*notify#0 instead"
     ):
         thread.resume(1)
     assert not ran
@@ -301,7 +301,7 @@ def test_a_hanging_step_ends_by_its_timeout(call, saver):
     def flow(name: str):
         hang()
 
-    with pytest.raises(StepTimeoutError, match="hang#0 took longer than its timeout of 0.05 s"):
+    with pytest.raises(StepTimeoutError, match="hang#0 took longer than its timeout of"):
         call.invoke(flow, "x", ONE)
 
 

@@ -203,7 +203,7 @@ class StateGraph:
 
     def compile(
         self,
-        checkpointer: BaseCheckpointSaver | bool | None = None,
+        checkpointer: BaseCheckpointSaver | bool | None = None,  # noqa: FBT001  LangGraph's signature
         *,
         cache: Any = None,
         store: Any = None,

@@ -359,6 +359,8 @@ class CompiledStateGraph(Runnable[Any, Any]):
             }
         if thread.is_paused:
             body["paused"] = True
+        if body["next"] == [encode_target(one, plan.keys) for one in thread.next]:
+            body["keeps"] = True
         pending = log.add(body, thread.head)
         await log.flush(run.io, pending)
         return _config(log.thread_id, log.namespace, pending.entry.id)
@@ -375,7 +377,8 @@ class CompiledStateGraph(Runnable[Any, Any]):
         if not ran:
             return None
         raise InvalidUpdateError(
-            f"the last step ran {', '.join(sorted(set(ran)))}: say as which of them to update, update_state(…, as_node=…)"
+            f"the last step ran {', '.join(sorted(set(ran)))}: say as which of them to update, update_state(…, "
+            f"as_node=…)"
         )
 
     # -- looking at it

@@ -1,6 +1,6 @@
-"""`GraphLoop`: one run of a graph, step by step. The tasks of a step run at once, see the same state, and join it
-together; a step is kept before the next one begins.
+"""`GraphLoop`: one run of a graph, step by step.
 
+The tasks of a step run at once, see the same state, and join it together; a step is kept before the next one begins.
 `events()` gives what happens as it happens; where nobody listens it gives nothing, and `result()` counts.
 """
 
@@ -342,13 +342,15 @@ class GraphLoop:
         if isinstance(shape.schema, type) and isinstance(value, shape.schema):
             return {key: getattr(value, key) for key in shape.names if hasattr(value, key)}
         raise UsageError(
-            f"{self.graph.name} takes a dict with some of {', '.join(shape.names)}, not {type(value).__name__}: {value!r:.80}"
+            f"{self.graph.name} takes a dict with some of {', '.join(shape.names)}, not {type(value).__name__}: "
+            f"{value!r:.80}"
         )
 
     async def _carry_on(self) -> None:
         if not self.thread.next:
             raise UsageError(
-                f"{self.graph.name} was invoked with None, which carries on with an unfinished thread, and there is none"
+                f"{self.graph.name} was invoked with None, which carries on with an unfinished thread, and there is "
+                f"none"
             )
         if not self.thread.interrupts and self.thread.source != "fork":
             await self._append(record("claim"))

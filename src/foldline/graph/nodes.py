@@ -23,6 +23,7 @@ from foldline.workflows.retry import policies_of
 __all__ = ["InputShape", "NodeSpec", "call_function", "literal_values", "name_of"]
 
 Values = dict[str, Any]
+CALL = "__call__"
 
 
 class InputShape:
@@ -130,14 +131,14 @@ def _one_argument(action: Any, name: str) -> Any:
 def _input_schema(action: Any) -> Any:
     if isinstance(action, Runnable):
         return None
-    target = action if inspect.isroutine(action) else getattr(action, "__call__", action)  # noqa: B004
+    target = action if inspect.isroutine(action) else getattr(action, CALL, action)
     try:
         parameters = list(inspect.signature(target).parameters)
         hint = get_type_hints(inspect.unwrap(target)).get(parameters[0]) if parameters else None
     except (TypeError, ValueError, NameError, AttributeError):
         return None
     is_schema = isinstance(hint, type) and (
-        is_typeddict(hint) or typing_extensions.is_typeddict(hint) or dataclasses.is_dataclass(hint) or issubclass(hint, BaseModel)
+        typing_extensions.is_typeddict(hint) or dataclasses.is_dataclass(hint) or issubclass(hint, BaseModel)
     )  # fmt: skip
     return hint if is_schema else None
 
@@ -152,7 +153,7 @@ def literal_values(annotation: Any) -> list[str] | None:
 
 
 def _returns(action: Any) -> Any:
-    target = action if inspect.isroutine(action) else getattr(action, "__call__", action)  # noqa: B004
+    target = action if inspect.isroutine(action) else getattr(action, CALL, action)
     try:
         return get_type_hints(inspect.unwrap(target)).get("return")
     except (TypeError, NameError, AttributeError):
@@ -184,7 +185,7 @@ def _mentions_command(action: Any) -> bool:
     if isinstance(action, Runnable):
         return not hasattr(action, "graph_nodes")
     target = inspect.unwrap(
-        action if inspect.isroutine(action) else getattr(type(action), "__call__", action)
+        action if inspect.isroutine(action) else getattr(type(action), CALL, action)
     )
     code = getattr(target, "__code__", None)
     return code is None or "Command" in code.co_names or "Command" in code.co_freevars

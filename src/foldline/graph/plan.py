@@ -129,6 +129,19 @@ class GraphPlan:
         """Raise if something is missing."""
         for source, target in [*self.edges, *self._waiting_pairs()]:
             self._check_edge(source, target)
+        self._check_branches()
+        if START not in self.follows and START not in self.branches:
+            raise UsageError(
+                "the graph has no beginning: add_edge(START, …) names the node that runs first"
+            )
+        for name in stops:
+            if name not in self.nodes:
+                raise UsageError(
+                    f"interrupt_before or interrupt_after names {name!r}, which is no node"
+                )
+        self._check_reachable()
+
+    def _check_branches(self) -> None:
         for source, branches in self.branches.items():
             if source != START and source not in self.nodes:
                 raise UsageError(
@@ -140,16 +153,6 @@ class GraphPlan:
         for name, spec in self.nodes.items():
             for target in spec.destinations or ():
                 self._check_name(target, f"the Command of {name!r}")
-        if START not in self.follows and START not in self.branches:
-            raise UsageError(
-                "the graph has no beginning: add_edge(START, …) names the node that runs first"
-            )
-        for name in stops:
-            if name not in self.nodes:
-                raise UsageError(
-                    f"interrupt_before or interrupt_after names {name!r}, which is no node"
-                )
-        self._check_reachable()
 
     def _waiting_pairs(self) -> list[tuple[str, str]]:
         return [(source, edge.target) for edge in self.waiting for source in edge.sources]

@@ -1,4 +1,4 @@
-"""`create_react_agent`: a graph of a model and its tools, as LangGraph's prebuilt one; `create_agent` is the newer form."""
+"""`create_react_agent`: a graph of a model and its tools, as LangGraph's prebuilt one."""
 
 from __future__ import annotations
 

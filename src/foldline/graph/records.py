@@ -71,6 +71,8 @@ class GraphThread:
     head: str | None = None
     base: str | None = None
     """The last record after which a step comes; tasks are named after it."""
+    seed: str | None = None
+    """What the tasks of the next step are named after."""
     base_parent: str | None = None
     source: str = "input"
     finished: dict[str, Outcome] = field(default_factory=dict)
@@ -118,6 +120,7 @@ class GraphThread:
 
     def _take_base(self, id: str, body: Mapping[str, Json]) -> None:
         where = f"record {id}"
+        under_way = self.seed, self.finished, self.interrupts, self.asked, self.answers
         outcomes = [self._outcome(one, where) for one in body.get("tasks", ())]
         outcomes += [self.finished[one] for one in body.get("done", ())]
         if outcomes:
@@ -134,6 +137,8 @@ class GraphThread:
             self.move(id, self.next, self.step, self.waiting, self.deferred)
         self.ran = [one.name for one in outcomes]
         self.is_paused = bool(body.get("paused"))
+        if body.get("keeps"):  # the same tasks come: what they asked and finished stays
+            self.seed, self.finished, self.interrupts, self.asked, self.answers = under_way
         self.source = "loop" if body["kind"] == "step" else str(body["kind"])
         self.at = body["at"]
 
@@ -146,7 +151,7 @@ class GraphThread:
         deferred: list[str],
     ) -> None:
         """Come to the next step."""
-        self.base_parent, self.base = self.base, id
+        self.base_parent, self.base, self.seed = self.base, id, id
         self.next, self.step, self.waiting, self.deferred = targets, step, waiting, deferred
         self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
         self.is_paused = False
@@ -162,7 +167,7 @@ class GraphThread:
         """Return the tasks of the next step: nodes by name, then `Send`s in their order."""
         names = sorted({one for one in self.next if isinstance(one, str) and one != END})
         sends = [one for one in self.next if isinstance(one, Send)]
-        seed = f"{place}/{self.base or self.step}"
+        seed = f"{place}/{self.seed or self.step}"
         tasks = [Task(name, _task_id(seed, name, ""), ("__pregel_pull", name)) for name in names]
         return tasks + [
             Task(
@@ -170,8 +175,8 @@ class GraphThread:
                 _task_id(seed, one.node, str(number)),
                 ("__pregel_push", number),
                 one.arg,
-                True,
-            )  # noqa: FBT003
+                is_push=True,
+            )
             for number, one in enumerate(sends)
         ]
 

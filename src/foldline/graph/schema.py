@@ -254,7 +254,7 @@ class StateKeys:
 
 
 def _metadata(annotation: Any) -> tuple[Any, ...]:
-    while get_origin(annotation) in (Required, NotRequired, typing_extensions.Required, typing_extensions.NotRequired):  # fmt: skip
+    while get_origin(annotation) in (Required, NotRequired):
         annotation = get_args(annotation)[0]
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 

@@ -50,7 +50,7 @@ class TaskRun:
 
     async def outcome(self) -> Outcome:
         """Run the node; return its update and where it goes."""
-        loop, task, spec = self.loop, self.task, self.spec
+        loop, task = self.loop, self.task
         value = self._input()
         loop.tell_task(task, value)
         run = loop.run
@@ -103,9 +103,8 @@ class TaskRun:
             run.io, f"the node {spec.name!r}", lambda _: self._once(value, run, current), spec.retry, spec.timeout
         )  # fmt: skip
         if key is not None and spec.cache_policy is not None:
-            await run.io.call(
-                loop.graph.cache.set, (loop.graph.name, spec.name), key, loop.encode_cached(outcome), spec.cache_policy.ttl
-            )  # fmt: skip
+            place, ttl = (loop.graph.name, spec.name), spec.cache_policy.ttl
+            await run.io.call(loop.graph.cache.set, place, key, loop.encode_cached(outcome), ttl)
         return outcome
 
     async def _once(self, value: Any, run: Run, current: Any) -> Outcome:
@@ -170,6 +169,8 @@ class TaskRun:
     def _read(self, returned: Any) -> tuple[Any, Values, list[Target]]:
         if returned is None:
             return None, {}, []
+        if type(returned) is dict and not self.spec.is_graph:
+            return returned, returned, []
         if isinstance(returned, list | tuple) and any(isinstance(one, Command) for one in returned):
             result: list[Any] = []
             update: list[tuple[str, Values]] = []

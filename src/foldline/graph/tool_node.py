@@ -51,8 +51,10 @@ class ToolNode(Runnable[Any, Any]):
         results: list[Any] = [None] * len(calls)
         interrupts: list[Interrupt] = []
         outcomes = run.io.as_completed(
-            lambda number: self._run_call(calls[number], message, input, run), range(len(calls)), limit=run.max_concurrency
-        )  # fmt: skip
+            lambda number: self._run_call(calls[number], message, input, run),
+            range(len(calls)),
+            limit=run.max_concurrency,
+        )
         async with aclosing(outcomes):
             async for number, value, error in outcomes:
                 if isinstance(error, FlowInterrupt):

@@ -1,7 +1,7 @@
 """What a run says while it works, and the two forms in which it is given out. Pure.
 
-`FlowEvent` is what happened, with Python values. `envelope` gives it in the form of the published protocol: a dict of JSON
-with `type`, `method` and `params`, which front ends of that protocol read.
+`FlowEvent` is what happened, with Python values. `envelope` gives it in the form of the published protocol: a dict of
+JSON with `type`, `method` and `params`, which front ends of that protocol read.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ class FlowRun:
             if digest_of(*arguments) == (journal.run or {}).get("args"):
                 return await self._carry_on(journal)
             raise UsageError(
-                f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: carry on with "
+                f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: carry "
+                f"on with "
                 "invoke(None), or use another thread"
             )
         await journal.write(
@@ -184,12 +185,14 @@ class FlowRun:
         record = journal.run or {}
         if record.get("name") != self.flow.flow_name:
             raise FlowChangedError(
-                f"thread {self.thread_id!r} was begun by the flow {record.get('name')!r}, not by {self.flow.flow_name!r}"
+                f"thread {self.thread_id!r} was begun by the flow {record.get('name')!r}, not by "
+                f"{self.flow.flow_name!r}"
             )
         version = record.get("version")
         if version != self.flow.version and version not in self.flow.accepts:
             raise FlowChangedError(
-                f"thread {self.thread_id!r} was begun by version {version!r} of {self.flow.flow_name}, and this is version "
+                f"thread {self.thread_id!r} was begun by version {version!r} of {self.flow.flow_name}, and this is "
+                f"version "
                 f"{self.flow.version!r}: finish it with that version, or say accepts=[{version!r}] and branch on "
                 "flow_version()"
             )
@@ -223,7 +226,8 @@ class FlowRun:
         missed = None if self.journal is None else self.journal.unclaimed()
         if missed is not None:
             raise FlowChangedError(
-                f"thread {self.thread_id!r}: the first place that differs is {missed}: the journal has it, and the flow "
+                f"thread {self.thread_id!r}: the first place that differs is {missed}: the journal has it, and the "
+                f"flow "
                 "ended without it. Use the code that began this thread, or begin a new one"
             )
         return output

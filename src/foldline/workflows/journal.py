@@ -143,7 +143,8 @@ class Journal:
         """Raise if a step is called with other arguments than those in the journal."""
         if record.get("args") != digest:
             raise FlowChangedError(
-                f"thread {self.thread_id!r}: the first place that differs is {place}: it was called with other arguments "
+                f"thread {self.thread_id!r}: the first place that differs is {place}: it was called with other "
+                f"arguments "
                 "than its journal has. Use the code that began this thread, or begin a new one"
             )
 
@@ -206,7 +207,8 @@ def read_body(entry: Entry, kinds: frozenset[str], what: str) -> dict[str, Json]
         )
     if body["kind"] not in kinds:
         raise SchemaError(
-            f"record {entry.id} is of kind {body['kind']!r:.40}, which {what} does not write: another program uses this "
+            f"record {entry.id} is of kind {body['kind']!r:.40}, which {what} does not write: another program "
+            f"uses this "
             "thread, or the log is damaged"
         )
     return body

@@ -15,7 +15,6 @@ from typing import Any
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.workflows.events import Emit
 from foldline.workflows.interrupts import Asking, asking
-from foldline.workflows.journal import Journal
 from foldline.workflows.scope import FlowContext, Scope, current_scope
 
 __all__ = ["Within", "inside", "within"]
@@ -62,11 +61,10 @@ def inside(place: Within, questions: Asking) -> Generator[None, None, None]:
 
 
 def _steps_of(place: Within, questions: Asking) -> Scope | None:
-    """Return where steps are kept that a tool, a hook or a node calls: beside the thread, read when a step is called."""
+    """Return where steps of a tool, a hook or a node are kept: beside the thread, read when a step is called."""
     if place.checkpointer is None:
         return None
     flow = FlowContext(questions.place, place.thread_id, place.emit, place.wants)
     flow.questions = questions
-    return Scope(
-        flow, Journal(place.checkpointer, place.thread_id or "", f"steps|{questions.place}")
-    )
+    source = (place.checkpointer, place.thread_id or "", f"steps|{questions.place}")
+    return Scope(flow, None, source=source)

@@ -75,7 +75,7 @@ async def run_attempts(
     name: str,
     make: Callable[[int], Awaitable[T]],
     retry: Sequence[RetryPolicy],
-    timeout: float | None,
+    timeout: float | None,  # noqa: ASYNC109  of each attempt, in both modes
 ) -> T:
     """Run a body, again where a policy says so; each try has the whole timeout."""
     attempt = 1
@@ -92,15 +92,15 @@ async def run_attempts(
         attempt += 1
 
 
-async def _bounded(io: IO, name: str, body: Awaitable[T], timeout: float) -> T:
+async def _bounded(io: IO, name: str, body: Awaitable[T], seconds: float) -> T:
     async def run() -> T:
         return await body
 
     try:
-        result: T = await io.bounded(timeout, run())
+        result: T = await io.bounded(seconds, run())
     except OutOfTime as error:
         raise StepTimeoutError(
-            f"{name} took longer than its timeout of {timeout:g} s; a blocking function that hangs is left behind in "
+            f"{name} took longer than its timeout of {seconds:g} s; a blocking function that hangs is left behind in "
             "its thread"
         ) from error
     return result

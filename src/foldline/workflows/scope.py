@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import Asking, asking
 from foldline.workflows.journal import Journal
@@ -49,7 +50,7 @@ class Scope:
     """A part of a flow in which places are counted."""
 
     flow: FlowContext
-    journal: Journal | None
+    opened: Journal | None
     path: str = ""
     """The place of the enclosing step with a slash, or nothing."""
     is_async: bool | None = None
@@ -59,6 +60,15 @@ class Scope:
     key: str = ""
     """The idempotency key of the step that runs here."""
     counts: dict[str, int] = field(default_factory=dict)
+    source: tuple[BaseCheckpointSaver, str, str] | None = None
+    """Where the journal is, if it is made when the first step is called: saver, thread and namespace."""
+
+    @property
+    def journal(self) -> Journal | None:
+        """The journal of the steps; None where nothing is kept."""
+        if self.opened is None and self.source is not None:
+            self.opened = Journal(*self.source)
+        return self.opened
 
     def place(self, name: str) -> str:
         """Name the next call of a step; what the journal has for it counts as reached."""

@@ -163,6 +163,8 @@ async def run_call(call: Call[Any], io: IO) -> Any:
     await journal.open(io)
     digest = digest_of(call.args, call.kwargs)
     record = journal.steps.get(call.place)
+    if record is not None and journal.run is None and record.get("args") != digest:
+        record = None  # the state that a node or a tool sees was changed from outside: other arguments are other work
     if record is not None:
         journal.check_arguments(call.place, record, digest)
         return _replay(call, scope, record)
@@ -291,36 +293,39 @@ async def agather(
 async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) -> list[Any]:
     scope = current_scope.get()
     place = "" if scope is None else scope.place("gather")
-
-    async def run(number: int) -> Any:
-        call = calls[number]
-        if isinstance(call, Call):
-            return await run_call(call, io)
-        if inspect.isawaitable(call):
-            return await io.settle(call)
-        if scope is None:
-            return await io.call(call)
-        is_async = is_async_callable(call)
-        inner = scope.inside(f"{place}/{number}", is_async=is_async, checks_order=not is_async)
-        with entered(inner):
-            return await io.call(call)
-
     results: list[Any] = [None] * len(calls)
     interrupts: list[Interrupt] = []
     errors: dict[int, BaseException] = {}
-    async with aclosing(io.as_completed(run, range(len(calls)), limit=limit)) as outcomes:
+    outcomes = io.as_completed(
+        lambda number: _run_one(calls[number], io, scope, f"{place}/{number}"),
+        range(len(calls)),
+        limit=limit,
+    )
+    async with aclosing(outcomes):
         async for number, value, error in outcomes:
             results[number] = value
             if isinstance(error, FlowInterrupt):
                 interrupts += error.interrupts
-            elif isinstance(error, Exception) and not keep:
-                errors[number] = error
             elif isinstance(error, Exception):
-                results[number] = error
+                errors[number] = error
             elif error is not None:
                 raise error
-    if errors:
+    if errors and not keep:
         raise errors[min(errors)]
     if interrupts:
         raise FlowInterrupt(interrupts)
+    for number, failure in errors.items():
+        results[number] = failure
     return results
+
+
+async def _run_one(call: Any, io: IO, scope: Scope | None, place: str) -> Any:
+    if isinstance(call, Call):
+        return await run_call(call, io)
+    if inspect.isawaitable(call):
+        return await io.settle(call)
+    if scope is None:
+        return await io.call(call)
+    is_async = is_async_callable(call)
+    with entered(scope.inside(place, is_async=is_async, checks_order=not is_async)):
+        return await io.call(call)

@@ -30,6 +30,7 @@ __all__ = ["Json", "adapter_of", "from_text", "pack", "to_text", "unpack"]
 
 Json = Any
 TAG = "__foldline__"
+ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 MODEL = "model"
 """The tag of what only a declared type can make again."""
 DEEPEST = 200
@@ -133,7 +134,8 @@ def pack(value: Json, where: str, declared: Json = Any) -> Json:
             )
         if unpack(packed, where, declared) != value:
             raise SchemaError(
-                f"{where} holds a {name} that its declared type {declared!r:.80} would not give back: declare it exactly"
+                f"{where} holds a {name} that its declared type {declared!r:.80} would not give back: declare it "
+                f"exactly"
             )
     return packed
 
@@ -217,7 +219,7 @@ _adapter = lru_cache(maxsize=1024)(_build)
 
 def to_text(body: dict[str, Json]) -> str:
     """Write JSON that any store can keep: half a character (a lone surrogate) is escaped, and comes back as it was."""
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    text = ENCODE(body)
     return json.dumps(body) if has_surrogates(text) else text
 
 

@@ -209,7 +209,10 @@ class BaseStore(ABC):
         offset: int = 0,
         refresh_ttl: bool | None = None,
     ) -> list[SearchItem]:
-        """Find values under a namespace: by fields (`{"kind": "fact"}`, `{"age": {"$gt": 3}}`), by meaning (`query`)."""
+        """Find values under a namespace.
+
+        `filter` compares fields (`{"kind": "fact"}`, `{"age": {"$gt": 3}}`); `query` ranks by meaning, with an index.
+        """
         op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query)
         found: list[SearchItem] = self.batch([op])[0]
         return found
@@ -285,13 +288,18 @@ def _put(
 
 
 def _checked(namespace: Sequence[str]) -> Namespace:
-    if not namespace or isinstance(namespace, str):
+    given: object = namespace
+    if not namespace or isinstance(given, str):
         raise InvalidNamespaceError(
             f'a namespace is a tuple of texts, not {namespace!r}: ("memories", "user-1")'
         )
     for part in namespace:
-        if not isinstance(part, str) or not part or "." in part or "\x1f" in part:
+        if not _is_name(part):
             raise InvalidNamespaceError(
                 f"a part of a namespace is a text without dots, not {part!r}"
             )
     return tuple(namespace)
+
+
+def _is_name(part: object) -> bool:
+    return isinstance(part, str) and part != "" and "." not in part and "\x1f" not in part
