@@ -57,6 +57,13 @@ def _ways(plan: GraphPlan) -> Iterator[Way]:
     for edge in plan.waiting:
         for source in edge.sources:
             yield source, edge.target, None, False
+    yield from _choices(plan)
+    for name in plan.nodes:
+        if plan.ends_of(name) == []:
+            yield name, END, None, False
+
+
+def _choices(plan: GraphPlan) -> Iterator[Way]:
     for source, branches in plan.branches.items():
         for branch in branches:
             ends = branch.ends or {name: name for name in (*plan.nodes, END)}
@@ -65,6 +72,3 @@ def _ways(plan: GraphPlan) -> Iterator[Way]:
     for name, spec in plan.nodes.items():
         for target, label in (spec.destinations or {}).items():
             yield name, target, label, True
-    for name in plan.nodes:
-        if plan.ends_of(name) == []:
-            yield name, END, None, False

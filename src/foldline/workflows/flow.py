@@ -29,7 +29,7 @@ from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
 from foldline.workflows.journal import KINDS, Journal, chain_of, read_body
 from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.steps import Step
-from foldline.workflows.values import Json, unpack
+from foldline.workflows.values import Json, unpack, unpack_plain
 from foldline.workflows.views import View
 
 __all__ = ["FlowState", "FlowThread", "JournalRecord", "Workflow", "workflow"]
@@ -58,7 +58,7 @@ class FlowState:
     value: Json
     interrupts: tuple[Interrupt, ...]
     steps: dict[str, Json]
-    """The results of finished steps by place."""
+    """The results of finished steps by place; models and dataclasses as plain data."""
     config: RunnableConfig
 
 
@@ -245,9 +245,9 @@ class FlowThread(Generic[P, R]):
         for key, name in (("value", "done"), ("error", "failed"), ("failed", "undone")):
             status = name if key in ending else status
         steps = {
-            place: unpack(body.get("value"), place) if "value" in body else None
+            place: unpack_plain(body.get("value"), place)
             for place, body in journal.steps.items()
-            if body["kind"] == "step" and not _holds_model(body.get("value"))
+            if body["kind"] == "step"
         }
         value = (
             unpack(ending["value"], "the result", self.flow.returns) if "value" in ending else None
@@ -297,12 +297,6 @@ class FlowThread(Generic[P, R]):
         self._saver.delete_thread(self.thread_id)
 
 
-def _holds_model(packed: Json) -> bool:
-    if isinstance(packed, dict):
-        return packed.get("__foldline__") == "model" or any(map(_holds_model, packed.values()))
-    return isinstance(packed, list) and any(map(_holds_model, packed))
-
-
 @overload
 def workflow(function: Callable[P, R], /) -> Workflow[P, R]: ...
 @overload
@@ -324,6 +318,7 @@ def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> A
     @step
     def charge(amount: int) -> str:
         print("charged", amount)
+        #> charged 5
         return f"receipt for {amount}"
 
     @workflow(checkpointer=InMemorySaver())
@@ -336,9 +331,8 @@ def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> A
         order(5)
     except Exception as stopped:
         print(type(stopped).__name__)
+        #> FlowInterruptedError
     print(order.resume(True))
-    #> charged 5
-    #> FlowInterruptedError
     #> receipt for 5
     ```
     """

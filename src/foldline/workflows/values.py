@@ -26,7 +26,7 @@ from foldline.load import dumpd, load
 from foldline.load.serializable import Serializable
 from foldline.utils._surrogates import has_surrogates
 
-__all__ = ["Json", "adapter_of", "from_text", "pack", "to_text", "unpack"]
+__all__ = ["Json", "adapter_of", "from_text", "pack", "to_text", "unpack", "unpack_plain"]
 
 Json = Any
 TAG = "__foldline__"
@@ -160,6 +160,14 @@ def unpack(packed: Json, where: str, declared: Json = Any) -> Json:
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise SchemaError(f"{where} is damaged: {error}") from error
     return value
+
+
+def unpack_plain(packed: Json, where: str) -> Json:
+    """Return the value that was packed, with models and dataclasses as plain data: to be looked at."""
+    try:
+        return _Reader().unpack(packed)
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise SchemaError(f"{where} is damaged: {error}") from error
 
 
 class _Reader:
