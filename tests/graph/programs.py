@@ -1,16 +1,13 @@
 """Thirty small programs on graphs, as LangGraph's users write them. Each takes the names of a library and gives JSON.
 
-`python tests/graph/programs.py` runs them with LangGraph itself and writes what they gave to `programs.json`; the tests
+`python -m tests.graph.measure` runs them with LangGraph itself and writes what they gave to `programs.json`; the tests
 run them with foldline and compare. The programs are ours; only their results come from LangGraph.
 """
 
 import asyncio
 import json
 import operator
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel
@@ -403,7 +400,7 @@ def a_graph_as_a_node(lib: Any) -> Any:
     graph.add_edge(lib.START, "sub")
     compiled = graph.compile()
     names = [
-        [list(part.partition(":")[0] for part in namespace), update]
+        [[part.partition(":")[0] for part in namespace], update]
         for namespace, update in compiled.stream({"n": 1}, subgraphs=True)
     ]
     return [compiled.invoke({"n": 1}), names]
@@ -596,25 +593,3 @@ def the_drawing(lib: Any) -> Any:
 
 def results(lib: Any) -> dict[str, Any]:
     return {name: json.loads(json.dumps(run(lib))) for name, run in PROGRAMS.items()}
-
-
-def langgraph_names() -> Any:
-    from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
-    from langgraph.checkpoint.memory import InMemorySaver
-    from langgraph.config import get_stream_writer
-    from langgraph.errors import GraphRecursionError
-    from langgraph.func import entrypoint, task
-    from langgraph.graph import END, START, MessagesState, StateGraph, add_messages
-    from langgraph.prebuilt import ToolNode, tools_condition
-    from langgraph.runtime import Runtime
-    from langgraph.store.base import BaseStore
-    from langgraph.store.memory import InMemoryStore
-    from langgraph.types import Command, RetryPolicy, Send, interrupt
-
-    return SimpleNamespace(**{key: value for key, value in locals().items()})
-
-
-if __name__ == "__main__":
-    page = Path(__file__).with_name("programs.json")
-    page.write_text(json.dumps(results(langgraph_names()), indent=1, sort_keys=True) + "\n")
-    print(len(PROGRAMS), "programs", file=sys.stderr)

@@ -237,7 +237,7 @@ class FlowThread(Generic[P, R]):
 
     async def _state(self, io: IO) -> FlowState:
         journal = Journal(self._saver, self.thread_id)
-        await journal.open(io, self._at)
+        await journal.load(io, self._at)
         ending = journal.ending or {}
         status = "new" if journal.run is None else "running"
         if journal.interrupts:

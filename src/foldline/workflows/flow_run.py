@@ -97,7 +97,7 @@ class FlowRun:
             return self.flow.arguments(value)
         journal = self.journal
         at = None if self.namespace else self.run.configurable.get("checkpoint_id")
-        await journal.open(self.io, at)
+        await journal.load(self.io, at)
         is_unfinished = journal.run is not None and (
             journal.ending is None or "error" in journal.ending
         )

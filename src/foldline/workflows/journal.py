@@ -63,7 +63,7 @@ class Journal:
 
     # -- reading
 
-    async def open(self, io: IO, at: str | None = None) -> None:
+    async def load(self, io: IO, at: str | None = None) -> None:
         """Read the log; nothing is read twice."""
         if self.is_open:
             return

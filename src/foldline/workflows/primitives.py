@@ -39,7 +39,7 @@ def _kept(name: str, make: Callable[[], Json]) -> Json:
     if journal is None:
         return make()
     if not journal.is_open:
-        drive(journal.open(BLOCKING))
+        drive(journal.load(BLOCKING))
     record = journal.steps.get(place)
     if record is not None:
         journal.check_arguments(place, record, name)

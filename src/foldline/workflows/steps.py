@@ -160,7 +160,7 @@ async def run_call(call: Call[Any], io: IO) -> Any:
     journal = scope.journal
     if journal is None:
         return await _attempt(call, io, scope)
-    await journal.open(io)
+    await journal.load(io)
     digest = digest_of(call.args, call.kwargs)
     record = journal.steps.get(call.place)
     if record is not None and journal.run is None and record.get("args") != digest:
