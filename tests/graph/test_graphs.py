@@ -20,6 +20,7 @@ from foldline.graph import (
     Command,
     InMemoryCache,
     InMemorySaver,
+    InMemoryStore,
     MessagesState,
     Send,
     SqliteCache,
@@ -28,14 +29,18 @@ from foldline.graph import (
     ThreadConflictError,
     UntrackedValue,
     create_react_agent,
+    entrypoint,
     get_config,
+    get_runtime,
+    get_store,
     interrupt,
+    task,
 )
 from foldline.messages import HumanMessage
 from foldline.testing import Call as ToolCall
 from foldline.testing import ScriptedChatModel
 from foldline.tools import tool
-from foldline.workflows import step
+from foldline.workflows import step, workflow
 
 ONE = {"configurable": {"thread_id": "1"}}
 
@@ -412,6 +417,53 @@ def test_a_react_agent_stops_before_its_tools(call, saver):
 
     assert call.run(agent, "get_state", ONE).next == ("tools",)
     assert call.invoke(agent, None, ONE)["messages"][-1].text == "ok"
+
+
+def test_a_graph_inside_has_the_store_and_the_context_around_it(call):
+    seen = []
+    inner = of(("look", lambda state: seen.append((get_store() is store, get_runtime().context))))
+    graph = StateGraph(State)
+    graph.add_node("sub", inner)
+    graph.add_edge(START, "sub")
+    store = InMemoryStore()
+
+    call.invoke(graph.compile(store=store), {"n": 1}, context="ann")
+
+    assert seen == [(True, "ann")]
+
+
+def test_a_flow_that_a_node_invoked_is_not_run_again_after_a_question(saver):
+    calls = []
+
+    @workflow
+    def flow(n: int) -> int:
+        calls.append(n)
+        return n * 2
+
+    graph = of(
+        ("ask", lambda state: {"items": [flow.invoke(state["n"]), interrupt("?")]}),
+        checkpointer=saver,
+    )
+    graph.invoke({"n": 3}, ONE)
+
+    assert graph.invoke(Command(resume="yes"), ONE)["items"] == [6, "yes"]
+    assert calls == [3]
+
+
+def test_a_cached_task_runs_once_per_argument():
+    calls = []
+
+    @task(cache_policy=CachePolicy(ttl=60))
+    def double(n: int) -> int:
+        calls.append(n)
+        return n * 2
+
+    @entrypoint(cache=InMemoryCache())
+    def flow(n: int) -> int:
+        return double(n).result()
+
+    assert [flow.invoke(n) for n in (1, 1, 2)] == [2, 2, 4]
+    assert calls == [1, 2]
 
 
 def test_config_reaches_nodes(call):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from foldline._io import ASYNC, BLOCKING
+from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver
@@ -17,8 +18,8 @@ from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow import Workflow
 from foldline.workflows.flow_run import Arguments
 from foldline.workflows.scope import FlowContext, Scope, current_scope
-from foldline.workflows.steps import Call, Step, run_call
-from foldline.workflows.values import unpack
+from foldline.workflows.steps import Call, Step, digest_of, run_call
+from foldline.workflows.values import pack, unpack
 
 __all__ = ["EntrypointFlow", "TaskFunction", "TaskFuture", "entrypoint", "task"]
 
@@ -58,6 +59,27 @@ class _Started:
 class TaskFunction(Step[P, R]):
     """A step that begins when it is called and gives a future, as LangGraph's tasks do."""
 
+    cache_policy: CachePolicy | None = None
+
+    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:
+        """Call the function, or take its result from the cache of the entrypoint."""
+        scope, policy = current_scope.get(), self.cache_policy
+        cache = None if scope is None else scope.flow.cache
+        if policy is None or cache is None:
+            return await super().run(args, kwargs, io)
+        made = (
+            digest_of(args, kwargs) if policy.key_func is None else policy.key_func(*args, **kwargs)
+        )
+        place, key = ("task", self.name), made.decode() if isinstance(made, bytes) else str(made)
+        where = f"the cached result of {self.name}"
+        hit = await io.call(cache.get, place, key)
+        if hit is not None:
+            return unpack(json.loads(hit), where, self.returns)
+        value = await super().run(args, kwargs, io)
+        text = json.dumps(pack(value, where, self.returns))
+        await io.call(cache.set, place, key, text, policy.ttl)
+        return value
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Begin the task."""
         scope: Scope | None = current_scope.get()
@@ -78,7 +100,11 @@ def task(
     """Make a task of a function: called inside an entrypoint it begins at once and gives a future."""
 
     def make(written: Callable[..., Any]) -> TaskFunction[Any, Any]:
-        return TaskFunction(written, name=name, retry=retry_policy, timeout=timeout)
+        made: TaskFunction[Any, Any] = TaskFunction(
+            written, name=name, retry=retry_policy, timeout=timeout
+        )
+        made.cache_policy = cache_policy
+        return made
 
     return make if function is None else make(function)
 
@@ -87,6 +113,7 @@ class EntrypointFlow(Workflow[Any, Any]):
     """A flow of one input, whose result the next run on its thread can read."""
 
     starts_anew = True
+    cache: Any = None
 
     def arguments(self, value: Any) -> Arguments:
         """Return the input as the only argument."""
@@ -98,7 +125,7 @@ class EntrypointFlow(Workflow[Any, Any]):
         def write(chunk: Any) -> None:
             context.tell(FlowEvent("custom", (), self.name, {"payload": chunk}))
 
-        context.write = write
+        context.write, context.cache = write, self.cache
         previous = None if context.previous is None else unpack(context.previous, "the last result")
         context.previous = previous
         runtime = Runtime(context.context, self.store, write, previous, run.config())
@@ -135,10 +162,17 @@ class entrypoint:
         store: Any = None,
         cache: Any = None,
         context_schema: type | None = None,
-        **_: Any,
+        name: str | None = None,
     ) -> None:
-        self._options: dict[str, Any] = {"checkpointer": checkpointer, "store": store}
+        self._options: dict[str, Any] = {
+            "checkpointer": checkpointer,
+            "store": store,
+            "name": name,
+        }
+        self._cache = cache
 
     def __call__(self, function: Callable[..., Any]) -> EntrypointFlow:
         """Make the flow."""
-        return EntrypointFlow(function, **self._options)
+        flow = EntrypointFlow(function, **self._options)
+        flow.cache = self._cache
+        return flow

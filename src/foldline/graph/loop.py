@@ -29,7 +29,7 @@ from foldline.graph.records import (
     encode_target,
     record,
 )
-from foldline.graph.runtime import Runtime
+from foldline.graph.runtime import Runtime, current_task
 from foldline.graph.task_run import ParentCommand, TaskRun
 from foldline.graph.types import START
 from foldline.runnables.base import Runnable
@@ -66,8 +66,9 @@ class GraphLoop:
         self.io: IO = run.io
         self.outer = outer
         self.wants = wants if outer is None or outer.emit is None else wants | outer.wants
-        self.context = run.kwargs.get("context")
-        self.store = graph.store if graph.store is not None else getattr(outer, "store", None)
+        around = current_task.get()  # a graph inside a node has its context and store
+        self.context = run.kwargs.get("context", None if around is None else around.context)
+        self.store = graph.store if graph.store is not None or around is None else around.store
         self.namespace: tuple[str, ...] = () if outer is None else outer.next_namespace()
         self.saver, self.thread_id, self.is_inner = self._place()
         self.thread = GraphThread(self.plan.keys, self.plan.keys.empty())

@@ -68,6 +68,13 @@ class FlowRun:
 
     async def result(self, value: Json) -> Json:
         """Run to the end, or to a question; the questions are in `interrupts`."""
+        if self.journal is not None and self.outer is not None:
+            await self.journal.load(self.io)
+            ending = self.journal.ending or {}
+            if (
+                "value" in ending
+            ):  # the node or tool around it runs again, and this flow was finished
+                return unpack(ending["value"], "the result", self.flow.returns)
         arguments = await self._open(value)
         self.context.version = self._version()
         if self.journal is not None and self.journal.interrupts:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from foldline._io import IO, OutOfTime
+from foldline._retry import owning_retries
 from foldline.exceptions import FlowError, ModelError, StepTimeoutError, UsageError
 
 __all__ = ["RetryPolicy", "default_retry_on", "run_attempts"]
@@ -78,12 +79,19 @@ async def run_attempts(
     timeout: float | None,  # noqa: ASYNC109  of each attempt, in both modes
 ) -> T:
     """Run a body, again where a policy says so; each try has the whole timeout."""
+    if not retry and timeout is None:
+        return await make(1)
+    # What is tried again here is not tried again by a model inside.
+    owner = owning_retries(
+        lambda error: isinstance(error, Exception) and any(one.applies(error) for one in retry)
+    )
     attempt = 1
     while True:
         try:
-            if timeout is None:
-                return await make(attempt)
-            return await _bounded(io, name, make(attempt), timeout)
+            with owner:
+                if timeout is None:
+                    return await make(attempt)
+                return await _bounded(io, name, make(attempt), timeout)
         except Exception as error:
             policy = next((item for item in retry if item.applies(error)), None)
             if policy is None or attempt >= policy.max_attempts:

@@ -34,6 +34,7 @@ class FlowContext:
     version: str | None = None
     previous: Json = None
     store: Json = None
+    cache: Json = None
     context: Json = None
     write: Callable[[Json], None] | None = None
     questions: Asking | None = None

@@ -100,6 +100,10 @@ class Step(Generic[P, R]):
             self, args, kwargs, scope, scope.place(self.name) if scope is not None else self.name
         )
 
+    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:
+        """Call the function; a subclass may have its result already."""
+        return await io.call(self.function, *args, **kwargs)
+
     def each(self, items: Iterable[Any]) -> list[Call[R]]:
         """Make a call for each item, for `gather`."""
         return [self.later(item) for item in items]  # type: ignore[call-arg]
@@ -230,7 +234,7 @@ async def _attempt(call: Call[Any], io: IO, scope: Scope | None) -> Any:
             call.place, is_async=step.is_async, checks_order=step.is_flow and not step.is_async
         )
         with entered(inner):
-            return await io.call(step.function, *call.args, **call.kwargs)
+            return await step.run(call.args, call.kwargs, io)
 
     return await run_attempts(io, call.place, run, step.retry, step.timeout)
 
