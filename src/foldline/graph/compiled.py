@@ -14,11 +14,12 @@ from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.drawing import draw_plan
-from foldline.graph.loop import GraphLoop, load_thread, thread_of
+from foldline.graph.loop import GraphLoop
 from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import GraphPlan
 from foldline.graph.records import GraphThread, Outcome, encode_target, record
 from foldline.graph.runtime import Runtime
+from foldline.graph.threads import load_thread, thread_of
 from foldline.graph.types import END, START, GraphTask, StateSnapshot
 from foldline.runnables import _trace
 from foldline.runnables.base import Runnable

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 from foldline._config import DEFAULT_RECURSION_LIMIT
 from foldline._io import IO
 from foldline._run import Run
-from foldline.checkpoint.base import BaseCheckpointSaver, Entry
-from foldline.exceptions import GraphRecursionError, SchemaError, UsageError
+from foldline.checkpoint.base import BaseCheckpointSaver
+from foldline.exceptions import GraphRecursionError, UsageError
 from foldline.graph.nodes import call_function
 from foldline.graph.plan import Branch, check_target
 from foldline.graph.records import (
-    BASES,
-    KINDS,
     GraphThread,
     Outcome,
     Target,
@@ -31,13 +29,13 @@ from foldline.graph.records import (
 )
 from foldline.graph.runtime import Runtime, current_task
 from foldline.graph.task_run import ParentCommand, TaskRun
+from foldline.graph.threads import load_thread, thread_of
 from foldline.graph.types import START
 from foldline.runnables.base import Runnable
 from foldline.workflows.background import run_in_background
 from foldline.workflows.events import Emit, FlowEvent
 from foldline.workflows.flow_run import answers_for
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
-from foldline.workflows.journal import chain_of, read_body
 from foldline.workflows.log import Log
 from foldline.workflows.nesting import Within
 from foldline.workflows.values import pack
@@ -45,7 +43,7 @@ from foldline.workflows.values import pack
 if TYPE_CHECKING:
     from foldline.graph.compiled import CompiledStateGraph
 
-__all__ = ["GraphLoop", "load_thread", "thread_of"]
+__all__ = ["GraphLoop"]
 
 Json = Any
 Values = dict[str, Any]
@@ -491,57 +489,6 @@ class GraphLoop:
                 "interrupts": [],
             }
             self._tell("tasks", task.name, data)
-
-
-async def load_thread(
-    graph: CompiledStateGraph,
-    log: Log,
-    io: IO,
-    at: str | None = None,
-    *,
-    with_pending: bool = False,
-) -> GraphThread:
-    """Read where a thread stands, or stood; with what had come of the step then under way, if that is asked for."""
-    keys = graph.plan.keys
-    thread = GraphThread(keys, keys.empty())
-    entries = await log.read(io)
-    chain = chain_of(entries, at)
-    for entry in [*chain, *(_pending_after(entries, at) if at and with_pending else ())]:
-        thread.take_entry(entry)
-    for target in thread.next:
-        name = target if isinstance(target, str) else target.node
-        if name not in graph.plan.nodes:
-            raise SchemaError(
-                f"thread {log.thread_id!r} stands before the node {name!r}, which this graph does not have: use the "
-                "graph that began the thread, or move it by update_state(as_node=…)"
-            )
-    return thread
-
-
-def _pending_after(entries: list[Entry], at: str) -> list[Entry]:
-    """Return the entries that follow a checkpoint before the next one: finished tasks, questions, answers."""
-    found: list[Entry] = []
-    current = at
-    while True:
-        following = [
-            one
-            for one in entries
-            if one.parent == current and read_body(one, KINDS, "a graph")["kind"] not in BASES
-        ]
-        if not following:
-            return found
-        found.append(following[-1])
-        current = following[-1].id
-
-
-def thread_of(configurable: Mapping[str, Any], name: str) -> str:
-    """Return the thread that a config names."""
-    thread_id = configurable.get("thread_id")
-    if thread_id is None:
-        raise UsageError(
-            f'{name} has a checkpointer and needs a thread: config={{"configurable": {{"thread_id": "…"}}}}'
-        )
-    return str(thread_id)
 
 
 def _names(given: Any, default: list[str], nodes: Mapping[str, Any]) -> frozenset[str]:
