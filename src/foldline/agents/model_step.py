@@ -12,8 +12,10 @@ from typing import Any, cast
 from uuid import uuid4
 
 from foldline._run import Run
+from foldline.agents.checkpoint.records import Codec
 from foldline.agents.context import AgentContext
 from foldline.agents.eager_tools import EagerTools
+from foldline.agents.handler_calls import HandlerCalls
 from foldline.agents.middleware.base import Handler, Wrap
 from foldline.agents.requests import ModelRequest, ModelResponse, response_of
 from foldline.agents.setup import MODEL
@@ -30,12 +32,45 @@ from foldline.runnables._opening import Opening
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
 from foldline.workflows.events import FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt
 from foldline.workflows.nesting import inside
 
 __all__ = ["ModelStep"]
 
 Json = Any
 Values = dict[str, Any]
+
+
+class ModelForm:
+    """How the answers of the model are written down."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+
+    def describe(self, request: ModelRequest) -> Json:
+        """Return what the model is asked."""
+        model = request.model
+        names = [getattr(one, "name", None) or repr(one) for one in request.tools]
+        return [
+            type(model).__qualname__,
+            str(getattr(model, "model", None) or getattr(model, "model_name", "")),
+            _prompt(request),
+            names,
+            repr(request.tool_choice),
+            repr(request.model_settings),
+        ]
+
+    def encode(self, response: ModelResponse) -> Json:
+        """Return an answer as JSON."""
+        values: Values = {"messages": response.result}
+        if response.structured_response is not None:
+            values["structured_response"] = response.structured_response
+        return self.codec.encode(values)
+
+    def decode(self, packed: Json) -> ModelResponse:
+        """Return an answer."""
+        values = self.codec.decode(packed)
+        return ModelResponse(values["messages"], values.get("structured_response"))
 
 
 class ModelStep:
@@ -82,18 +117,30 @@ class ModelStep:
         """Ask inside the middleware, and inside the limits of the agent."""
         context = self.context
 
-        async def handler(asked: Json) -> Json:
+        async def ask(asked: ModelRequest) -> ModelResponse:
             responses: list[ModelResponse] = []
             async with aclosing(self._answer(asked, run, responses)) as events:
                 async for event in events:
                     context.output.say(event)
             return responses[0]
 
-        for name, wrap in reversed(context.setup.model_wraps):
-            handler = _wrapped(name, wrap, handler, run)  # type: ignore[assignment]
         place = context.within(MODEL)
         with inside(place, context.asking(place)), context.bounds.active():
-            self._conclude(response_of(await handler(request), "a middleware around the model"))
+            if not context.setup.model_wraps:
+                self._conclude(await ask(request))
+                return
+            calls = HandlerCalls(context, ModelForm(context.setup.codec))
+
+            async def handler(asked: Json) -> Json:
+                return await calls.call(asked, ask)
+
+            for name, wrap in reversed(context.setup.model_wraps):
+                handler = _wrapped(name, wrap, handler, run)  # type: ignore[assignment]
+            try:
+                self._conclude(response_of(await handler(request), "a middleware around the model"))
+            except FlowInterrupt:
+                await calls.keep()
+                raise
 
     async def _answer(
         self, request: ModelRequest, run: Run, responses: list[ModelResponse]

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from foldline._io import OutOfTime
 from foldline._run import Run
 from foldline.agents.context import AgentContext
+from foldline.agents.handler_calls import HandlerCalls
 from foldline.agents.middleware.base import Handler, Wrap
 from foldline.agents.requests import ToolCallRequest
 from foldline.agents.runtime import ToolRuntime, injected_values
@@ -19,11 +20,29 @@ from foldline.exceptions import BudgetExceeded
 from foldline.language_models.policies.usage import time_left
 from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject
+from foldline.workflows.interrupts import Command, FlowInterrupt
 from foldline.workflows.nesting import inside
+from foldline.workflows.values import pack, unpack
 
 __all__ = ["ToolRunner"]
 
 Json = Any
+
+
+class ToolForm:
+    """How the calls of a tool are written down."""
+
+    def describe(self, request: ToolCallRequest) -> Json:
+        """Return the call."""
+        return [request.tool_call["name"], request.tool_call["args"]]
+
+    def encode(self, response: Json) -> Json:
+        """Return what the tool gave as JSON."""
+        return pack(response, "the result of a tool", Command | list[Any])
+
+    def decode(self, packed: Json) -> Json:
+        """Return what the tool gave."""
+        return unpack(packed, "the result of a tool", Command | list[Any])
 
 
 class ToolRunner:
@@ -66,12 +85,18 @@ class ToolRunner:
         if not setup.tool_wraps:
             return await self._invoke(request, run)
 
+        calls = HandlerCalls(context, ToolForm())
+
         async def handler(asked: Json) -> Json:
-            return await self._invoke(asked, run)
+            return await calls.call(asked, lambda request: self._invoke(request, run))
 
         for _, wrap in reversed(setup.tool_wraps):
             handler = _wrapped(wrap, handler, run)  # type: ignore[assignment]
-        return await handler(request)
+        try:
+            return await handler(request)
+        except FlowInterrupt:
+            await calls.keep()
+            raise
 
     async def _invoke(self, request: ToolCallRequest, run: Run) -> Json:
         """Run the tool once: the innermost of the handlers."""

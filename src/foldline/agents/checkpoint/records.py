@@ -121,7 +121,7 @@ class Codec:
             "node": record.node, "next": record.next, "call_id": record.call_id,
             "interrupts": [[one.id, _plain(one.value, "an interrupt")] for one in record.interrupts],
             "answers": {key: _plain(one, "an answer") for key, one in record.answers.items()},
-            "values": {key: self._packed(key, one) for key, one in record.values.items()},
+            "values": self.encode(record.values),
         }  # fmt: skip
         return {key: one for key, one in body.items() if one not in (None, [], {})}
 
@@ -140,14 +140,20 @@ class Codec:
                 call_id=body.get("call_id"),
                 interrupts=[Interrupt(value, id) for id, value in body.get("interrupts", ())],
                 answers=dict(body.get("answers", {})),
-                values={
-                    key: self._unpacked(key, one) for key, one in body.get("values", {}).items()
-                },
+                values=self.decode(body.get("values", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, SchemaError):
                 raise
             raise SchemaError(f"record {entry.id} is damaged and was not read: {error}") from error
+
+    def encode(self, values: Values) -> dict[str, Json]:
+        """Return some values of the state as JSON."""
+        return {key: self._packed(key, value) for key, value in values.items()}
+
+    def decode(self, packed: dict[str, Json]) -> Values:
+        """Return values of the state."""
+        return {key: self._unpacked(key, value) for key, value in packed.items()}
 
     def _packed(self, key: str, value: Json) -> Json:
         if key == "messages":
