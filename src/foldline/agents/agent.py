@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, create_model
 
@@ -20,6 +20,7 @@ from foldline.agents.checkpoint.records import Thread
 from foldline.agents.loop import Loop
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.start import load_thread
+from foldline.agents.state import AgentState
 from foldline.exceptions import UsageError
 from foldline.runnables.graph import Graph
 from foldline.tools.base import BaseTool
@@ -34,6 +35,7 @@ __all__ = ["Agent", "StateSnapshot"]
 
 Json = Any
 Values = dict[str, Any]
+StateT = TypeVar("StateT", bound=AgentState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class StateSnapshot:
     step: int = 0
 
 
-class Agent(LoopRunnable[Any, Values]):
+class Agent(LoopRunnable[Any, StateT]):
     """A model that calls tools until it has an answer. Made by `create_agent`."""
 
     def __init__(self, setup: Setup) -> None:

@@ -114,6 +114,9 @@ class Loop:
                 for event in output.take_held():
                     yield event
             raise
+        finally:
+            if self.context.log is not None and self.context.log.holds_back:
+                await self.context.log.release(self.context.io)
         self._tell_end()
         for event in output.take_held():
             yield event

@@ -42,6 +42,7 @@ class ThreadStart:
             at = None if context.is_inner else context.run.configurable.get("checkpoint_id")
             context.thread = await load_thread(context.setup, context.log, context.io, at)
             last = context.log.last
+            context.log.set_durability(context.run.kwargs.get("durability"))
         if context.is_inner and context.thread.head is not None:
             await self._carry_on_inside()
         elif isinstance(value, Command):

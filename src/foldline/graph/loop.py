@@ -275,8 +275,7 @@ class GraphLoop:
             self.log = Log(self.saver, self.thread_id or "", key, self.lineage)
             resumes = isinstance(value, Command) and value.resume is not None
             self.thread = await load_thread(self.graph, self.log, self.io, at, with_pending=resumes)
-            if self.run.kwargs.get("durability") == "exit":
-                self.log.holds_back = True
+            self.log.set_durability(self.run.kwargs.get("durability"))
             if at is not None and value is None:
                 await self._go_back(at)
         is_unfinished = bool(self.thread.next)

@@ -114,6 +114,12 @@ class Log:
             # What was done is written down although its task is cancelled now.
             await shield(self._append_async(io, pending))
 
+    def set_durability(self, durability: str | None) -> None:
+        """Choose when entries are written: at once, or (`"exit"`) when the run ends."""
+        if durability not in (None, "sync", "async", "exit"):
+            raise UsageError(f'durability={durability!r}: say "sync", "async" or "exit"')
+        self.holds_back = durability == "exit"
+
     async def release(self, io: IO) -> None:
         """Write what was held back."""
         self.holds_back = False

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
 
+from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline.runnables import _trace
 from foldline.runnables.base import Runnable
@@ -57,6 +58,18 @@ class LoopRunnable(Runnable[Input, Output]):
     @abstractmethod
     def _loop(self, run: Run, wants: frozenset[str]) -> RunLoop:
         """Make the loop of one run."""
+
+    def stream(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        """Run once; give views of the run (`stream_mode=`)."""
+        return super().stream(input, config, **kwargs)
+
+    def astream(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncGenerator[Any, None]:
+        """Run once; give views of the run (`stream_mode=`)."""
+        return super().astream(input, config, **kwargs)
 
     async def _once(self, input: Input, run: Run) -> Output:
         loop = self._loop(run, frozenset())
