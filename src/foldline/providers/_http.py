@@ -34,7 +34,15 @@ from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
 from foldline.providers._reading import Reading, StreamReading
-from foldline.providers._wire import ODD, WireDecoder, digest, dump_body, guarded, request_id
+from foldline.providers._wire import (
+    ODD,
+    WireDecoder,
+    digest,
+    dump_body,
+    guarded,
+    is_error_body,
+    request_id,
+)
 from foldline.transports import Request, Response
 
 __all__ = ["HttpChatModel"]
@@ -206,7 +214,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         if not body.strip():
             raise self._malformed("the answer is empty", is_retryable=True)
         data = self._parse(body)
-        if isinstance(data, dict) and not data.get("id") and _is_error(data):
+        if is_error_body(data) and not (isinstance(data, dict) and data.get("id")):
             raise self._stream_error(data)
         return guarded(self._malformed, decoder.whole, data)
 
@@ -374,8 +382,3 @@ def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
         if event["event"] == "message-finish":
             event["metadata"] = {**event.get("metadata", {}), **metadata}
     return batch
-
-
-def _is_error(data: Body) -> bool:
-    """Whether a whole answer tells of an error; some gateways send the event of a stream as the body."""
-    return bool(data.get("error")) or data.get("type") == "error"

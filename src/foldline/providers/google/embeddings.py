@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from foldline.exceptions import ModelError
-from foldline.providers._embedding import HttpEmbeddings
+from foldline.providers._embedding import HttpEmbeddings, read_vector
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import ErrorTable, Failure
 from foldline.providers.google.chat import PROVIDER, SECRET, auth_headers, root_url
@@ -58,7 +58,10 @@ class GoogleGenerativeAIEmbeddings(HttpEmbeddings):
         return f"{path}:batchEmbedContents", {"requests": asked}
 
     def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
-        return [[float(value) for value in one["values"]] for one in answer["embeddings"]]
+        return [read_vector(one["values"]) for one in answer["embeddings"]]
+
+    def _wanted_length(self) -> int | None:
+        return self.output_dimensionality
 
     def _root_url(self) -> str:
         return root_url(self.base_url, None, "global")
@@ -71,6 +74,9 @@ class GoogleGenerativeAIEmbeddings(HttpEmbeddings):
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         return with_delay(super()._status_error(response, body), body)
+
+    def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
+        return with_delay(super()._stream_error(body), body)
 
     def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
         return read_error(body)
