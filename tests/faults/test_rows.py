@@ -15,7 +15,7 @@ from tests.faults.matrix import SCENARIOS
 TESTS = Path(__file__).parents[1]
 SAID = re.compile(r'def test\w*|""".*?"""', re.DOTALL)
 """Where a file of tests says which rows it shows: the names of its tests, and docstrings."""
-NUMBER = re.compile(r"F[-_]?([STUHCDPKVX])(\d\d)(?!\d)")
+NUMBER = re.compile(r"F[-_]?([STUHCDPKVXY])(\d\d)(?!\d)")
 
 ROWS: dict[str, tuple[int, str]] = {
     "S": (13, "server-sent events"),
@@ -28,6 +28,7 @@ ROWS: dict[str, tuple[int, str]] = {
     "K": (7, "stores and caches"),
     "V": (9, "server and traces"),
     "X": (1, "packaging"),
+    "Y": (19, "found from outside"),
 }
 """Area -> how many rows it has, numbered from 01."""
 

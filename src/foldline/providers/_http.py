@@ -87,6 +87,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
     """Put the response's headers into `response_metadata["headers"]`."""
 
     _makes_new_events: ClassVar[bool] = True
+    stream_type: ClassVar[str] = "text/event-stream"
+    """What the provider calls a stream in `content-type`."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
     sent_fields: ClassVar[tuple[str, ...]] = ()
@@ -264,7 +266,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         kind = kind.split(";")[0].strip().lower()
         if kind == "text/html":
             raise self._malformed("the provider sent a web page: is base_url right?")
-        return kind == "text/event-stream" or (request.stream and not kind.endswith("json"))
+        return kind == self.stream_type or (request.stream and not kind.endswith("json"))
 
     def _more_metadata(self, request: ChatRequest, response: Response) -> Body:
         more: Body = {}
@@ -288,7 +290,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         path, body = self._encode(request)
         headers = self._auth_headers(key) if key else {}
         headers["content-type"] = "application/json"
-        headers["accept"] = "text/event-stream" if request.stream else "application/json"
+        headers["accept"] = self.stream_type if request.stream else "application/json"
         if more := self._extra_headers(request):
             headers |= more
         if self.default_headers:

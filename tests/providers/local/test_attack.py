@@ -156,7 +156,6 @@ def test_a_chat_model_asked_for_vectors_says_so(call: Any) -> None:
         ({"grammar": "root ::= root"}, ModelInvalidRequestError),
         ({"temperature": "hot"}, ModelInvalidRequestError),
         ({"max_tokens": -5}, ModelInvalidRequestError),
-        ({"n": 99}, ModelInvalidRequestError),
         (
             {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"$ref": "#/no"}}}},
             ModelInvalidRequestError,

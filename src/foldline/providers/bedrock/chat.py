@@ -102,6 +102,7 @@ class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
     stream_usage: bool = True
     """LangChain's: usage always comes with this API."""
 
+    stream_type: ClassVar[str] = STREAM_TYPE
     provider_name: ClassVar[str] = PROVIDER
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS
@@ -124,9 +125,6 @@ class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
     async def _http_request(self, request: ChatRequest, io: IO) -> Request:
         await self._preload_region(io)
         return await super()._http_request(request, io)
-
-    def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
-        return {"accept": STREAM_TYPE} if request.stream else {}
 
     def _model_of(self, request: ChatRequest) -> str:
         return str(request.options.get("model") or self.model)
