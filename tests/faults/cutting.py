@@ -181,14 +181,21 @@ class Cutter:
 
 
 def cut_all(
-    step: int = 1, wires: Iterable[str] = tuple(EVERY_WIRE), *, in_turn: bool = False
+    step: int = 1,
+    wires: Iterable[str] = tuple(EVERY_WIRE),
+    *,
+    in_turn: bool = False,
+    share: tuple[int, int] = (0, 1),
 ) -> Tally:
-    """Cut every recording of the wires at every `step`-th byte: in each way, or in one way after another."""
+    """Cut every recording of the wires at every `step`-th byte: in each way, or in one way after another.
+
+    A share of N is every N-th of those bytes.
+    """
     tally = Tally()
     for name in wires:
         for recording in EVERY_WIRE[name].recordings():
             cutter = Cutter(EVERY_WIRE[name], recording)
-            for at in range(0, len(cutter.data), step):
+            for at in range(step * share[0], len(cutter.data), step * share[1]):
                 for how in (HOWS[at % len(HOWS)],) if in_turn else HOWS:
                     cutter.judge(at, how, tally)
             if step == 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -95,6 +96,8 @@ def main() -> int:
         "searched_slowest": searched[1],
     }
     print(json.dumps(figures))
+    if "--json" in sys.argv:
+        Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps(figures) + "\n")
     if "--save" in sys.argv:
         save("speed", "python -m tests.fuzz.speed", figures)
     return int(seconds > 0.2 or whole[0] > 1.0)
