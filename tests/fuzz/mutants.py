@@ -39,8 +39,9 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "retry": (
         ("language_models/call/retry.py", "_retry.py", "language_models/call/attempts.py"),
-        ("tests/language_models/test_retry.py", "tests/runnables/test_retry.py", "tests/language_models/test_defects.py",
-         "tests/language_models/test_turn.py", "tests/language_models/test_usage.py"),
+        ("tests/language_models/test_retry.py", "tests/runnables/test_retry.py",
+         "tests/language_models/test_defects.py", "tests/language_models/test_turn.py",
+         "tests/language_models/test_usage.py"),
     ),
     "serde": (
         ("load/_reader.py", "load/dump.py"),
