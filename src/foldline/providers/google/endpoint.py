@@ -36,8 +36,6 @@ ENDPOINT_ALIASES: Final[dict[str, str]] = {
 HOST: Final = "https://generativelanguage.googleapis.com/v1beta"
 PLACE: Final = r"[A-Za-z0-9][A-Za-z0-9.:-]*"
 """Names of projects and locations: they are part of an address."""
-PROJECT_VARIABLES: Final = ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
-LOCATION_VARIABLES: Final = ("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION")
 VERTEX_VARIABLE: Final = "GOOGLE_GENAI_USE_VERTEXAI"
 MULTI_REGIONS: Final = ("us", "eu")
 """Locations of several regions, whose host has another form."""
@@ -76,6 +74,8 @@ class GoogleEndpoint(Endpoint):
     credentials of the application (extra `google`)."""
 
     key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+    project_variables: ClassVar[Sequence[str]] = ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
+    location_variables: ClassVar[Sequence[str]] = ("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION")
     publisher: ClassVar[str] = "google"
     """Whose models on Vertex are asked."""
 
@@ -125,11 +125,11 @@ class GoogleEndpoint(Endpoint):
         return f"https://{location}-aiplatform.googleapis.com"
 
     def _known_project(self) -> str | None:
-        named = self.project or _first_variable(PROJECT_VARIABLES)
+        named = self.project or _first_variable(self.project_variables)
         return named or (self._tokens.project if self._tokens is not None else None)
 
     def _place(self) -> str:
-        return self.location or _first_variable(LOCATION_VARIABLES) or "global"
+        return self.location or _first_variable(self.location_variables) or "global"
 
     def _is_express(self) -> bool:
         """Whether a key of Vertex is used, which belongs to a project by itself."""
