@@ -119,7 +119,7 @@ def test_a_provider_can_be_given_apart() -> None:
 def test_what_is_not_known_is_listed() -> None:
     with pytest.raises(UsageError, match=r"whose model is 'acme:anvil'.*anthropic.*xai"):
         init_chat_model("acme:anvil")
-    with pytest.raises(UsageError, match="there is no provider 'acme': choose one of .*anthropic"):
+    with pytest.raises(UsageError, match=r"there is no provider 'acme': choose one of .*anthropic"):
         init_chat_model("anvil", model_provider="acme")
 
 

@@ -1,7 +1,7 @@
 """Text models of providers: a prompt in, text out. `WireLLM` turns two bodies into `BaseLLM`'s four methods.
 
-A provider writes `_answers` (whole answers of several prompts) and `_text_pieces` (one answer, piece by piece); over HTTP it
-writes only what is pure: the body of a request, and how an answer and its pieces read.
+A provider writes `_answers` (whole answers of several prompts) and `_text_pieces` (one answer, piece by piece); over
+HTTP it writes only what is pure: the body of a request, and how an answer and its pieces read.
 """
 
 from __future__ import annotations

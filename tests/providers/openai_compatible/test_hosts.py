@@ -254,7 +254,7 @@ def test_a_host_without_an_address_of_its_own_says_how_to_give_one(monkeypatch) 
     for variable in HOSTS["azure_ai"].url_variables:
         monkeypatch.delenv(variable, raising=False)
     model = openai_compatible.AzureAIChatCompletionsModel(model="m", api_key="k")
-    with pytest.raises(UsageError, match="base_url=.*AZURE_AI_OPENAI_ENDPOINT"):
+    with pytest.raises(UsageError, match=r"base_url=.*AZURE_AI_OPENAI_ENDPOINT"):
         model.invoke("x")
 
 
