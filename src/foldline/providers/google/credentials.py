@@ -7,6 +7,7 @@ through `io.call`: on a thread where there is an event loop.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
@@ -92,7 +93,7 @@ class TokenSource:
             credentials = self._credentials
             if _is_fresh(credentials):
                 return  # another thread was faster
-            is_usable = bool(credentials.valid)
+            is_usable = _is_usable(credentials)
             try:
                 credentials.refresh(_request_class()(self._transport))
             except auth.exceptions.TransportError as error:
@@ -117,13 +118,11 @@ def load_credentials(given: Any, transport: Transport) -> tuple[Any, str | None]
         if given is None:
             request = _request_class()(transport)
             found, project = auth.default(scopes=SCOPES, request=request)
-        elif isinstance(given, Mapping):
-            found, project = auth.load_credentials_from_dict(dict(given), scopes=SCOPES)
-        elif isinstance(given, str | Path):
-            found, project = auth.load_credentials_from_file(str(given), scopes=SCOPES)
+        elif isinstance(given, Mapping | str | Path):
+            found, project = _of_key_file(given)
         else:
             found, project = _with_scopes(given), getattr(given, "project_id", None)
-    except (auth.exceptions.GoogleAuthError, ValueError) as error:
+    except (auth.exceptions.GoogleAuthError, OSError, ValueError) as error:
         # Without the cause of a file that does not parse: it may show a part of a key.
         raise ModelAuthenticationError(
             f"no credentials of Google Cloud: {str(error).splitlines()[0] if str(error) else type(error).__name__}; "
@@ -131,6 +130,30 @@ def load_credentials(given: Any, transport: Transport) -> tuple[Any, str | None]
             "or pass credentials=... or api_key=..."
         ) from None
     return found, project
+
+
+def _of_key_file(given: Mapping[str, Any] | str | Path) -> tuple[Any, str | None]:
+    """Return the credentials of a key file, by the kinds that name no address to ask but Google's token endpoint."""
+    from google.oauth2 import credentials, service_account  # noqa: PLC0415  an extra
+
+    if isinstance(given, Mapping):
+        fields: Any = dict(given)
+    else:
+        try:
+            fields = json.loads(Path(given).expanduser().read_text(encoding="utf-8"))
+        except ValueError:
+            raise ValueError(f"the key file {str(given)!r} does not parse") from None
+    kind = fields.get("type") if isinstance(fields, dict) else None
+    if kind == "service_account":
+        found = service_account.Credentials.from_service_account_info(fields, scopes=SCOPES)  # type: ignore[no-untyped-call]
+        return found, fields.get("project_id")
+    if kind == "authorized_user":
+        user = credentials.Credentials.from_authorized_user_info(fields, scopes=SCOPES)  # type: ignore[no-untyped-call]
+        return user, fields.get("quota_project_id")
+    raise ValueError(
+        f"a key file of the type {kind!r} is not read here: make the object by google-auth and pass that, "
+        "or name the file in GOOGLE_APPLICATION_CREDENTIALS"
+    )
 
 
 def _with_scopes(credentials: Any) -> Any:  # noqa: ANN401
@@ -142,6 +165,12 @@ def _with_scopes(credentials: Any) -> Any:  # noqa: ANN401
 def _is_fresh(credentials: Any) -> bool:  # noqa: ANN401
     state = getattr(credentials, "token_state", None)
     return bool(credentials.valid) if state is None else state.name == "FRESH"
+
+
+def _is_usable(credentials: Any) -> bool:  # noqa: ANN401
+    """Whether a token is still accepted, though it is time for another."""
+    state = getattr(credentials, "token_state", None)
+    return bool(credentials.valid) if state is None else state.name != "INVALID"
 
 
 def _refused(error: Exception) -> ModelAuthenticationError:

@@ -153,7 +153,8 @@ class GoogleEndpoint(Endpoint):
 
     async def _load_project(self, io: IO) -> None:
         """Load the credentials before a request is composed, where only they name the project."""
-        is_needed = self._uses_tokens() and not self.base_url and self._known_project() is None
+        is_whole = bool(urlsplit(self.base_url or "").path.strip("/"))
+        is_needed = self._uses_tokens() and not is_whole and self._known_project() is None
         if is_needed:
             await self._told_by(self._token_source().load(io))
 
