@@ -122,7 +122,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _give_token(self, stub: VertexStub, body: bytes) -> None:
         time.sleep(stub.token_delay)
         assertion = parse_qs(body.decode())["assertion"][0]
-        claims = jwt.decode(assertion, certs={"key-1": CERTIFICATE}, audience="https://oauth2.googleapis.com/token")
+        claims = jwt.decode(
+            assertion, certs={"key-1": CERTIFICATE}, audience="https://oauth2.googleapis.com/token"
+        )
         assert claims["iss"] == EMAIL
         assert "https://www.googleapis.com/auth/cloud-platform" in claims["scope"]
         if stub.token_status != 200:

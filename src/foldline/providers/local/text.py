@@ -142,6 +142,16 @@ class LlamaCpp(WireLLM):
             return self.custom_get_token_ids(text)
         return self.local.load().tokenize(text)
 
+    @classmethod
+    def loadable_fields(cls) -> frozenset[str]:
+        """The arguments that data read by `foldline.load` may set: no path of a file."""
+        return frozenset({*SENT, "echo", "suffix", "streaming", "name"} - {"grammar"})
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Models can be written and read again."""
+        return True
+
     @property
     def _provider(self) -> str:
         return PROVIDER
