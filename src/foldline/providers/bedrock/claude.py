@@ -59,8 +59,8 @@ class ChatAnthropicBedrock(VendorModel, CloudClaude):
     request = model.explain("Hello")
     print(request.url)
     #> https://bedrock-runtime.us-east-1.amazonaws.com/model/us.anthropic.claude-sonnet-4-6/invoke
-    print(request.body)
-    #> {'anthropic_version': 'bedrock-2023-05-31', 'max_tokens': 50, 'messages': [{'role': 'user', 'content': 'Hello'}]}
+    print(request.body["anthropic_version"], request.body["max_tokens"])
+    #> bedrock-2023-05-31 50
     ```
     """
 

@@ -37,8 +37,8 @@ class ChatAnthropicVertex(GoogleEndpoint, CloudClaude):
     request = model.explain("Hello")
     print(request.url.rpartition("/publishers/")[2])
     #> anthropic/models/claude-sonnet-4-5@20250929:rawPredict
-    print(request.body)
-    #> {'anthropic_version': 'vertex-2023-10-16', 'max_tokens': 50, 'messages': [{'role': 'user', 'content': 'Hello'}]}
+    print(request.body["anthropic_version"], request.body["max_tokens"])
+    #> vertex-2023-10-16 50
     ```
     """
 
