@@ -24,7 +24,7 @@ from foldline.outputs import ChatGenerationChunk, ChatResult
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
 from foldline.protocol.writer import EventWriter
-from foldline.utils.uuid import new_id
+from foldline.utils.uuid import id_text, new_id
 
 __all__ = [
     "AuthorHooks",
@@ -237,7 +237,7 @@ def _set_id(message: BaseMessage, id: str) -> None:
 
 def run_message_id(run: Run) -> str:
     """Return the id of a message whose provider gave none: that of its run."""
-    return f"lc_run--{run.id or new_id()}"
+    return f"lc_run--{new_id() if run.id is None else id_text(run.id.int)}"
 
 
 # -- `super()._stream(...)` of a subclass whose parent answers by `_events`

@@ -138,8 +138,8 @@ class ChatCall:
             show = show if listeners is None else _same_chunks(show, listeners)
             try:
                 async for batch in source:
-                    if listeners is not None:
-                        await listeners.tell_batch(batch)
+                    if listeners is not None and (waiting := listeners.tell_batch(batch)):
+                        await waiting
                     if self.is_answered:
                         self.undelivered = batch
                         await self._conclude(request)
@@ -311,7 +311,7 @@ class ChatCall:
         self.is_complete = True
         try:
             if self.run.manager is not None:
-                output = LLMResult(generations=[result.generations], llm_output=result.llm_output)
+                output = LLMResult._trusted([[*result.generations]], result.llm_output)
                 await self.run.tell("on_llm_end", output)
         except Exception as error:  # noqa: BLE001  raised once the reader has the answer
             self._end_error = error
@@ -403,10 +403,6 @@ def _own_run(model: CallModel, run: Run) -> Run:
     """Return the run of one call: with what the model's constructor adds, and begun once."""
     if run.manager is None and not model.callbacks and not model.verbose:
         return run
-    options = dict(run.kwargs)
-    metadata = {
-        **model._get_ls_params(options.pop("stop", None), **options),
-        **(model.metadata or {}),
-    }
-    own = run.with_local(model.callbacks, model.tags, metadata, verbose=model.verbose)
-    return run.patched() if own is run else own
+    if not (model.callbacks or model.tags or model.metadata or model.verbose):
+        return run.patched()
+    return run.with_local(model.callbacks, model.tags, model.metadata, verbose=model.verbose)
