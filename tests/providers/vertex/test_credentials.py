@@ -11,7 +11,9 @@ from itertools import pairwise
 from time import monotonic
 
 import pytest
+from google import genai
 from google.oauth2 import service_account
+from google.oauth2.credentials import Credentials as Given
 from pydantic import ValidationError
 
 from foldline.exceptions import (
@@ -263,6 +265,62 @@ def test_where_vertex_is(settings, host):
     for kind in (ChatVertexAI, ChatAnthropicVertex):
         sent = kind(model="m", project="p", **settings).explain("Hi")
         assert sent.url.startswith(f"https://{host}/v1/projects/p/locations/")
+
+
+@pytest.mark.parametrize(
+    ("given", "root"),
+    [
+        ("http://machine:1", "http://machine:1/v1/projects/p/"),
+        ("http://machine:1/v1", "http://machine:1/v1/projects/p/"),
+        ("http://machine:1/v1beta1/", "http://machine:1/v1beta1/projects/p/"),
+        (
+            "us-east5-aiplatform.googleapis.com",
+            "https://us-east5-aiplatform.googleapis.com/v1/projects/p/",
+        ),
+        ("http://gateway/vertex/publishers/x", "http://gateway/vertex/publishers/x/models/"),
+    ],
+)
+def test_an_address_may_name_a_machine_a_version_or_all(monkeypatch, given, root):
+    for kind, variable in (
+        (ChatVertexAI, "GOOGLE_VERTEX_BASE_URL"),
+        (ChatAnthropicVertex, "ANTHROPIC_VERTEX_BASE_URL"),
+    ):
+        assert kind(model="m", project="p", api_endpoint=given).explain("Hi").url.startswith(root)
+        monkeypatch.setenv(variable, given)
+        assert kind(model="m", project="p").explain("Hi").url.startswith(root)
+
+
+def test_the_transport_of_langchain_is_rest_or_an_error(make):
+    assert make(project="p", transport="rest").transport is None
+    with pytest.raises(ValidationError, match="REST is what is spoken"):
+        make(project="p", transport="grpc")
+
+
+def test_googles_client_asks_vertex_as_we_do(call, stub, monkeypatch):
+    stub.answer = GEMINI
+    credentials = account(stub)
+    call.invoke(ChatVertexAI(
+        model="gemini-2.5-flash", credentials=credentials, project=PROJECT, location=LOCATION,
+        base_url=stub.url, temperature=0.5, max_tokens=9,
+    ), [("system", "Be brief."), ("human", "Hi")])  # fmt: skip
+    ours = stub.requests[-1]
+    client = genai.Client(
+        vertexai=True, project=PROJECT, location=LOCATION,
+        credentials=Given(ours["headers"]["authorization"].removeprefix("Bearer ")),
+        http_options=genai.types.HttpOptions(base_url=stub.url, api_version="v1"),
+    )  # fmt: skip
+    client.models.generate_content(
+        model="gemini-2.5-flash",
+        contents="Hi",
+        config={"temperature": 0.5, "max_output_tokens": 9, "system_instruction": "Be brief."},
+    )
+    client.close()
+    theirs = stub.requests[-1]
+    assert theirs["path"] == ours["path"]
+    assert theirs["headers"]["authorization"] == ours["headers"]["authorization"]
+    for body in (ours["body"], theirs["body"]):
+        body["systemInstruction"].pop("role", None)
+    assert theirs["body"] == ours["body"]
 
 
 def test_variables_choose_vertex(monkeypatch):

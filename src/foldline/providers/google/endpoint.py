@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, PrivateAttr, SecretStr
+from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, model_validator
 
 from foldline._io import IO
 from foldline.exceptions import ModelAuthenticationError, ModelError, UsageError
@@ -37,6 +37,8 @@ HOST: Final = "https://generativelanguage.googleapis.com/v1beta"
 PLACE: Final = r"[A-Za-z0-9][A-Za-z0-9.:-]*"
 """Names of projects and locations: they are part of an address."""
 VERTEX_VARIABLE: Final = "GOOGLE_GENAI_USE_VERTEXAI"
+VERSIONS: Final = ("/v1", "/v1beta1")
+"""How the address of Vertex ends that names a version of the API, as vendors' own clients take it."""
 MULTI_REGIONS: Final = ("us", "eu")
 """Locations of several regions, whose host has another form."""
 SECRET_HEADERS: Final = frozenset({"authorization", "x-goog-api-key"})
@@ -76,10 +78,23 @@ class GoogleEndpoint(Endpoint):
     key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
     project_variables: ClassVar[Sequence[str]] = ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
     location_variables: ClassVar[Sequence[str]] = ("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION")
+    vertex_url_variable: ClassVar[str] = "GOOGLE_VERTEX_BASE_URL"
     publisher: ClassVar[str] = "google"
     """Whose models on Vertex are asked."""
 
     _tokens: TokenSource | None = PrivateAttr(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_transport(cls, values: Any) -> Any:  # noqa: ANN401  of a constructor
+        """Take LangChain's `transport="rest"`, which is what is spoken; any other word is refused."""
+        named = values.get("transport") if isinstance(values, dict) else None
+        named = values.get("api_transport") if named is None and isinstance(values, dict) else named
+        if not isinstance(named, str):
+            return values
+        if named != "rest":
+            raise ValueError(f"transport={named!r}: REST is what is spoken here; leave it out")
+        return {k: v for k, v in values.items() if k not in ("transport", "api_transport")}
 
     def __getstate__(self) -> dict[Any, Any]:
         """Return what is pickled: no credentials and no token; the path of a key file stays."""
@@ -101,12 +116,13 @@ class GoogleEndpoint(Endpoint):
 
     def _root_url(self) -> str:
         is_vertex = self._is_vertex()
-        given = self.base_url or (None if is_vertex else os.environ.get("GOOGLE_GEMINI_BASE_URL"))
+        given = self._given_url()
         if not is_vertex:
             return given or HOST
-        if given and urlsplit(given).path.strip("/"):
-            return given  # the address of the publisher, not of a machine
-        root = f"{(given or self._vertex_host()).rstrip('/')}/v1"
+        if _is_whole(given):
+            return str(given)
+        host = (given or self._vertex_host()).rstrip("/")
+        root = host if host.endswith(VERSIONS) else f"{host}/v1"
         project = self._known_project()
         if project is None and self._is_express():
             return f"{root}/publishers/{self.publisher}"
@@ -115,6 +131,11 @@ class GoogleEndpoint(Endpoint):
                 "no project of Google Cloud: set GOOGLE_CLOUD_PROJECT in the environment, or pass project=..."
             )
         return f"{root}/projects/{project}/locations/{self._place()}/publishers/{self.publisher}"
+
+    def _given_url(self) -> str | None:
+        variable = self.vertex_url_variable if self._is_vertex() else "GOOGLE_GEMINI_BASE_URL"
+        url = self.base_url or os.environ.get(variable)
+        return f"https://{url}" if url and "://" not in url else url  # `api_endpoint` may be a host
 
     def _vertex_host(self) -> str:
         location = self._place()
@@ -153,9 +174,8 @@ class GoogleEndpoint(Endpoint):
 
     async def _load_project(self, io: IO) -> None:
         """Load the credentials before a request is composed, where only they name the project."""
-        is_whole = bool(urlsplit(self.base_url or "").path.strip("/"))
-        is_needed = self._uses_tokens() and not is_whole and self._known_project() is None
-        if is_needed:
+        is_named = _is_whole(self._given_url()) or self._known_project() is not None
+        if self._uses_tokens() and not is_named:
             await self._told_by(self._token_source().load(io))
 
     async def _authorize(self, sent: Request, io: IO) -> Request:
@@ -190,6 +210,12 @@ class GoogleEndpoint(Endpoint):
             # It may have been revoked, or this clock is wrong: one that is not new is worth another attempt.
             error.is_retryable = self._tokens.reject()
         return error
+
+
+def _is_whole(url: str | None) -> bool:
+    """Whether an address is that of a publisher, not of a machine or of a version of its API."""
+    path = urlsplit(url or "").path.rstrip("/")
+    return bool(path) and path not in VERSIONS
 
 
 def auth_headers(key: str, *, is_vertex: bool) -> dict[str, str]:

@@ -55,6 +55,7 @@ class ChatAnthropicVertex(GoogleEndpoint, CloudClaude):
         "CLOUD_ML_REGION",
         *GoogleEndpoint.location_variables,
     )
+    vertex_url_variable: ClassVar[str] = "ANTHROPIC_VERTEX_BASE_URL"
     publisher: ClassVar[str] = "anthropic"
     error_table: ClassVar[Mapping[str, type[ModelError]]] = {
         **anthropic_errors.ERRORS,
