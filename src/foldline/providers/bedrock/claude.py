@@ -9,10 +9,12 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from foldline.exceptions import ModelError
 from foldline.language_models.call.request import ChatRequest
+from foldline.providers._completions.host import Host
 from foldline.providers._endpoint import Body
 from foldline.providers._reading import Reading
 from foldline.providers._wire import Failure, WireDecoder, read_failure
@@ -27,6 +29,7 @@ from foldline.providers.bedrock.reading import ChunkReading
 from foldline.providers.bedrock.wire import STREAM_TYPE
 from foldline.providers.openai import errors as openai_errors
 from foldline.providers.openai.chat import ChatOpenAI
+from foldline.providers.openai.host import OPENAI
 
 __all__ = ["ChatAnthropicBedrock", "ChatAnthropicMantle", "ChatOpenAIMantle"]
 
@@ -34,6 +37,13 @@ ALIASES: Final = {**anthropic_chat.ALIASES, **ENDPOINT_ALIASES}
 CLAUDE_ERRORS: Final = {**anthropic_errors.ERRORS, **ERRORS}
 MANTLE_SERVICE: Final = "bedrock-mantle"
 MANTLE_VARIABLE: Final = "ANTHROPIC_BEDROCK_MANTLE_BASE_URL"
+MANTLE: Final = replace(
+    OPENAI,
+    name="bedrock_mantle_openai",
+    base_url="",
+    keys=("AWS_BEARER_TOKEN_BEDROCK",),
+    url_variables=(),
+)
 UNDER_OPENAI: Final = ("gpt-5", "gpt-6", "openai.gpt-5", "openai.gpt-6")
 """Models that Mantle serves under another path than all others."""
 
@@ -141,13 +151,17 @@ class ChatOpenAIMantle(MantleModel, ChatOpenAI):
 
     model: str = "openai.gpt-oss-120b"
 
-    provider_name: ClassVar[str] = "bedrock_mantle_openai"
+    provider_name: ClassVar[str] = MANTLE.name
     aliases: ClassVar[Mapping[str, str]] = {**ChatOpenAI.aliases, **ENDPOINT_ALIASES}
     error_table: ClassVar[Mapping[str, type[ModelError]]] = {**openai_errors.ERRORS, **ERRORS}
 
     @property
+    def _host(self) -> Host:
+        return MANTLE
+
+    @property
     def _provider(self) -> str:
-        return self.provider_name
+        return MANTLE.name
 
     @property
     def _own_providers(self) -> frozenset[str]:

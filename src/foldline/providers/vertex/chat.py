@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from foldline.providers.google.chat import ChatGoogle
@@ -27,6 +28,7 @@ class ChatVertexAI(ChatGoogle):
     vertexai: bool | None = True
 
     provider_name: ClassVar[str] = "google_vertexai"
+    key_variables: ClassVar[Sequence[str]] = ()
 
     def __new__(cls, **settings: Any) -> Any:  # noqa: ANN401  a chat model of either wire
         """Make the model of the wire that the named model speaks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from pydantic import Field
@@ -28,3 +29,4 @@ class VertexAIEmbeddings(GoogleGenerativeAIEmbeddings):
     """Texts sent in one request; models of Gemini take one."""
 
     provider_name: ClassVar[str] = "google_vertexai"
+    key_variables: ClassVar[Sequence[str]] = ()
