@@ -21,10 +21,10 @@ from foldline._io import BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.exceptions import ModelAuthenticationError, ModelError
+from foldline.language_models.base_chat_model import BaseChatModel, in_snake_case
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
-from foldline.language_models.chat_models import BaseChatModel
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.events import Event
 from foldline.protocol.folded import Bounds
@@ -105,6 +105,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
     @model_validator(mode="before")
     @classmethod
     def _read_names(cls, values: Json) -> Json:
+        if isinstance(values, dict):
+            values = in_snake_case(cls.model_fields, values)
         return read_names(cls, values, cls.aliases)
 
     @property

@@ -29,6 +29,7 @@ from foldline.language_models.policies.guards import approve_cached
 from foldline.language_models.policies.settings import NO_SETTINGS, CallSettings, take_settings
 from foldline.language_models.policies.stack import policies_for
 from foldline.language_models.profile import ModelProfile
+from foldline.language_models.records.author_records import call_postprocess, call_preprocess
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.messages._view import ChunkView
 from foldline.messages.usage import UsageMetadata
@@ -185,6 +186,9 @@ class ChatCall:
         if hooks.preprocesses:
             request = await model._preprocess(request, run)
             request.note = self._note
+        if hooks.record_preprocesses:
+            request = await call_preprocess(model, request, run)
+            request.note = self._note
         self.policies = policies_for(self, request)
         return await self._apply_before(request) if self.policies else request
 
@@ -302,6 +306,8 @@ class ChatCall:
             if not self._is_cached:
                 if self.hooks.postprocesses:
                     result = await self.model._postprocess(request, result, self.run)
+                if self.hooks.record_postprocesses:
+                    result = await call_postprocess(self.model, request, result, self.run)
                 if self._cache is not None:
                     await self._cache.update(result.generations)
             if self.policies:
