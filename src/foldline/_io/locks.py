@@ -93,6 +93,32 @@ class Interruptible:
         return kind is not None and issubclass(kind, asyncio.CancelledError) and not left
 
 
+class HomeLoop:
+    """The event loop in which something was begun; what waits there can be woken from no other loop."""
+
+    __slots__ = ("_loop",)
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def enter(self) -> bool:
+        """Return whether this is the loop of whoever entered first."""
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        return self._loop is loop
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether somebody entered, in another loop than the one that runs now."""
+        return self._loop is not None and self._loop is not asyncio.get_running_loop()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the loop has ended."""
+        return self._loop is not None and self._loop.is_closed()
+
+
 class Signal:
     """Wakes the tasks of a loop that wait for the next change; set from anywhere on that loop."""
 

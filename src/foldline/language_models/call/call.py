@@ -21,6 +21,7 @@ from foldline.language_models.call.author import AuthorHooks, author_hooks
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
 from foldline.language_models.call.cache import CallCache
 from foldline.language_models.call.listeners import CallListeners
+from foldline.language_models.call.message_bounds import attach_partial
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
@@ -158,6 +159,11 @@ class ChatCall:
             raise
         if self._end_error is not None:
             raise self._end_error
+
+    @property
+    def is_concluding(self) -> bool:
+        """Whether the answer is whole and its end under way: hooks, policies, the cache."""
+        return self.is_answered and not self.is_complete
 
     # -- before the model is asked
 
@@ -380,11 +386,10 @@ class ChatCall:
             error = StreamClosedError("the stream was closed before its end", **self.location)
         self.error = error
         self.message = self.partial
-        if isinstance(error, BudgetExceeded) and self.message.content:
-            error.partial = error.partial or self.message
+        if self.message.content or not isinstance(error, BudgetExceeded):
+            attach_partial(error, self.message)
         if isinstance(error, ModelError):
             error.attempts = max(self.attempts, 1)
-            error.partial = error.partial or self.message
             error.provider = error.provider or self.model._provider
             error.model = error.model or self.model._model_name
         if self.run.manager is not None:

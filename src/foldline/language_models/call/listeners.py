@@ -20,14 +20,15 @@ class CallListeners:
     """The handlers of a call's run: whether they want a stream, its events or its tokens."""
 
     __slots__ = (
-        "_emits_tokens", "_is_invoke", "_model", "_run", "_shows_events", "_view", "chunks", "tells_events",
-        "tells_tokens",
+        "_emits_tokens", "_is_chunks", "_is_invoke", "_model", "_run", "_shows_events", "_view", "chunks",
+        "tells_events", "tells_tokens",
     )  # fmt: skip
 
     def __init__(self, model: CallModel, run: Run, *, is_invoke: bool, emits_tokens: bool) -> None:
         self._model = model
         self._run = run
         self._is_invoke = is_invoke
+        self._is_chunks = emits_tokens
         self._emits_tokens = emits_tokens
         self._shows_events = False
         self._view: ChunkView | None = None
@@ -43,9 +44,10 @@ class CallListeners:
 
     def choose_stream(self, *, stream: bool, can_stream: bool) -> bool:
         """Return whether to ask for a stream: as the caller does, or under `invoke` where a handler shows one."""
-        if not self._is_invoke or self._model._streaming_disabled(self._run.kwargs):
+        if not self._is_invoke:
             return stream
         handlers = self._run.handlers
+        can_stream = can_stream and not self._model._streaming_disabled(self._run.kwargs)
         if any(isinstance(handler, V2StreamingHandler) for handler in handlers):
             self._shows_events = True
             return can_stream
@@ -55,11 +57,16 @@ class CallListeners:
         return stream
 
     def choose_events(self, *, stream: bool, generates: bool) -> None:
-        """Find out who wants to hear of single events: of an answer that comes whole, nobody."""
+        """Find out who wants to hear of single events: of an answer that comes whole, nobody.
+
+        `on_stream_event` is told under `stream_v2`, and under `invoke` where a `V2StreamingHandler` listens; never
+        under v1 `stream()`, so that a handler with both hooks hears nothing twice.
+        """
         if self._is_invoke and generates and not (stream or self._shows_events):
             return
         handlers = self._run.handlers
-        self.tells_events = bool(listening(handlers, "on_stream_event"))
+        if self._shows_events or not (self._is_invoke or self._is_chunks):
+            self.tells_events = bool(listening(handlers, "on_stream_event"))
         wants_tokens = self._emits_tokens or any(
             isinstance(handler, StreamingHandler) for handler in handlers
         )
