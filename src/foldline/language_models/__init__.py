@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         LanguageModelOutput,
         get_tokenizer,
     )
+    from foldline.language_models.call.chunk_bridge import achunks_to_events, chunks_to_events
     from foldline.language_models.call.request import ChatRequest
     from foldline.language_models.call.retry import RetryPolicy
     from foldline.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
@@ -87,6 +88,8 @@ __all__ = [
     "SimpleChatModel",
     "TokenCount",
     "ToolChoice",
+    "achunks_to_events",
+    "chunks_to_events",
     "current_usage",
     "find_profile",
     "from_config",
@@ -119,6 +122,7 @@ __getattr__ = lazily(
         "register_profiles",
         ".policies.prompt_caching": "CacheConfig",
         ".records.records": "ChatModelInput ChatModelOutput ChatModelUsage",
+        ".call.chunk_bridge": "achunks_to_events chunks_to_events",
         ".call.request": "ChatRequest",
         ".call.retry": "RetryPolicy",
         ".simple": "SimpleChatModel",

@@ -25,6 +25,7 @@ from foldline.language_models.call.message_bounds import attach_partial
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.call.structured_format import take_format
 from foldline.language_models.policies.base import FoldedAttempt, Policy
 from foldline.language_models.policies.guards import approve_cached
 from foldline.language_models.policies.settings import NO_SETTINGS, CallSettings, take_settings
@@ -183,10 +184,11 @@ class ChatCall:
             )
             self.stream = listeners.choose_stream(stream=self.stream, can_stream=hooks.streams)
         request = model._request(self.value, run, stream=self.stream)
+        structured = take_format(request.options) if request.options else None
         self.settings = take_settings(model, request, run.given.get("configurable") or {})
         if listeners is not None:
             listeners.choose_events(stream=self.stream, generates=hooks.generates)
-            await listeners.tell_start(request)
+            await listeners.tell_start(request, structured)
         request.note = self._note
         if hooks.preprocesses:
             request = await model._preprocess(request, run)

@@ -7,6 +7,7 @@ from foldline.callbacks.dispatch import listening
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.call.structured_format import StructuredFormat, describe_format
 from foldline.load import dumpd
 from foldline.messages import AIMessageChunk
 from foldline.messages._view import ChunkView
@@ -74,7 +75,7 @@ class CallListeners:
         if self.tells_tokens:
             self._view = ChunkView(self._model._output_version)
 
-    async def tell_start(self, request: ChatRequest) -> None:
+    async def tell_start(self, request: ChatRequest, structured: StructuredFormat) -> None:
         """Tell that the call starts."""
         model, run = self._model, self._run
         if run.manager is not None:  # a trace shows which model it was, as LangChain's do
@@ -88,7 +89,7 @@ class CallListeners:
             dumpd(model),
             [list(request.messages)],
             invocation_params=model._get_invocation_params(request.stop, **request.options),
-            options={"stop": request.stop, **request.options},
+            options={"stop": request.stop, **request.options, **describe_format(structured)},
             name=run.get("run_name") or model.get_name(),
             batch_size=1,
         )

@@ -234,6 +234,13 @@ class StreamState:
         return StreamClosedError("the stream was closed before its end")
 
 
+def dispatch_event(event: Event | StreamState, stream: StreamState | Event) -> None:
+    """Hand an event to a stream that is driven from outside, as `stream.dispatch(event)` does; in either order."""
+    if isinstance(event, StreamState):
+        event, stream = cast("Event", stream), event
+    cast("StreamState", stream).dispatch(event)
+
+
 def _slice(index: int, call: dict[str, Any], args: str) -> ToolCallChunk:
     return {
         "type": "tool_call_chunk",
