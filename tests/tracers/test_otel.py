@@ -254,7 +254,7 @@ def test_F_Y16_a_run_under_the_id_of_its_parent_has_a_span_of_its_own(call, span
     outer = RunnableLambda(
         lambda value, config: inner.invoke(value, {**config, "run_id": id}), name="outer"
     )
-    tracer = OpenTelemetryTracer(spans.provider)
+    tracer = OpenTelemetryTracer(tracer_provider=spans.provider)
 
     call.invoke(outer, "x", {"run_id": id, "callbacks": [tracer]})
 
