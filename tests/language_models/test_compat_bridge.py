@@ -131,42 +131,21 @@ def test_leaving_the_events_closes_the_chunks():
 # -- why a message ended
 
 
-def test_calls_say_why_a_message_ended_where_nobody_else_does(call):
-    model = Chunked(items=STREAMS["chat completions"])
-
-    assert answer(call, model).finish_reason == "tool_use"
-    assert call.invoke(model, "x").finish_reason == "tool_use"
-    pieces = call.stream(model, "x")
-    whole = sum(pieces[1:], pieces[0])
-    assert whole.finish_reason == "tool_use"
-
-
 @pytest.mark.parametrize(
-    ("chunks", "reason"),
+    ("reason", "fields"),
     [
-        (STREAMS["an invalid call"], None),
-        (STREAMS["text"], None),
-        ([*STREAMS["chat completions"], AIMessageChunk("", finish_reason="stop")], "stop"),
-        (
-            [
-                *STREAMS["chat completions"],
-                AIMessageChunk("", response_metadata={"finish_reason": "length"}),
-            ],
-            "length",
-        ),
-        (
-            [
-                AIMessageChunk(
-                    [{"type": "server_tool_call", "id": "s", "name": "search", "args": {}}]
-                )
-            ],
-            None,
-        ),
+        (None, {}),
+        ("stop", {"finish_reason": "stop"}),
+        ("length", {"response_metadata": {"finish_reason": "length"}}),
     ],
-    ids=["invalid", "text", "said", "in the metadata", "of the server"],
 )
-def test_tool_use_is_not_inferred_where_it_is_not_so(call, chunks, reason):
-    assert answer(call, Chunked(items=chunks)).finish_reason == reason
+def test_a_reason_is_never_inferred_from_calls(call, reason, fields):
+    model = Chunked(items=[*STREAMS["chat completions"], AIMessageChunk("", **fields)])
+
+    assert answer(call, model).finish_reason == reason
+    assert call.invoke(model, "x").finish_reason == reason
+    pieces = call.stream(model, "x")
+    assert sum(pieces[1:], pieces[0]).finish_reason == reason
 
 
 # -- messages

@@ -52,7 +52,7 @@ SKELETON: Final = (
 class BlockWriter:
     """Says blocks, one message long."""
 
-    __slots__ = ("_calls", "_registry", "allow_repeated_ids", "current", "has_tool_call")
+    __slots__ = ("_calls", "_registry", "allow_repeated_ids", "current")
 
     def __init__(self, *, allow_repeated_ids: bool = False) -> None:
         self._registry = BlockRegistry()
@@ -60,8 +60,6 @@ class BlockWriter:
         self.allow_repeated_ids = allow_repeated_ids
         self.current: GrowingBlock | None = None
         """The block on the wire that spoke last, while it is open."""
-        self.has_tool_call = False
-        """Whether a valid call of a client's tool was finished."""
 
     def quick(self, kind: str, piece: Json, key: Key | None) -> Event | None:
         """Say a slice for the block that spoke last, if it is plainly meant; None sends it the long way."""
@@ -167,7 +165,6 @@ class BlockWriter:
         if kind in SPOKEN_KINDS and isinstance(said := final.get(kind), str) and said:
             events.append(self._delta(growing, said))
         self._end(growing)
-        self.has_tool_call = self.has_tool_call or final["type"] == "tool_call"
         return [*events, _event("content-block-finish", index, content=final)]
 
     def _complete(self, block: GrowingBlock, final: Fields) -> list[Event]:
@@ -286,7 +283,6 @@ class BlockWriter:
             content["text"] = ""
         if block.kind in CALL_KINDS:
             content = promote(content)
-            self.has_tool_call = self.has_tool_call or content["type"] == "tool_call"
             if content["id"]:
                 self._calls[(block.kind, content["id"])] = copy_json(content)
         self._end(block)

@@ -96,11 +96,6 @@ class EventWriter:
         return self._is_over
 
     @property
-    def has_tool_call(self) -> bool:
-        """Whether a valid call of a client's tool was finished."""
-        return self._blocks.has_tool_call
-
-    @property
     def usage_so_far(self) -> UsageInfo | None:
         """What was heard of usage: for the partial message of a stream that broke."""
         return cast("UsageInfo | None", copy_json(self._usage))

@@ -104,11 +104,7 @@ class ChunkBridge:
     def end(self) -> list[Event]:
         """Give the events that end the message."""
         started = [] if self._writer.is_started else self._writer.start(self._id)
-        *events, finish = self._writer.finish()
-        if self._writer.has_tool_call and "finish_reason" not in finish:
-            # Nobody said why it ended: the calls that are to be answered say it.
-            finish = cast("Event", {**finish, "finish_reason": "tool_use"})
-        return [*started, *events, finish]
+        return started + self._writer.finish()
 
 
 Chunk = ChatGenerationChunk | AIMessageChunk
