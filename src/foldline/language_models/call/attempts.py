@@ -107,7 +107,8 @@ async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, No
             failure = error
             attempt.note_failure(error)
         finally:
-            attempt.settle()
+            if attempt.usage is not None:
+                attempt.settle()
         outcome = await attempt.judge(failure)
         if attempt.parting:
             yield attempt.parting
@@ -130,13 +131,13 @@ class _Attempt:
     """One attempt: its events pass the policies, are folded, and are held back until the first content."""
 
     __slots__ = (
-        "_builder", "_call", "_held", "_is_out", "_is_plain", "_request", "_usage", "error", "last", "parting",
+        "_builder", "_call", "_held", "_is_out", "_is_plain", "_request", "error", "last", "parting", "usage",
     )  # fmt: skip
 
     def __init__(self, call: Call, request: ChatRequest) -> None:
         self._call = call
         self._request = request
-        self._usage = find_policy(call.policies, UsagePolicy) if call.policies else None
+        self.usage = find_policy(call.policies, UsagePolicy) if call.policies else None
         call.attempts += 1
         if call.attempts > 1:
             call.begin_attempt()
@@ -157,13 +158,13 @@ class _Attempt:
     def comes_whole(self) -> bool:
         """Whether the answer is one message of `_generate` that nothing waits for and no policy sees."""
         call, request = self._call, self._request
-        if self._usage is not None or call.event_policies or call.model.rate_limiter is not None:
+        if self.usage is not None or call.event_policies or call.model.rate_limiter is not None:
             return False
         return call.hooks.generates and not (request.stream or call.stream)
 
     async def ask(self) -> AsyncGenerator[Any, None]:
         """Wait for the rate limit and a share of the usage; ask the model."""
-        call, request, usage = self._call, self._request, self._usage
+        call, request, usage = self._call, self._request, self.usage
         if call.model.rate_limiter is not None:
             await wait_for_rate_limit(call.model.rate_limiter, call.run.io)
         if usage is not None:
@@ -301,10 +302,10 @@ class _Attempt:
 
     def settle(self, usage: UsageMetadata | None = None) -> None:
         """Count what an attempt has cost, as far as it is known; one that finished is settled already."""
-        if self._usage is not None:
+        if self.usage is not None:
             received = find_policy(self._call.event_policies, ReceivedMessage)
             known = received.usage if received is not None else None
-            self._usage.settle(known or usage or self._call.builder.usage)
+            self.usage.settle(known or usage or self._call.builder.usage)
 
     async def judge(self, error: Exception) -> ChatRequest | WholeAnswer | Exception:
         """Return what follows a failure: the request of another attempt, an answer in its place, or what to raise."""
@@ -387,7 +388,7 @@ def _is_start(event: Any) -> bool:
 
 def _kind(event: Any) -> str:
     """Return what an event is; raise for what is no event."""
-    if not isinstance(event, Mapping):
+    if type(event) is not dict and not isinstance(event, Mapping):
         raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
     kind = event.get("event")
     if not isinstance(kind, str):
