@@ -96,30 +96,33 @@ class Interruptible:
         return kind is not None and issubclass(kind, asyncio.CancelledError) and not left
 
 
+running_loop = asyncio.get_running_loop
+
+
 class HomeLoop:
     """The event loop in which something was begun; what waits there can be woken from no other loop."""
 
-    __slots__ = ("_loop",)
+    __slots__ = ("loop",)
 
     def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The loop of whoever entered first."""
 
     def enter(self) -> bool:
         """Return whether this is the loop of whoever entered first."""
-        loop = asyncio.get_running_loop()
-        if self._loop is None:
-            self._loop = loop
-        return self._loop is loop
+        if self.loop is None:
+            self.loop = running_loop()
+        return self.loop is running_loop()
 
     @property
     def is_elsewhere(self) -> bool:
         """Whether somebody entered, in another loop than the one that runs now."""
-        return self._loop is not None and self._loop is not asyncio.get_running_loop()
+        return self.loop is not None and self.loop is not running_loop()
 
     @property
     def is_closed(self) -> bool:
         """Whether the loop has ended."""
-        return self._loop is not None and self._loop.is_closed()
+        return self.loop is not None and self.loop.is_closed()
 
 
 class Signal:

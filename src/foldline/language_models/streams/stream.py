@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from types import FrameType
 from typing import Any, Self
 
-from foldline._io import HomeLoop, Interruptible, OneAtATime, Signal
+from foldline._io import HomeLoop, Interruptible, OneAtATime, Signal, running_loop
 from foldline._io.drive import drive_each
 from foldline.exceptions import MalformedStreamError, StreamClosedError, UsageError
 from foldline.language_models.call.batch import Batch
@@ -251,7 +251,7 @@ class AsyncChatModelStream(StreamState):
         """Take one more event; False when there will be none."""
         if self._is_done:
             return False
-        if not self._home.enter():
+        if self._home.loop is not running_loop() and not self._home.enter():
             self._leave_home()
             return True
         if self._is_pulling:
