@@ -63,7 +63,7 @@ class EmbeddingInjector:
 
     def _model(self, scenario: EmbeddingScenario, wire: EmbeddingWire, entry: str) -> Any:
         fields = {"transport": self.transport, **scenario.fields}
-        if wire.name == "google" and "dimensions" in fields:
+        if wire.name in ("google", "vertex") and "dimensions" in fields:
             fields["output_dimensionality"] = fields.pop("dimensions")
         return wire.model(f"{self.server.url}/{wire.name}/{entry}", **fields)
 

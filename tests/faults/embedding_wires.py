@@ -18,6 +18,7 @@ TEXTS = ["one", "two", "three"]
 VECTORS = [[1.0, 0.5], [0.25, 2.0], [-1.0, 0.125]]
 """What the server means by them; every number is exact as float32."""
 KEY = "sk-canary-embeddings"
+PROJECT = "/v1/projects/p/locations/global/publishers/google"
 Rows = Sequence[Any]
 
 
@@ -92,6 +93,17 @@ def _google(base_url: str, **fields: Any) -> HttpEmbeddings:
     return GoogleGenerativeAIEmbeddings(model="m", base_url=base_url, **fields)
 
 
+def _vertex(base_url: str, **fields: Any) -> HttpEmbeddings:
+    return GoogleGenerativeAIEmbeddings(
+        model="m",
+        base_url=f"{base_url}{PROJECT}",
+        vertexai=True,
+        project="p",
+        max_concurrency=1,
+        **fields,
+    )
+
+
 def _titan(base_url: str, **fields: Any) -> HttpEmbeddings:
     fields.setdefault("max_concurrency", 1)  # so that answers come in turn
     return BedrockEmbeddings(base_url=base_url, region_name="eu-central-1", **fields)
@@ -114,6 +126,10 @@ EMBEDDING_WIRES = {
         EmbeddingWire(
             "google", _google, "/models/m:batchEmbedContents",
             lambda rows: {"embeddings": [{"values": row} for row in rows]}, _google_error,
+        ),
+        EmbeddingWire(
+            "vertex", _vertex, f"{PROJECT}/models/m:predict",
+            lambda rows: {"predictions": [{"embeddings": {"values": row}} for row in rows]}, _google_error,
         ),
         EmbeddingWire(
             "titan", _titan, "/model/amazon.titan-embed-text-v2%3A0/invoke",

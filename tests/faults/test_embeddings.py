@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,6 +25,14 @@ from tests.faults.probe import Probe, sockets
 from tests.servers import Answer, FaultServer, json_answer
 
 WIRES = pytest.mark.parametrize("wire", EMBEDDING_WIRES.values(), ids=EMBEDDING_WIRES)
+
+
+@pytest.fixture
+def transport() -> Iterator[NativeTransport]:
+    """A transport of the test's own, which leaves no idle connection behind."""
+    transport = NativeTransport()
+    yield transport
+    transport.close()
 
 
 @pytest.fixture
@@ -53,23 +62,30 @@ def test_the_matrix_is_as_large_as_it_says() -> None:
 
 
 def test_a_wait_that_the_server_names_is_kept(
-    call: Any, fault_server: FaultServer, waits: list[float]
+    call: Any, fault_server: FaultServer, waits: list[float], transport: NativeTransport
 ) -> None:
     wire = EMBEDDING_WIRES["openai"]
     later = json_answer(wire.error(429), 429, headers={"retry-after": "7"})
     fault_server.script(wire.path, later, *wire.good())
 
-    assert call.run(wire.model(fault_server.url), "embed_documents", TEXTS) == VECTORS
+    assert (
+        call.run(wire.model(fault_server.url, transport=transport), "embed_documents", TEXTS)
+        == VECTORS
+    )
     assert waits == [7.0]
 
 
 @WIRES
 def test_a_body_cut_at_any_byte_is_told(
-    wire: EmbeddingWire, fault_server: FaultServer, call: Any, probe: Probe
+    wire: EmbeddingWire,
+    fault_server: FaultServer,
+    call: Any,
+    probe: Probe,
+    transport: NativeTransport,
 ) -> None:
     (first, *_) = wire.good()
     assert isinstance(first.body, bytes)
-    model = wire.model(fault_server.url, max_retries=0, transport=NativeTransport())
+    model = wire.model(fault_server.url, max_retries=0, transport=transport)
     for at in range(len(first.body)):
         fault_server.script(wire.path, first.cut(at, "rst" if at % 2 else "fin"))
         with pytest.raises(StreamInterruptedError):
@@ -114,10 +130,10 @@ async def _host(stepped: Stepped) -> Any:
 
 @WIRES
 def test_the_deadline_of_a_usage_scope_is_kept(
-    wire: EmbeddingWire, fault_server: FaultServer, call: Any
+    wire: EmbeddingWire, fault_server: FaultServer, call: Any, transport: NativeTransport
 ) -> None:
     fault_server.script(wire.path, Answer(before=[("stall", None)]))
-    model = wire.model(fault_server.url, transport=NativeTransport())
+    model = wire.model(fault_server.url, transport=transport)
     began = time.monotonic()
     with pytest.raises(BudgetExceeded), usage_scope(Limits(timeout=0.3)):
         call.run(model, "embed_documents", TEXTS)
@@ -125,20 +141,26 @@ def test_the_deadline_of_a_usage_scope_is_kept(
     assert fault_server.wait_for_open(0) == 0
 
 
-def test_a_wait_beyond_the_deadline_is_not_begun(fault_server: FaultServer, call: Any) -> None:
+def test_a_wait_beyond_the_deadline_is_not_begun(
+    fault_server: FaultServer, call: Any, transport: NativeTransport
+) -> None:
     wire = EMBEDDING_WIRES["openai"]
     fault_server.script(wire.path, json_answer(wire.error(429), 429, headers={"retry-after": "30"}))
     began = time.monotonic()
     with pytest.raises(ModelRateLimitError), usage_scope(Limits(timeout=5)):
-        call.run(wire.model(fault_server.url), "embed_documents", TEXTS)
+        call.run(wire.model(fault_server.url, transport=transport), "embed_documents", TEXTS)
     assert time.monotonic() - began < 3
 
 
 @WIRES
 @pytest.mark.parametrize("texts", ["abc", b"abc", [1, 2], [None], ["a", b"b"], [["a"]]])
 def test_what_is_no_list_of_texts_is_refused_before_anything_is_sent(
-    wire: EmbeddingWire, texts: Any, fault_server: FaultServer, call: Any
+    wire: EmbeddingWire,
+    texts: Any,
+    fault_server: FaultServer,
+    call: Any,
+    transport: NativeTransport,
 ) -> None:
     with pytest.raises(UsageError):
-        call.run(wire.model(fault_server.url), "embed_documents", texts)
+        call.run(wire.model(fault_server.url, transport=transport), "embed_documents", texts)
     assert fault_server.hits() == 0

@@ -8,6 +8,7 @@ it would spoil an index without a word.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -47,19 +48,38 @@ class BatchedEmbeddings(Embeddings):
 
     async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
         check_texts(texts)
-        vectors: Vectors = []
-        for start in range(0, len(texts), self.chunk_size):
-            vectors += await self._embed_batch(texts, start, io, is_query=is_query)
-        return self._check_lengths(vectors)
+        size = self._batch_size()
+        batches = [texts[start : start + size] for start in range(0, len(texts), size)]
 
-    async def _embed_batch(
-        self, texts: list[str], start: int, io: IO, *, is_query: bool
-    ) -> Vectors:
-        """Embed the batch that begins at `start`, no longer than the usage scopes around the call allow."""
-        batch = texts[start : start + self.chunk_size]
-        return self._check_count(
-            await within(self._embed_some(batch, io, is_query=is_query), io), len(batch)
+        async def embed_batch(batch: list[str]) -> Vectors:
+            return await self._embed_batch(batch, io, is_query=is_query)
+
+        limit = self._concurrency()
+        if limit == 1 or len(batches) < 2:
+            made = [vector for batch in batches for vector in await embed_batch(batch)]
+            return self._check_lengths(made)
+        vectors: dict[int, Vectors] = {}
+        outcomes = io.as_completed(embed_batch, batches, limit=limit)
+        async with aclosing(outcomes):
+            async for outcome in outcomes:
+                if outcome.error is not None:
+                    raise outcome.error
+                vectors[outcome.place] = outcome.value
+        return self._check_lengths(
+            [vector for place in sorted(vectors) for vector in vectors[place]]
         )
+
+    async def _embed_batch(self, batch: list[str], io: IO, *, is_query: bool) -> Vectors:
+        """Embed one batch, no longer than the usage scopes around the call allow."""
+        vectors = await within(self._embed_some(batch, io, is_query=is_query), io)
+        return self._check_count(vectors, len(batch))
+
+    def _batch_size(self) -> int:
+        return self.chunk_size
+
+    def _concurrency(self) -> int:
+        """Return how many batches may be under way at once."""
+        return 1
 
     def _check_count(self, vectors: Vectors, count: int) -> Vectors:
         if len(vectors) != count:
@@ -111,6 +131,8 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     model: str = ""
     chunk_size: int = Field(default=512, ge=1)
     """Texts sent in one request."""
+    max_concurrency: int = Field(default=1, ge=1)
+    """Requests under way at once."""
 
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
@@ -121,6 +143,9 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         if not isinstance(values, dict):
             return values
         return {cls.aliases.get(name, name): value for name, value in values.items()}
+
+    def _concurrency(self) -> int:
+        return self.max_concurrency
 
     # -- what a provider writes: pure
 

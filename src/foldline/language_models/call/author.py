@@ -16,6 +16,7 @@ from foldline._run import Run
 from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
 from foldline.language_models.call.chunk_bridge import ChunkBridge
+from foldline.language_models.call.message_bounds import attach_partial
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.records.author_records import process_events, request_of
@@ -186,9 +187,9 @@ async def _buffered(model: CallModel, request: ChatRequest, run: Run) -> Source:
                 received += batch
                 for event in batch:
                     builder.feed(event)
-    except ModelError as error:  # nothing was delivered: what was received goes with the error
+    except Exception as error:  # nothing was delivered: what was received goes with the error
         partial = AIMessage.from_fold(builder.result(partial=True), model._output_version)
-        error.partial = error.partial or partial
+        attach_partial(error, partial)
         raise
     if not builder.is_finished:  # ended early, or by an error: passed on as it came
         if received:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import aclosing
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from foldline._io import IO
-from foldline.providers._embedding import HttpEmbeddings, check_texts, read_vector
+from foldline.providers._embedding import HttpEmbeddings, read_vector
 from foldline.providers._endpoint import Body
 from foldline.providers.bedrock.encode import base_model_name, encode_model_path
 from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, PROVIDER, AwsEndpoint
@@ -76,24 +75,7 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
 
     async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
         await self._preload_region(io)
-        check_texts(texts)
-        if len(texts) <= self.chunk_size:
-            return await super()._embed(texts, io, is_query=is_query)
-        starts = range(0, len(texts), self.chunk_size)
-
-        async def embed_batch(start: int) -> Vectors:
-            return await self._embed_batch(texts, start, io, is_query=is_query)
-
-        batches: dict[int, Vectors] = {}
-        outcomes = io.as_completed(embed_batch, starts, limit=self.max_concurrency)
-        async with aclosing(outcomes):
-            async for outcome in outcomes:
-                if outcome.error is not None:
-                    raise outcome.error
-                batches[outcome.place] = outcome.value
-        return self._check_lengths(
-            [vector for place in sorted(batches) for vector in batches[place]]
-        )
+        return await super()._embed(texts, io, is_query=is_query)
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
         is_titan = self._family() == "titan"
