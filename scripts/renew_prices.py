@@ -81,6 +81,8 @@ def read_row(entry: Mapping[str, Any]) -> Row | None:
         place = _place(name)
         if place is None or isinstance(amount, bool) or not isinstance(amount, int | float):
             continue
+        if not amount:  # not known, or part of another price
+            continue
         field, variant, start = place
         home = row.setdefault(variant, {}) if variant else row
         if start:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 __all__ = ["BaseRateLimiter"]
 
@@ -17,3 +18,8 @@ class BaseRateLimiter(ABC):
     @abstractmethod
     async def aacquire(self, *, blocking: bool = True) -> bool:
         """Take one permission: wait for it, or say at once whether there is one."""
+
+    def observe(
+        self, headers: Mapping[str, str], *, status: int = 200, retry_after: float | None = None
+    ) -> None:
+        """Take note of what a provider's answer says of its limits; does nothing unless a limiter learns."""
