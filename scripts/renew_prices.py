@@ -191,7 +191,9 @@ def write_file(models: Models, source: str, date: str, path: Path = FILE) -> Non
     lines = [f"  {json.dumps(name)}: {json.dumps(text)}," for name, text in head.items()]
     blocks = []
     for provider, rows in models.items():
-        inner = ",\n".join(f"      {json.dumps(model)}: {json.dumps(row)}" for model, row in rows.items())
+        inner = ",\n".join(
+            f"      {json.dumps(model)}: {json.dumps(row)}" for model, row in rows.items()
+        )
         blocks.append(f"    {json.dumps(provider)}: {{\n{inner}\n    }}")
     text = "{\n" + "\n".join(lines) + '\n  "models": {\n' + ",\n".join(blocks) + "\n  }\n}\n"
     path.write_text(text, encoding="utf-8")
@@ -213,12 +215,26 @@ def table_of(data: Mapping[str, Any]) -> str:
 
 
 DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{4})(?!\d)")
-SHOWN = {"anthropic", "openai", "google_genai", "deepseek", "groq", "mistral", "xai", "cerebras", "moonshot"}
+SHOWN = {
+    "anthropic",
+    "openai",
+    "google_genai",
+    "deepseek",
+    "groq",
+    "mistral",
+    "xai",
+    "cerebras",
+    "moonshot",
+}
 
 
 def _is_shown(provider: str, model: str, rows: Mapping[str, Row]) -> bool:
     undated = DATED.sub("", model)
-    return provider in SHOWN and not model.startswith("ft:") and (undated == model or undated not in rows)
+    return (
+        provider in SHOWN
+        and not model.startswith("ft:")
+        and (undated == model or undated not in rows)
+    )
 
 
 def _line(provider: str, model: str, row: Row) -> str:
@@ -274,7 +290,9 @@ def fetch_all() -> tuple[Models, str]:
 def main(arguments: list[str]) -> int:
     """Fetch, show the difference, write what is asked for."""
     parser = argparse.ArgumentParser(prog="scripts/prices", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write the file and the table of the page")
+    parser.add_argument(
+        "--write", action="store_true", help="write the file and the table of the page"
+    )
     parser.add_argument("--docs", action="store_true", help="write only the table of the page")
     chosen = parser.parse_args(arguments)
     before = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {"models": {}}

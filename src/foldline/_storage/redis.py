@@ -33,7 +33,9 @@ class RedisServer:
         self._redis = redis
         self._given = url_or_client
         self._options = (
-            {} if timeout is None else {"socket_timeout": timeout, "socket_connect_timeout": timeout}
+            {}
+            if timeout is None
+            else {"socket_timeout": timeout, "socket_connect_timeout": timeout}
         )
         self._made: tuple[int, RedisClient] | None = None
 

@@ -43,6 +43,7 @@ from foldline.language_models.structured.tool_binding import Validate, bound_too
 from foldline.messages import AIMessage, AnyMessage, BaseMessage
 from foldline.messages.output_version import output_version
 from foldline.outputs import ChatGenerationChunk, ChatResult, LLMResult
+from foldline.prices.types import check_prices
 from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from foldline.protocol.folded import Bounds
 from foldline.rate_limiters import BaseRateLimiter
@@ -140,7 +141,10 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
 
     @model_validator(mode="after")
     def _set_model_profile(self) -> Self:
-        if self.profile is None:
+        if self.profile is not None:
+            if "prices" in self.profile:
+                check_prices(self.profile["prices"], f"{type(self).__name__}(profile=…)")
+        else:
             found = self._resolve_model_profile()
             if found is not None:
                 self.__dict__["profile"] = found  # what was found is not what the caller set

@@ -45,7 +45,7 @@ def cost_of(
     for name, count in _parts(usage, rates):
         if not count:
             continue
-        price = rates.get(name)
+        price: Any = rates.get(name)
         if price is None:
             return None
         sums += count * price
@@ -128,7 +128,9 @@ def _parts(usage: Mapping[str, Any], rates: Rates) -> list[tuple[str, int]]:
     given, made = (_details(usage, f"{way}_token_details") for way in ("input", "output"))
     read = _count(given, "cache_read")
     hour = _count(given, "ephemeral_1h_input_tokens")
-    written = max(_count(given, "cache_creation"), hour + _count(given, "ephemeral_5m_input_tokens"))
+    written = max(
+        _count(given, "cache_creation"), hour + _count(given, "ephemeral_5m_input_tokens")
+    )
     parts = [
         ("cache_read" if "cache_read" in rates else "input", read),
         ("cache_creation_1h" if "cache_creation_1h" in rates else _written(rates), hour),
@@ -142,7 +144,11 @@ def _parts(usage: Mapping[str, Any], rates: Rates) -> list[tuple[str, int]]:
             left -= count
     parts.append(("input", left))
     left = _count(usage, "output_tokens")
-    for name, price in (("reasoning", "reasoning"), ("audio", "output_audio"), ("image", "output_image")):
+    for name, price in (
+        ("reasoning", "reasoning"),
+        ("audio", "output_audio"),
+        ("image", "output_image"),
+    ):
         if price in rates:
             count = min(left, _count(made, name))
             parts.append((price, count))

@@ -1,7 +1,7 @@
 """Which prices a model has: yours in code, yours in files, then the table that foldline comes with.
 
-A name is looked for as it is, then without its date (`gpt-5-2025-08-07`), and never by its beginning alone: `gpt-5-mini`
-does not cost what `gpt-5` does.
+A name is looked for as it is, then without its date (`gpt-5-2025-08-07`), and never by its beginning alone: a `mini`
+does not cost what the model that it is made of does.
 """
 
 from __future__ import annotations
@@ -125,14 +125,18 @@ def read_table(path: str | Path) -> PriceTable:
     except (OSError, ValueError) as error:
         raise UsageError(f"{where}: the prices cannot be read: {error}") from error
     if not isinstance(data, dict) or not isinstance(data.get("models"), dict):
-        raise UsageError(f'{where}: a file of prices is {{"models": {{provider: {{model: prices}}}}}}')
+        raise UsageError(
+            f'{where}: a file of prices is {{"models": {{provider: {{model: prices}}}}}}'
+        )
     if data.get("unit", UNIT) != UNIT:
         raise UsageError(
-            f"{where}: the unit is {data['unit']!r}: write prices {UNIT}, and \"unit\": {UNIT!r}"
+            f'{where}: the unit is {data["unit"]!r}: write prices {UNIT}, and "unit": {UNIT!r}'
         )
     for provider, rows in data["models"].items():
         if not isinstance(rows, dict):
-            raise UsageError(f"{where}: {provider}: a dict of models and their prices, not {rows!r:.60}")
+            raise UsageError(
+                f"{where}: {provider}: a dict of models and their prices, not {rows!r:.60}"
+            )
         for model, row in rows.items():
             check_prices(row, f"{where}: {provider}:{model}")
     return _table(data)

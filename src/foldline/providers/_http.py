@@ -34,7 +34,15 @@ from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
 from foldline.providers._reading import Reading, StreamReading
-from foldline.providers._wire import ODD, WireDecoder, digest, dump_body, guarded, request_id
+from foldline.providers._wire import (
+    ODD,
+    WireDecoder,
+    digest,
+    dump_body,
+    guarded,
+    request_id,
+    retry_after,
+)
 from foldline.transports import Request, Response
 
 __all__ = ["HttpChatModel"]
@@ -184,6 +192,11 @@ class HttpChatModel(Endpoint, BaseChatModel):
         sent = await self._http_request(request, run.io)
         async with self._transport().open(sent, blocking=run.io.blocking) as response:
             decoder: WireDecoder | None = None
+            if self.rate_limiter is not None:
+                wait = retry_after(response.headers)
+                self.rate_limiter.observe(
+                    response.headers, status=response.status, retry_after=wait
+                )
             try:
                 # Not before: of five hundred calls that wait, each would hold a decoder with nothing to decode.
                 decoder = self._decoder(request)

@@ -48,7 +48,8 @@ def read_caps(headers: Mapping[str, str]) -> dict[str, Cap]:
 
 def _cap(headers: Mapping[str, str], pattern: str, kind: str) -> Cap | None:
     limit, left, reset = (
-        headers.get(pattern.format(what=what, kind=kind)) for what in ("limit", "remaining", "reset")
+        headers.get(pattern.format(what=what, kind=kind))
+        for what in ("limit", "remaining", "reset")
     )
     remaining, seconds = _number(left), _seconds(reset)
     if remaining is None or seconds is None:

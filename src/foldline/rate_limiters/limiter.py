@@ -91,7 +91,7 @@ class _Entry:
 
     def wake(self) -> None:
         if self.channel is not None:
-            self.channel.put(True)
+            self.channel.put("look")
 
 
 class QuotaLimiter(BaseRateLimiter):
@@ -129,7 +129,7 @@ class QuotaLimiter(BaseRateLimiter):
 
     @abstractmethod
     def _apply(self, operations: Sequence[Operation]) -> Reply:
-        """Do what is asked, as a whole; may wait for other processes, so `_is_quick` says whether a loop may call it."""
+        """Do what is asked, as a whole; it may wait for other processes, unless it `_is_quick`."""
 
     _is_quick: bool = False
 

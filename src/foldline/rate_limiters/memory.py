@@ -31,7 +31,7 @@ class InMemoryRateLimiter(QuotaLimiter):
 
     _is_quick = True
 
-    def __init__(  # noqa: PLR0913  the limits that providers publish, each under its own name
+    def __init__(
         self,
         *,
         requests_per_second: float | None = None,
@@ -59,7 +59,9 @@ class InMemoryRateLimiter(QuotaLimiter):
         super().__init__(
             rules, max_wait=max_wait, learn=learn, reserve_max_tokens=reserve_max_tokens
         )
-        self.check_every_n_seconds = check_every_n_seconds  # LangChain's; requests are woken instead
+        self.check_every_n_seconds = (
+            check_every_n_seconds  # LangChain's; requests are woken instead
+        )
         self._state = State()
 
     def _begin(self) -> None:

@@ -73,9 +73,7 @@ class Rules:
 
     def share(self, part: float) -> Rules:
         """Return the rules for a part of the callers; at least one request stays."""
-        quotas = tuple(
-            replace(quota, limit=max(1.0, quota.limit * part)) for quota in self.quotas
-        )
+        quotas = tuple(replace(quota, limit=max(1.0, quota.limit * part)) for quota in self.quotas)
         return replace(self, quotas=quotas, rate=self.rate * part)
 
     def refusal(self, tokens: float) -> str | None:
@@ -89,7 +87,7 @@ class Rules:
         return None
 
 
-def make_rules(  # noqa: PLR0913  the limits that providers publish, each under its own name
+def make_rules(
     *,
     requests_per_second: float | None,
     max_bucket_size: float,

@@ -1,8 +1,8 @@
 """`RedisRateLimiter`: limits for a fleet, kept in Redis (extra `redis`).
 
-All that is asked is one script (`redis.lua`) that Redis runs whole, on its own clock, so that machines whose clocks differ
-share one limit. Every limiter keeps its own part of the counts too: where Redis has lost the state, it tells it again;
-where Redis is gone, it may go on with a limit of its own (`LocalLimit`).
+All that is asked is one script (`redis.lua`) that Redis runs whole, on its own clock, so that machines whose clocks
+differ share one limit. Every limiter keeps its own part of the counts too: where Redis has lost the state, it tells it
+again; where Redis is gone, it may go on with a limit of its own (`LocalLimit`).
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ AGAIN: Final = 1.0
 DRIFT: Final = 0.05
 """Seconds that the server's clock may have gone further than ours."""
 LOCAL: Final = "local"
+Part = tuple[str, int, float]
+"""Key of a quota, part of time (or age in parts), amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class RedisRateLimiter(QuotaLimiter):
     ```
     """
 
-    def __init__(  # noqa: PLR0913  the limits that providers publish, each under its own name
+    def __init__(
         self,
         redis_: str | RedisClient = "redis://127.0.0.1:6379/0",
         *,
@@ -106,7 +108,7 @@ class RedisRateLimiter(QuotaLimiter):
             raise UsageError("on_unreachable is 'fail' or LocalLimit(...)")
         self.on_unreachable = on_unreachable
         self._server = RedisServer(redis_, timeout=timeout)
-        self._key = key
+        self._key = f"{key}:quotas"
         self._mirror = _Mirror(rules)
         super().__init__(
             rules, max_wait=max_wait, learn=learn, reserve_max_tokens=reserve_max_tokens
@@ -130,7 +132,9 @@ class RedisRateLimiter(QuotaLimiter):
             if self.on_unreachable == "fail":
                 raise
             if not mirror.is_local:
-                logger.warning("Redis is gone: a rate limiter goes on with its own share", exc_info=True)
+                logger.warning(
+                    "Redis is gone: a rate limiter goes on with its own share", exc_info=True
+                )
             mirror.go_local(AGAIN)
             return self._apply_locally(operations)
         mirror.is_local = False
@@ -139,10 +143,14 @@ class RedisRateLimiter(QuotaLimiter):
     def _ask_server(self, operations: Sequence[Operation]) -> Reply:
         mirror = self._mirror
         asked_at = time.monotonic()
-        if told := mirror.untold():
-            operations = [Restore(told), *operations]
-        reply = self._run(operations)
-        mirror.told(told)
+        untold = mirror.take_untold()
+        if untold:
+            operations = [Restore(mirror.aged(untold)), *operations]
+        try:
+            reply = self._run(operations)
+        except BaseException:
+            mirror.put_back(untold)
+            raise
         lost = mirror.follow(reply, operations, asked_at)
         if lost:  # the state that our counts were in is gone: they are told to the new one
             self._run([Restore(lost)])
@@ -160,11 +168,19 @@ class RedisRateLimiter(QuotaLimiter):
             "ttl": int(longest * (SLOTS + 1) / SLOTS * 1000) + 60_000,
         }
         if mirror.epoch:
-            request["bound"] = mirror.server_now + (time.monotonic() - mirror.heard_at) + DRIFT
+            server_now, heard_at = mirror.heard
+            request["bound"] = server_now + (time.monotonic() - heard_at) + DRIFT
         with self._server.client() as client:
-            answer = json.loads(client.register_script(_script())([self._key], [json.dumps(request)]))
-        taken = [(tokens, {key: int(part) for key, part in at.items()}) for tokens, at in answer["taken"] or ()]
-        return Reply(taken, answer["wait"], max(1, answer["callers"]), answer["epoch"], answer["now"])
+            answer = json.loads(
+                client.register_script(_script())([self._key], [json.dumps(request)])
+            )
+        taken = [
+            (tokens, {key: int(part) for key, part in at.items()})
+            for tokens, at in answer["taken"] or ()
+        ]
+        return Reply(
+            taken, answer["wait"], max(1, answer["callers"]), answer["epoch"], answer["now"]
+        )
 
     def _apply_locally(self, operations: Sequence[Operation]) -> Reply:
         share = self.on_unreachable.share if isinstance(self.on_unreachable, LocalLimit) else None
@@ -184,10 +200,11 @@ class _Mirror:
         self._pid = os.getpid()
         self._lock = mutex()
         self._state = State()
-        self._untold: list[tuple[str, int, float]] = []
+        self._untold: list[Part] = []
         """Key, part of our time and amount of what was taken while Redis was gone."""
         self.epoch = ""
-        self.server_now = self.heard_at = 0.0
+        self.heard = (0.0, 0.0)
+        """The time that Redis said, and when that was by our clock."""
         self.is_local = False
         self.ask_again = 0.0
         self._callers = 1
@@ -221,31 +238,30 @@ class _Mirror:
             for part, amount in parts.items()
         }
 
-    def untold(self) -> list[tuple[str, int, float]]:
-        """Return what Redis has not heard of, as it wants it: key, age in parts, amount."""
+    def take_untold(self) -> list[Part]:
+        """Return what Redis has not heard of, and count it as told."""
         with self._lock:
-            rows = list(self._untold)
-        return self._aged(rows)
+            rows, self._untold = self._untold, []
+        return rows
 
-    def told(self, rows: Sequence[object]) -> None:
-        """Forget what Redis has heard."""
+    def put_back(self, rows: list[Part]) -> None:
+        """Keep what Redis could not be told."""
         with self._lock:
-            del self._untold[: len(rows)]
+            self._untold[:0] = rows
 
-    def _aged(self, rows: Iterable[tuple[str, int, float]]) -> list[tuple[str, int, float]]:
+    def aged(self, rows: Iterable[Part]) -> list[Part]:
+        """Return counts as `Restore` wants them: with their age for their part of time."""
         lengths = {quota.key: quota.part for quota in self._rules.quotas}
         now = time.monotonic()
         return [(key, max(0, int(now / lengths[key]) - part), amount) for key, part, amount in rows]
 
-    def follow(
-        self, reply: Reply, operations: Sequence[Operation], asked_at: float
-    ) -> list[tuple[str, int, float]]:
+    def follow(self, reply: Reply, operations: Sequence[Operation], asked_at: float) -> list[Part]:
         """Count here what Redis let through; return all of it where Redis had to begin anew."""
         with self._lock:
             is_lost = self.epoch not in ("", reply.epoch)
             lost = self._state.ages(self._rules, time.monotonic()) if is_lost else []
             self.epoch, self._callers = reply.epoch, reply.callers
-            self.server_now, self.heard_at = reply.now, asked_at
+            self.heard = (reply.now, asked_at)
             for tokens, _ in reply.taken:
                 self._state._count(self._rules, tokens, time.monotonic())
             now = time.monotonic()
@@ -275,7 +291,8 @@ def _script() -> str:
 
 def _encode_rules(rules: Rules) -> dict[str, Any]:
     quotas = [
-        {"key": one.key, "kind": one.kind, "limit": one.limit, "part": one.part} for one in rules.quotas
+        {"key": one.key, "kind": one.kind, "limit": one.limit, "part": one.part}
+        for one in rules.quotas
     ]
     return {"quotas": quotas, "rate": rules.rate, "size": rules.size}
 
@@ -285,5 +302,3 @@ NAMES: Final = {Take: "take", Settle: "settle", Learn: "learn", Leave: "leave", 
 
 def _encode(operation: Operation) -> dict[str, Any]:
     return {"op": NAMES[type(operation)], **asdict(operation)}
-
-

@@ -42,7 +42,7 @@ class SQLiteRateLimiter(QuotaLimiter):
     ```
     """
 
-    def __init__(  # noqa: PLR0913  the limits that providers publish, each under its own name
+    def __init__(
         self,
         path: str | Path,
         *,
@@ -91,7 +91,7 @@ class SQLiteRateLimiter(QuotaLimiter):
 
 
 def _clock(last: dict[str, float] | None, monotonic: float, wall: float) -> dict[str, float]:
-    """Return the time of the state: it goes on with the monotonic clock, over a restart of the machine with the wall's."""
+    """Return the time of the state: it goes on with the monotonic clock, over a restart of the machine by the wall."""
     if last is None:
         return {"now": 0.0, "monotonic": monotonic, "wall": wall}
     passed = monotonic - last["monotonic"]

@@ -134,7 +134,9 @@ class State:
         reply.callers = max(1, len(self.seen))
         return reply
 
-    def settle(self, rules: Rules, taken: Taken, change: float, now: float, *, unsent: bool) -> None:
+    def settle(
+        self, rules: Rules, taken: Taken, change: float, now: float, *, unsent: bool
+    ) -> None:
         """Correct the tokens of a request that is over; one that was never sent is given back whole."""
         for quota in rules.quotas:
             amount = change if quota.kind == "tokens" else float(-unsent)
@@ -244,12 +246,12 @@ class State:
     def _wait_for(self, rules: Rules, tokens: float, now: float) -> float:
         """Return the seconds until a request of so many tokens fits; 0 where it does now."""
         waits = [max(0.0, self.hold - now)]
-        for quota in rules.quotas:
-            waits.append(self._quota_wait(quota, tokens, now))
+        waits += [self._quota_wait(quota, tokens, now) for quota in rules.quotas]
         if rules.rate and self.bucket < 1 - EPSILON:
             waits.append((1 - self.bucket) / rules.rate)
         for kind, cap in self.caps.items():
-            waits.append(cap.wait(1 if kind == "requests" else tokens, now))
+            amount = 1 if kind == "requests" else tokens
+            waits.append(cap.wait(amount, now))
         return max(waits)
 
     def _quota_wait(self, quota: Quota, tokens: float, now: float) -> float:

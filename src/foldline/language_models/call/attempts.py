@@ -39,6 +39,7 @@ from foldline.language_models.policies.usage import UsagePolicy, time_left
 from foldline.messages.usage import UsageMetadata, add_usage
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
+from foldline.rate_limiters.limiter import QuotaLimiter
 
 __all__ = ["attempts"]
 
@@ -159,8 +160,9 @@ class _Attempt:
     async def ask(self) -> AsyncGenerator[Any, None]:
         """Wait for the rate limit and a share of the usage; ask the model."""
         call, request, usage = self._call, self._request, self._usage
-        if call.model.rate_limiter is not None:
-            await wait_for_rate_limit(call.model.rate_limiter, call.run.io)
+        limiter = call.model.rate_limiter
+        if limiter is not None and not isinstance(limiter, QuotaLimiter):
+            await wait_for_rate_limit(limiter, call.run.io)
         if usage is not None:
             await usage.reserve(request)
         as_one_batch = call.stream and not request.stream
