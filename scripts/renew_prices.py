@@ -47,7 +47,7 @@ PROVIDERS = {
     "dashscope": "qwen",
 }
 """The package's name of a provider -> ours."""
-MODES = {"chat", "responses", "completion", "image_generation"}
+MODES = {"chat", "responses", "completion"}
 FIELDS = {
     "input_cost_per_token": "input",
     "output_cost_per_token": "output",
@@ -140,13 +140,19 @@ def read_models(data: Mapping[str, Mapping[str, Any]]) -> Models:
     for key, entry in data.items():
         theirs = str(entry.get("litellm_provider"))
         name = key.removeprefix(f"{theirs}/")
-        if theirs not in PROVIDERS or entry.get("mode") not in MODES or _is_other(theirs, name):
+        if theirs not in PROVIDERS or not _is_chat(entry) or _is_other(theirs, name):
             continue
         if (row := read_row(entry)) is not None:
             home = models.setdefault(PROVIDERS[theirs], {})
             if key == name or name not in home:  # a name without prefix is the provider's own
                 home[name] = row
     return models
+
+
+def _is_chat(entry: Mapping[str, Any]) -> bool:
+    mode = entry.get("mode")
+    # Gemini's pictures are answers of a chat, paid by the token; others sell them by the step.
+    return mode in MODES or (mode == "image_generation" and entry["litellm_provider"] == "gemini")
 
 
 def _is_other(provider: str, name: str) -> bool:

@@ -13,6 +13,7 @@ local state
 local is_lost = false
 if held then
   state = cjson.decode(held)
+  state.now = tonumber(state.now)
   local passed = math.max(0, clock - tonumber(state.last))
   local now = state.now + passed
   if request.epoch == state.epoch and request.bound then now = math.min(now, request.bound) end
@@ -216,6 +217,8 @@ end
 
 reply.callers = 0
 for _ in pairs(state.seen) do reply.callers = reply.callers + 1 end
-reply.epoch, reply.now = state.epoch, now
+-- As text: cjson writes numbers with fourteen digits.
+state.now = string.format('%.17g', now)
+reply.epoch, reply.now = state.epoch, state.now
 redis.call('SET', KEYS[1], cjson.encode(state), 'PX', request.ttl)
 return cjson.encode(reply)

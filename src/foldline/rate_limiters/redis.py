@@ -179,7 +179,7 @@ class RedisRateLimiter(QuotaLimiter):
             for tokens, at in answer["taken"] or ()
         ]
         return Reply(
-            taken, answer["wait"], max(1, answer["callers"]), answer["epoch"], answer["now"]
+            taken, answer["wait"], max(1, answer["callers"]), answer["epoch"], float(answer["now"])
         )
 
     def _apply_locally(self, operations: Sequence[Operation]) -> Reply:
