@@ -181,7 +181,11 @@ steps = st.lists(
                 st.sampled_from([0.0, 0.5]),
             ),
             st.just(Leave()),
-            st.builds(lambda age, amount: Restore([("requests/6", age, amount)]), st.integers(0, 70), st.integers(1, 3)),
+            st.builds(
+                lambda age, amount: Restore([("requests/6", age, amount)]),
+                st.integers(0, 70),
+                st.integers(1, 3),
+            ),
         ),
     ),
     max_size=30,
@@ -195,7 +199,9 @@ def client(redis_server: Any) -> Iterator[redis.Redis]:
     client.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(rules=st.sampled_from(RULES), steps=steps)
 def test_redis_keeps_the_same_books(client: redis.Redis, rules: Rules, steps: list[Any]) -> None:
     client.delete("books")
@@ -221,14 +227,19 @@ def test_redis_keeps_the_same_books(client: redis.Redis, rules: Rules, steps: li
         epoch = answer["epoch"]
         mine = apply(state, rules, caller, [operation], float(answer["now"]))
 
-        theirs = [(tokens, {key: int(part) for key, part in where.items()}) for tokens, where in answer["taken"] or ()]
+        theirs = [
+            (tokens, {key: int(part) for key, part in where.items()})
+            for tokens, where in answer["taken"] or ()
+        ]
         assert [tokens for tokens, _ in theirs] == [tokens for tokens, _ in mine.taken]
         assert [where for _, where in theirs] == [where for _, where in mine.taken]
         assert answer["wait"] == pytest.approx(mine.wait, abs=1e-6)
         taken += mine.taken
 
 
-def test_a_server_whose_clock_is_set_neither_stops_nor_empties_the_counts(client: redis.Redis) -> None:
+def test_a_server_whose_clock_is_set_neither_stops_nor_empties_the_counts(
+    client: redis.Redis,
+) -> None:
     client.delete("clock")
     script, rules = client.register_script(_script()), Rules((Quota("requests", 1, 10),))
 
