@@ -13,6 +13,7 @@ __all__ = ["cost_of", "message_cost", "service_of"]
 MILLION: Final = 1_000_000
 USUAL_SERVICE: Final = frozenset({"", "auto", "default", "standard", "standard_only", "on_demand"})
 """What providers call the service that the plain prices are for."""
+NOTHING: Final[Mapping[str, Any]] = {}
 BY_OUTPUT: Final = frozenset({"output", "reasoning", "output_audio", "output_image"})
 
 
@@ -163,9 +164,11 @@ def _written(rates: Rates) -> str:
 
 def _details(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     details = usage.get(name)
-    return details if isinstance(details, Mapping) else {}
+    if details is None or type(details) is dict:
+        return details or NOTHING
+    return details if isinstance(details, Mapping) else NOTHING
 
 
 def _count(counts: Mapping[str, Any], name: str) -> int:
     count = counts.get(name)
-    return max(0, count) if isinstance(count, int) and not isinstance(count, bool) else 0
+    return count if type(count) is int and count > 0 else 0

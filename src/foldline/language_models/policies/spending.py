@@ -25,7 +25,7 @@ __all__ = ["Expectation", "Spending"]
 FIRST_LOOK: Final = 0.001
 LONGEST_LOOK: Final = 0.05
 """Seconds between two looks whether a call under way has made room."""
-BEHIND: Final = 1.0
+BEHIND: Final = 2.0
 """Seconds between two looks of one who is not the first to wait."""
 MILLION: Final = 1_000_000
 _holding: ContextVar[tuple[Reservation, ...]] = ContextVar("foldline_reservations", default=())
@@ -48,12 +48,14 @@ class Expectation(NamedTuple):
 class Spending:
     """The share of one request in the scopes around it: reserved, then settled once."""
 
-    __slots__ = ("_expected", "_reservation", "scope")
+    __slots__ = ("_costs", "_expected", "_reservation", "scope")
 
     def __init__(self, scope: UsageScope, expected: Expectation) -> None:
         self.scope = scope
         self._expected = expected
         self._reservation: Reservation | None = None
+        self._costs: dict[tuple[int, int], float | None] = {}
+        """Input and output tokens -> their cost, as far as it was asked for."""
 
     # -- before
 
@@ -81,10 +83,12 @@ class Spending:
         held = _holding.get()
         with scope_lock:
             scopes = tuple(self.scope.chain())
+            if not held and not self.scope.line.is_free_for(channel):
+                for scope in scopes:
+                    scope.check_time()
+                return False
             for scope in scopes:
                 self._check(scope)
-            if not held and not self.scope.line.is_free_for(channel):
-                return False
             if not all(self._fits(scope, held) for scope in scopes):
                 return False
             reservation = self._reservation = self._share(scopes)
@@ -107,11 +111,9 @@ class Spending:
             scope.check("cost", self._cost(sent, self._least_output(scope)))
 
     def _check_prices(self) -> None:
-        usage = {"input_tokens": MILLION, "output_tokens": MILLION}
-        expected = self._expected
-        if cost_of(usage, expected.prices, service=expected.service) is None:
+        if self._known_cost(1, 1) is None:
             raise UsageError(
-                f"Limits(cost=…) needs the prices of {expected.where}: pass "
+                f"Limits(cost=…) needs the prices of {self._expected.where}: pass "
                 'profile={"prices": {"input": …, "output": …}} or call foldline.prices.register_prices '
                 "(per million tokens)"
             )
@@ -171,8 +173,14 @@ class Spending:
         return int(max(0, min(left))) if left else 0
 
     def _cost(self, sent: int, answered: int) -> float:
-        usage = {"input_tokens": sent, "output_tokens": answered}
-        return cost_of(usage, self._expected.prices, service=self._expected.service) or 0.0
+        return self._known_cost(sent, answered) or 0.0
+
+    def _known_cost(self, sent: int, answered: int) -> float | None:
+        key = (sent, answered)
+        if key not in self._costs:
+            usage, expected = {"input_tokens": sent, "output_tokens": answered}, self._expected
+            self._costs[key] = cost_of(usage, expected.prices, service=expected.service)
+        return self._costs[key]
 
     # -- while it runs
 
