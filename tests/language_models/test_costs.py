@@ -229,6 +229,34 @@ def test_a_budget_of_a_dollar_is_not_passed_by_ten_thousand_calls_at_once(bound:
     assert model.most > 3
 
 
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_a_scope_without_limits_does_not_lift_those_of_another(is_inside):
+    model = Slow(answers=[THREE], profile={"prices": PRICES})
+
+    async def run() -> list[Any]:
+        return await asyncio.gather(
+            *(model.ainvoke("x") for _ in range(50)), return_exceptions=True
+        )
+
+    limits = [Limits(cost=0.01), Limits()]
+    with usage_scope(limits[not is_inside]) as outer, usage_scope(limits[is_inside]) as inner:
+        asyncio.run(run())
+
+    assert outer.cost == inner.cost == pytest.approx(0.009)
+
+
+def test_a_service_that_was_not_granted_is_paid_as_the_usual_one(call):
+    prices = find_prices("openai", "gpt-5")
+    million = AIMessage(
+        "hi", usage_metadata=usage(1_000_000, 0), response_metadata={"service_tier": "default"}
+    )
+
+    with usage_scope() as spent:
+        call.invoke(Named(answers=[million], named="gpt-5"), "x", service_tier="flex")
+
+    assert spent.cost == pytest.approx(prices["input"])
+
+
 def test_threads_do_not_pass_a_budget_either():
     model = Speaking(answers=[THREE], profile={"prices": PRICES}, max_input_tokens=None)
 

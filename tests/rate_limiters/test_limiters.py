@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from foldline._io import ASYNC
 from foldline.exceptions import RateLimitError, StoreError, UsageError
 from foldline.rate_limiters import (
     InMemoryRateLimiter,
@@ -23,6 +24,7 @@ from foldline.rate_limiters import (
 )
 from foldline.rate_limiters import sqlite as sqlite_module
 from foldline.rate_limiters.limiter import LONGEST_HOLD
+from foldline.rate_limiters.state import Cap, Learn
 from tests.servers.databases import free_port
 
 Make = Callable[..., QuotaLimiter]
@@ -74,6 +76,32 @@ def test_a_request_that_is_cancelled_takes_nothing(make: Make) -> None:
         permit.cancel()
 
     assert free(limiter) == 1
+
+
+def test_who_gave_up_waiting_is_in_nobodys_way(make: Make) -> None:
+    limiter = make(tokens_per_minute=100, max_wait=0.05)
+    with limiter.reserve(tokens=90):
+        with pytest.raises(RateLimitError), limiter.reserve(tokens=50):
+            pytest.fail("there was no room")
+
+        assert limiter.acquire(blocking=False) is True
+
+
+def test_tokens_that_are_given_back_are_waited_for_although_their_minute_is_not_over(
+    make: Make,
+) -> None:
+    limiter = make(tokens_per_minute=100, max_wait=20)
+
+    async def use() -> float:
+        async with limiter.areserve(tokens=90) as permit:
+            begun = time.monotonic()
+            waiting = asyncio.create_task(limiter.enter(ASYNC, 50))
+            await asyncio.sleep(0.2)
+            permit.settle(10)
+        await waiting
+        return time.monotonic() - begun
+
+    assert asyncio.run(use()) < 5
 
 
 def test_a_request_that_never_fits_is_refused_at_once(make: Make) -> None:
@@ -223,6 +251,13 @@ def test_a_provider_that_says_wait_stops_everybody(make: Make) -> None:
     assert other.acquire()
 
     assert 0.2 < time.monotonic() - begun < 3
+
+
+def test_what_was_said_a_while_ago_has_grown_old() -> None:
+    learn = Learn({"requests": Cap(10, 2, 60)}, 30.0, at=100.0)
+
+    assert learn.aged(110.0) == Learn({"requests": Cap(10, 2, 50)}, 20.0)
+    assert learn.aged(500.0) == Learn({"requests": Cap(10, 2, 0)}, 0.0)
 
 
 def test_what_a_provider_says_may_be_ignored_and_is_bounded() -> None:

@@ -88,11 +88,11 @@ def test_two_processes_worth_of_limiters_share_one_redis_bucket(
 ) -> None:
     url = request.getfixturevalue("redis_server").url
     fleet = [
-        RedisRateLimiter(url, key="fleet", requests_per_second=20, max_bucket_size=1)
+        RedisRateLimiter(url, key="two", requests_per_second=2, max_bucket_size=1)
         for _ in range(4)
     ]
     fleet[0].acquire(blocking=False)
-    time.sleep(0.2)
+    time.sleep(0.7)
 
     assert sum(limiter.acquire(blocking=False) for limiter in fleet) == 1
 

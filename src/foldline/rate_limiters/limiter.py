@@ -19,11 +19,11 @@ from uuid import uuid4
 
 from foldline._io import ASYNC, BLOCKING, IO, Channel, mutex
 from foldline._io.drive import drive
-from foldline.exceptions import FoldlineError, RateLimitError
+from foldline.exceptions import FoldlineError, RateLimitError, StoreError
 from foldline.rate_limiters.base import BaseRateLimiter
 from foldline.rate_limiters.headers import read_caps
 from foldline.rate_limiters.quotas import Rules
-from foldline.rate_limiters.state import Learn, Operation, Reply, Settle, Take, Taken
+from foldline.rate_limiters.state import Learn, Leave, Operation, Reply, Settle, Take, Taken
 
 __all__ = ["Permit", "QuotaLimiter"]
 
@@ -42,6 +42,8 @@ WEIGHT: Final = 0.2
 """How much the newest answer counts in what the next is taken to have."""
 LONGEST_HOLD: Final = 3600.0
 """Seconds that a provider may stop everybody for."""
+MOST_NOTES: Final = 1000
+"""What is kept for a store that does not answer."""
 SLOW_DOWN: Final = frozenset({429, 503, 529})
 
 
@@ -158,6 +160,10 @@ class QuotaLimiter(BaseRateLimiter):
                 await self._sleep(entry, wait, end, io)
                 if entry.permit is not None:
                     return entry.permit
+        except RateLimitError:
+            self._give_up(entry)
+            await self.flush(io)
+            raise
         except BaseException:
             self._give_up(entry)
             raise
@@ -170,7 +176,9 @@ class QuotaLimiter(BaseRateLimiter):
         pause = max(SHORTEST_LOOK, min(wait, look) if is_first else look)
         if end is not None:
             left = end - time.monotonic()
-            if left <= 0 or (is_first and wait > left):
+            # Tokens may be given back before that; requests are not.
+            is_sure = is_first and wait > left and not self.rules.counts_tokens
+            if left <= 0 or is_sure:
                 raise RateLimitError(
                     f"the rate limit leaves no room for this request for another {max(wait, 0):.3g} s, and it may "
                     f"wait {max(left, 0):.3g} s more: raise max_wait, or send less",
@@ -184,6 +192,8 @@ class QuotaLimiter(BaseRateLimiter):
         with self._lock:
             was_first = next(iter(self._entries), None) is entry
             self._entries.pop(entry, None)
+            if not self._entries:
+                self._notes.append(Leave())
         if entry.permit is not None:
             entry.permit.cancel()
         if was_first:
@@ -220,7 +230,8 @@ class QuotaLimiter(BaseRateLimiter):
                 waiting = list(islice(self._entries, BATCH))
                 notes, self._notes = self._notes, []
             take = Take([one.tokens for one in waiting])
-            reply = await self._send([*notes, take], io)
+            notes = [one for one in notes if not isinstance(one, Leave)]
+            reply = await self._send([*_aged(notes), take], io)
             self._hand_out(reply)
             if not reply.taken:
                 return reply.wait
@@ -240,9 +251,15 @@ class QuotaLimiter(BaseRateLimiter):
                 first.wake()
 
     async def _send(self, operations: Sequence[Operation], io: IO) -> Reply:
-        if self._is_quick:
-            return self._apply(operations)
-        reply: Reply = await io.call(self._apply, operations)
+        try:
+            if self._is_quick:
+                return self._apply(operations)
+            reply: Reply = await io.call(self._apply, operations)
+        except StoreError:
+            with self._lock:  # told again, once the store answers
+                kept = [one for one in operations if isinstance(one, Settle | Learn)]
+                self._notes[:0] = kept[-MOST_NOTES:]
+            raise
         return reply
 
     # -- what is told after a request
@@ -264,7 +281,7 @@ class QuotaLimiter(BaseRateLimiter):
         if not notes:
             return
         try:
-            await self._send(notes, io)
+            await self._send(_aged(notes), io)
         except FoldlineError:
             logger.warning("a rate limiter could not be told what a request used", exc_info=True)
 
@@ -277,7 +294,7 @@ class QuotaLimiter(BaseRateLimiter):
         hold = min(retry_after or 0.0, LONGEST_HOLD) if status in SLOW_DOWN else 0.0
         caps = read_caps(headers)
         if caps or hold > 0:
-            self.note(Learn(caps, hold))
+            self.note(Learn(caps, hold, time.monotonic()))
 
     def estimate(self, input_tokens: int, max_tokens: int | None) -> float:
         """Return the tokens that a request is taken to use: what it sends, and what is likely answered."""
@@ -312,7 +329,7 @@ class QuotaLimiter(BaseRateLimiter):
             if self._entries:
                 return False
             notes, self._notes = self._notes, []
-        reply = await self._send([*notes, Take([0.0], waits=False)], io)
+        reply = await self._send([*_aged(notes), Take([0.0], waits=False)], io)
         return bool(reply.taken)
 
     @contextmanager
@@ -332,3 +349,8 @@ class QuotaLimiter(BaseRateLimiter):
             yield permit
         finally:
             await permit.settle_now(None, ASYNC)
+
+
+def _aged(notes: Sequence[Operation]) -> list[Operation]:
+    """Return what is told, with what providers said as it stands now: of a minute's wait some may be over."""
+    return [one.aged(time.monotonic()) if isinstance(one, Learn) else one for one in notes]

@@ -59,10 +59,17 @@ class InMemoryRateLimiter(QuotaLimiter):
         super().__init__(
             rules, max_wait=max_wait, learn=learn, reserve_max_tokens=reserve_max_tokens
         )
+        self.requests_per_second = rules.rate
+        self.max_bucket_size = max_bucket_size
         self.check_every_n_seconds = (
             check_every_n_seconds  # LangChain's; requests are woken instead
         )
         self._state = State()
+
+    @property
+    def available_tokens(self) -> float:
+        """What the bucket of `requests_per_second` held at the last look."""
+        return self._state.bucket
 
     def _begin(self) -> None:
         super()._begin()

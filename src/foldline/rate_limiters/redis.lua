@@ -153,7 +153,7 @@ function ops.take(op)
   for index = #reply.taken + 1, #op.demands do left[#left + 1] = op.demands[index] end
   local own
   for _, waiter in ipairs(state.line) do if waiter.caller == caller then own = waiter end end
-  if own and (#reply.taken > 0 or #left == 0) then
+  if own and (#reply.taken > 0 or #left == 0 or not op.waits) then
     local line = {}
     for _, waiter in ipairs(state.line) do if waiter ~= own then line[#line + 1] = waiter end end
     state.line, own = line, nil

@@ -10,7 +10,7 @@ kept for it until it looks itself. A caller that has not looked for `LEASE` seco
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from foldline.rate_limiters.quotas import SLOTS, Quota, Rules
@@ -119,7 +119,7 @@ class State:
             reply.taken.append((tokens, self._count(rules, tokens, now)))
         left = demands[len(reply.taken) :]
         own = next((waiter for waiter in self.line if waiter.caller == caller), None)
-        if own is not None and (reply.taken or not left):
+        if own is not None and (reply.taken or not left or not waits):
             self.line.remove(own)  # its turn is over: it goes to the end
             own = None
         if not waits:
@@ -294,6 +294,18 @@ class Learn:
 
     caps: dict[str, Cap]
     hold: float = 0.0
+    at: float | None = None
+    """When it was said, by the monotonic clock; None for just now."""
+
+    def aged(self, now: float) -> Learn:
+        """Return what is left of it now."""
+        if self.at is None:
+            return self
+        age = max(0.0, now - self.at)
+        caps = {
+            kind: replace(cap, reset=max(0.0, cap.reset - age)) for kind, cap in self.caps.items()
+        }
+        return Learn(caps, max(0.0, self.hold - age))
 
 
 @dataclass(frozen=True, slots=True)

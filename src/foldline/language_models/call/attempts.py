@@ -306,6 +306,8 @@ class _Attempt:
     async def judge(self, error: Exception) -> ChatRequest | WholeAnswer | Exception:
         """Return what follows a failure: the request of another attempt, an answer in its place, or what to raise."""
         call, is_delivered = self._call, self._is_out
+        if self._usage is not None:
+            await self._usage.flush()
         if self._may_be_repeated(error, is_delivered=is_delivered):
             if is_delivered:
                 self.parting = [reset_event(call.builder.id, call.attempts, error)]

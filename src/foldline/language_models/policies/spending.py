@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, cast
@@ -89,9 +89,10 @@ class Spending:
                 return False
             for scope in scopes:
                 self._check(scope)
-            if not all(self._fits(scope, held) for scope in scopes):
+            reservation = self._share(scopes)
+            if not all(self._fits(scope, reservation, held) for scope in scopes):
                 return False
-            reservation = self._reservation = self._share(scopes)
+            self._reservation = reservation
             for scope in scopes:
                 scope.model_calls += 1
                 scope.under_way.add(reservation)
@@ -123,7 +124,7 @@ class Spending:
         most = self._expected.max_tokens
         return scope.largest_output if most is None else most
 
-    def _fits(self, scope: UsageScope, held: tuple[Reservation, ...]) -> bool:
+    def _fits(self, scope: UsageScope, share: Reservation, held: tuple[Reservation, ...]) -> bool:
         others = Reservation()
         others.add(scope.reserved)
         count = len(scope.under_way)
@@ -133,7 +134,6 @@ class Spending:
                 count -= 1
         if not count:
             return True
-        share = self._share((scope,))
         for name in COUNTED:
             limit = scope.limits.of(name)
             if limit is None:
@@ -143,8 +143,7 @@ class Spending:
         return True
 
     def _share(self, scopes: tuple[UsageScope, ...]) -> Reservation:
-        output = min(self._output(scope) for scope in scopes)
-        sent = max(self._input(scope) for scope in scopes)
+        sent, output = max(self._input(scope) for scope in scopes), self._output(scopes)
         return Reservation(sent, output, self._cost(sent, output), scopes)
 
     def _input(self, scope: UsageScope) -> int:
@@ -152,25 +151,28 @@ class Spending:
         more = scope.largest_excess if scope.limits.cost is not None else 0
         return self._expected.input_tokens + more
 
-    def _output(self, scope: UsageScope) -> int:
-        """What this call may say: its own bound, else twice the longest answer of the scope, else all that is left.
+    def _output(self, scopes: tuple[UsageScope, ...]) -> int:
+        """What this call may say: its own bound, else twice the longest answer of the scopes, else all that is left.
 
         Where money is limited, the first call of a scope reserves all that is left: nothing is known of its kind yet.
         """
         expected = self._expected
-        is_first = scope.limits.cost is not None and not scope.settled_calls
-        if expected.max_tokens is not None and not is_first:
-            return expected.max_tokens
-        if scope.largest_output and not is_first:
-            return min(2 * scope.largest_output, expected.ceiling or 2 * scope.largest_output)
-        left = [
-            scope.limits.of(name) - scope.used(name)  # type: ignore[operator]
-            for name in ("output_tokens", "total_tokens")
-            if scope.limits.of(name) is not None
-        ]
-        if scope.limits.cost is not None and (price := self._cost(0, MILLION)) > 0:
-            left.append((scope.limits.cost - scope.used("cost")) / price * MILLION + 1)
+        if not any(scope.limits.cost is not None and not scope.settled_calls for scope in scopes):
+            if expected.max_tokens is not None:
+                return expected.max_tokens
+            if longest := max(scope.largest_output for scope in scopes):
+                return min(2 * longest, expected.ceiling or 2 * longest)
+        left = [room for scope in scopes for room in self._rooms(scope)]
         return int(max(0, min(left))) if left else 0
+
+    def _rooms(self, scope: UsageScope) -> Iterator[float]:
+        """Yield the tokens of an answer that each limit of a scope leaves room for."""
+        for name in ("output_tokens", "total_tokens"):
+            limit = scope.limits.of(name)
+            if limit is not None:
+                yield limit - scope.used(name)
+        if scope.limits.cost is not None and (price := self._cost(0, MILLION)) > 0:
+            yield (scope.limits.cost - scope.used("cost")) / price * MILLION + 1
 
     def _cost(self, sent: int, answered: int) -> float:
         return self._known_cost(sent, answered) or 0.0

@@ -156,6 +156,12 @@ class UsagePolicy(Policy):
         self._settle(usage, was_answered=was_answered)
         self._spending = None
 
+    async def flush(self) -> None:
+        """Let the rate limiter hear at once of an attempt that broke off: its provider may have said to wait."""
+        limiter = self._call.model.rate_limiter
+        if isinstance(limiter, QuotaLimiter):
+            await limiter.flush(self._call.run.io)
+
     def cancel(self) -> None:
         """Give everything back: the attempt was never sent."""
         if self._spending is not None:
@@ -166,8 +172,11 @@ class UsagePolicy(Policy):
         expected, self._expected = self._expected, None
         if expected is None:
             return
-        service = service_of(self._received.response_metadata.get("service_tier"))
-        cost = cost_of(usage, expected.prices, service=service or expected.service)
+        told = self._received.response_metadata.get("service_tier")
+        service = (
+            service_of(told) if told else expected.service
+        )  # what it was goes before what was asked for
+        cost = cost_of(usage, expected.prices, service=service)
         if cost is not None and self._cost is not None:
             self._cost += cost
         elif was_answered:
