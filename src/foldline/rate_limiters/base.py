@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
 __all__ = ["BaseRateLimiter"]
 
 
 class BaseRateLimiter(ABC):
     """Says when a call may be made."""
+
+    takes_reservations: ClassVar[bool] = False
+    """Whether requests reserve tokens and settle them, as with every `QuotaLimiter`."""
 
     @abstractmethod
     def acquire(self, *, blocking: bool = True) -> bool:

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import islice
-from typing import Final
+from typing import ClassVar, Final
 from uuid import uuid4
 
 from foldline._io import ASYNC, BLOCKING, IO, Channel, mutex
@@ -98,6 +98,8 @@ class _Entry:
 
 class QuotaLimiter(BaseRateLimiter):
     """Lets requests through as the limits allow: in memory, or together with other processes."""
+
+    takes_reservations: ClassVar[bool] = True
 
     def __init__(
         self,

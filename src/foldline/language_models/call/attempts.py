@@ -40,7 +40,6 @@ from foldline.language_models.policies.usage import UsagePolicy, time_left
 from foldline.messages.usage import UsageMetadata, add_usage
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
-from foldline.rate_limiters.limiter import QuotaLimiter
 
 __all__ = ["attempts"]
 
@@ -166,7 +165,7 @@ class _Attempt:
         """Wait for the rate limit and a share of the usage; ask the model."""
         call, request, usage = self._call, self._request, self.usage
         limiter = call.model.rate_limiter
-        if limiter is not None and not isinstance(limiter, QuotaLimiter):
+        if limiter is not None and not limiter.takes_reservations:
             await wait_for_rate_limit(limiter, call.run.io)
         if usage is not None:
             await usage.reserve(request)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from foldline.exceptions import BudgetExceeded, RateLimitError
 from foldline.language_models.call.batch import Batch
@@ -31,7 +31,9 @@ from foldline.language_models.policies.usage_scope import (
 from foldline.prices.cost import cost_of, service_of
 from foldline.prices.table import find_prices
 from foldline.prices.types import Prices
-from foldline.rate_limiters.limiter import Permit, QuotaLimiter
+
+if TYPE_CHECKING:  # loaded by those who make one: most programs make none
+    from foldline.rate_limiters.limiter import Permit, QuotaLimiter
 
 __all__ = [
     "SCOPE",
@@ -65,14 +67,22 @@ class UsagePolicy(Policy):
     async def reserve(self, request: ChatRequest) -> None:
         """Take this attempt's share of every limit, waiting for other calls where they leave no room."""
         scope = SCOPE.get()
-        limiter = self._call.model.rate_limiter
-        is_counted = isinstance(limiter, QuotaLimiter) and limiter.rules.counts_tokens
+        limiter = self._limiter
+        is_counted = limiter is not None and limiter.rules.counts_tokens
         expected = self._expected = self._expect(request, counts=scope is not None or is_counted)
         if scope is not None:
             spending = self._spending = Spending(scope, expected)
             await spending.reserve(self._call.run.io)
-        if isinstance(limiter, QuotaLimiter):
+        if limiter is not None:
             await self._enter(limiter, expected)
+
+    @property
+    def _limiter(self) -> QuotaLimiter | None:
+        """The limiter of the model, where it takes reservations."""
+        limiter = self._call.model.rate_limiter
+        if limiter is None or not limiter.takes_reservations:
+            return None
+        return cast("QuotaLimiter", limiter)
 
     async def _enter(self, limiter: QuotaLimiter, expected: Expectation) -> None:
         tokens = 0.0
@@ -158,8 +168,7 @@ class UsagePolicy(Policy):
 
     async def flush(self) -> None:
         """Let the rate limiter hear at once of an attempt that broke off: its provider may have said to wait."""
-        limiter = self._call.model.rate_limiter
-        if isinstance(limiter, QuotaLimiter):
+        if (limiter := self._limiter) is not None:
             await limiter.flush(self._call.run.io)
 
     def cancel(self) -> None:
@@ -189,8 +198,7 @@ class UsagePolicy(Policy):
         if not usage:
             return None
         sent, said = usage.get("input_tokens"), usage.get("output_tokens")
-        limiter = self._call.model.rate_limiter
-        if isinstance(said, int) and isinstance(limiter, QuotaLimiter):
+        if isinstance(said, int) and (limiter := self._limiter) is not None:
             limiter.observe_answer(said)
         total = usage.get("total_tokens")
         if isinstance(sent, int) and isinstance(said, int):
