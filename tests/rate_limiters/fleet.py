@@ -15,18 +15,29 @@ import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+import redis
 from pydantic import Field
 
 from foldline._run import Run
 from foldline.language_models import BaseChatModel, ChatRequest
 from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
-from foldline.rate_limiters import Quota, QuotaLimiter, RedisRateLimiter, SQLiteRateLimiter
+from foldline.rate_limiters import (
+    Permit,
+    Quota,
+    QuotaLimiter,
+    RedisRateLimiter,
+    SQLiteRateLimiter,
+)
+from foldline.rate_limiters.quotas import SLOTS
+from tests.servers.databases import Server, wait_until
 
 PROCESSES = 8
+ASKED_AT: ContextVar[float] = ContextVar("asked_at")
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -64,7 +75,8 @@ class Counted(BaseChatModel):
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
         said = self.chance.randint(self.plan.least, self.plan.most)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
-            line.sendto(json.dumps({"tokens": said}).encode(), ("127.0.0.1", self.port))
+            data = {"tokens": said, "asked_at": ASKED_AT.get()}
+            line.sendto(json.dumps(data).encode(), ("127.0.0.1", self.port))
         await run.io.sleep(self.plan.takes)
         writer = EventWriter()
         for event in writer.text("hi"):
@@ -77,6 +89,14 @@ class Counted(BaseChatModel):
 def work(plan: Plan, port: int, start: Any, end: Any) -> None:
     """Send requests as fast as the limits allow, from several tasks, until the end."""
     limiter = plan.limiter()
+    enter = limiter.enter
+
+    async def noted(*args: Any) -> Permit:
+        permit = await enter(*args)
+        ASKED_AT.set(permit.asked_at)
+        return permit
+
+    limiter.enter = noted  # type: ignore[method-assign]
     model = Counted(port=port, plan=plan, rate_limiter=limiter)
 
     async def send() -> None:
@@ -104,18 +124,25 @@ class Stub:
         self.line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_000_000)
         self.port = self.line.getsockname()[1]
         self.arrivals: list[tuple[float, int]] = []
+        self.delays: list[float] = []
         self.thread = threading.Thread(target=self._read)
         self.thread.start()
 
     def _read(self) -> None:
         while data := self.line.recv(1000):
-            self.arrivals.append((time.monotonic(), json.loads(data)["tokens"]))
+            now, told = time.monotonic(), json.loads(data)
+            self.arrivals.append((now, told["tokens"]))
+            self.delays.append(now - told["asked_at"])
 
     def close(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
             line.sendto(b"", ("127.0.0.1", self.port))
         self.thread.join(10)
         self.line.close()
+
+    def late(self, seconds: float) -> int:
+        """Return how many came so late that the machine, not the limiter, put them into another stretch of time."""
+        return sum(delay > seconds / SLOTS for delay in self.delays)
 
     def most(self, seconds: float, *, tokens: bool = False) -> int:
         """Return the most requests, or tokens, in any stretch of so many seconds."""
@@ -149,3 +176,19 @@ def running_fleet(plan: Plan, processes: int = PROCESSES) -> Any:
             if worker.is_alive():
                 worker.kill()
         stub.close()
+
+
+def start_again(server: Server) -> None:
+    """Start a Redis that was stopped, and wait until it has read what it had kept."""
+    server.start()
+    wait_until(lambda: _is_ready(server.url), "redis")
+
+
+def _is_ready(url: str) -> bool:
+    client = redis.Redis.from_url(url)
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+    finally:
+        client.close()

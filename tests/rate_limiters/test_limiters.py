@@ -25,6 +25,7 @@ from foldline.rate_limiters import (
 from foldline.rate_limiters import sqlite as sqlite_module
 from foldline.rate_limiters.limiter import LONGEST_HOLD
 from foldline.rate_limiters.state import Cap, Learn
+from tests.rate_limiters.fleet import start_again
 from tests.servers.databases import free_port
 
 Make = Callable[..., QuotaLimiter]
@@ -338,7 +339,7 @@ def test_a_redis_that_comes_back_hears_what_was_used_without_it(redis_server: An
     try:
         assert free(limiter) == 3  # half of ten, of which two are used
     finally:
-        redis_server.start()
+        start_again(redis_server)
     time.sleep(1.5)
     limiter.acquire(blocking=False)
     other = RedisRateLimiter(redis_server.url, key=key, requests_per_minute=10)
@@ -371,7 +372,7 @@ def test_a_share_is_that_of_those_who_were_seen(redis_server: Any) -> None:
             8,
         ]  # ten each, of which two are used
     finally:
-        redis_server.start()
+        start_again(redis_server)
 
 
 @pytest.mark.slow

@@ -50,14 +50,18 @@ SLOW_DOWN: Final = frozenset({429, 503, 529})
 class Permit:
     """Leave to send one request; `settle` says what it really used."""
 
-    __slots__ = ("_epoch", "_limiter", "_taken", "is_settled", "tokens")
+    __slots__ = ("_epoch", "_limiter", "_taken", "asked_at", "is_settled", "tokens")
 
-    def __init__(self, limiter: QuotaLimiter, tokens: float, taken: Taken, epoch: str) -> None:
+    def __init__(
+        self, limiter: QuotaLimiter, tokens: float, taken: Taken, epoch: str, asked_at: float
+    ) -> None:
         self._limiter = limiter
         self._taken = taken
         self._epoch = epoch
         self.tokens = tokens
         """What was reserved."""
+        self.asked_at = asked_at
+        """When it was asked for, by the monotonic clock: it is counted from then on, or a little later."""
         self.is_settled = False
 
     def settle(self, tokens: float | None = None) -> None:
@@ -234,14 +238,14 @@ class QuotaLimiter(BaseRateLimiter):
             take = Take([one.tokens for one in waiting])
             notes = [one for one in notes if not isinstance(one, Leave)]
             reply = await self._send([*_aged(notes), take], io)
-            self._hand_out(reply)
+            self._hand_out(reply, self._asked_at)
             if not reply.taken:
                 return reply.wait
         return 0.0
 
-    def _hand_out(self, reply: Reply) -> None:
+    def _hand_out(self, reply: Reply, asked_at: float) -> None:
         for tokens, taken in reply.taken:
-            permit = Permit(self, tokens, taken, reply.epoch)
+            permit = Permit(self, tokens, taken, reply.epoch, asked_at)
             with self._lock:
                 first = next(iter(self._entries), None)
                 if first is not None:

@@ -11,7 +11,7 @@ from foldline.exceptions import UsageError
 __all__ = ["SLOTS", "Quota", "Rules", "make_rules"]
 
 Kind = Literal["requests", "tokens"]
-SLOTS: Final = 60
+SLOTS: Final = 30
 """The parts of a quota's time that are counted one by one: what was taken is free again a part after its time is over,
 never before."""
 MINUTE: Final = 60.0

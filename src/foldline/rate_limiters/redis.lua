@@ -1,6 +1,6 @@
 -- What callers have taken, and who waits, kept in one key: the book-keeping of `state.py`, run by Redis as a whole.
 -- KEYS[1]: the state. ARGV[1]: {rules, caller, ops, epoch, bound, now}, as JSON. Returns a reply, as JSON.
-local SLOTS, LEASE, SEEN, EPSILON = 60, 2.0, 60.0, 1e-9
+local SLOTS, LEASE, SEEN, EPSILON = 30, 2.0, 60.0, 1e-9
 local request = cjson.decode(ARGV[1])
 local rules, caller = request.rules, request.caller
 
