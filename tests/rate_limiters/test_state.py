@@ -27,7 +27,7 @@ from foldline.rate_limiters.state import (
     apply,
 )
 
-LIMITS = Rules((Quota("requests", 3, 30), Quota("tokens", 100, 30)))
+LIMITS = Rules((Quota("requests", 3, 60), Quota("tokens", 100, 60)))
 
 
 def took(state: State, caller: str, *demands: float, now: float, rules: Rules = LIMITS) -> int:
@@ -38,8 +38,8 @@ def test_what_is_taken_is_free_again_when_its_time_is_over_and_not_before() -> N
     state = State()
 
     assert took(state, "a", 10, 10, 10, now=0.5) == 3
-    assert took(state, "a", 10, now=30.4) == 0
-    assert took(state, "a", 10, now=31.0) == 1
+    assert took(state, "a", 10, now=61.4) == 0
+    assert took(state, "a", 10, now=62.0) == 1
 
 
 def test_tokens_are_limited_beside_requests() -> None:
@@ -48,7 +48,7 @@ def test_tokens_are_limited_beside_requests() -> None:
     assert took(state, "a", 60, 60, now=0) == 1
     reply = state.take(LIMITS, "a", [60], 1.0)
     assert reply.taken == []
-    assert reply.wait == pytest.approx(30.0)
+    assert reply.wait == pytest.approx(61.0)
 
 
 def test_what_was_not_used_is_given_back_and_what_was_used_more_is_counted() -> None:
@@ -59,7 +59,7 @@ def test_what_was_not_used_is_given_back_and_what_was_used_more_is_counted() -> 
     assert took(state, "a", 80, now=3.0) == 1
 
     state.settle(LIMITS, taken, 30, 4.0, unsent=False)
-    assert sum(state.used["tokens/30"].values()) == 20 + 80 + 30
+    assert sum(state.used["tokens/60"].values()) == 20 + 80 + 30
 
 
 def test_a_request_that_was_not_sent_is_given_back_whole() -> None:
@@ -72,55 +72,55 @@ def test_a_request_that_was_not_sent_is_given_back_whole() -> None:
 
 
 def test_callers_are_served_in_the_order_of_the_line() -> None:
-    state, rules = State(), Rules((Quota("requests", 1, 30),))
+    state, rules = State(), Rules((Quota("requests", 1, 60),))
     assert took(state, "a", 0, now=0.0, rules=rules) == 1
 
-    assert took(state, "b", 0, now=30.0, rules=rules) == 0
-    assert took(state, "c", 0, now=30.1, rules=rules) == 0
+    assert took(state, "b", 0, now=61.0, rules=rules) == 0
+    assert took(state, "c", 0, now=61.1, rules=rules) == 0
     # c looks first once there is room; it is b's turn, for whom it is kept.
-    assert took(state, "c", 0, now=31.0, rules=rules) == 0
-    assert took(state, "b", 0, now=31.5, rules=rules) == 1
+    assert took(state, "c", 0, now=62.0, rules=rules) == 0
+    assert took(state, "b", 0, now=62.5, rules=rules) == 1
 
 
 def test_what_is_kept_counts_and_is_stamped_when_it_is_fetched() -> None:
-    state, rules = State(), Rules((Quota("requests", 1, 30),))
+    state, rules = State(), Rules((Quota("requests", 1, 60),))
     took(state, "a", 0, now=0.0, rules=rules)
-    took(state, "b", 0, now=30.0, rules=rules)
-    took(state, "c", 0, now=31.0, rules=rules)
+    took(state, "b", 0, now=61.0, rules=rules)
+    took(state, "c", 0, now=62.0, rules=rules)
     assert state.kept == {"b": [0]}
 
-    assert took(state, "c", 0, now=31.5, rules=rules) == 0
-    assert took(state, "b", 0, now=31.9, rules=rules) == 1
-    assert state.used["requests/30"] == {31: 1}
+    assert took(state, "c", 0, now=62.5, rules=rules) == 0
+    assert took(state, "b", 0, now=62.9, rules=rules) == 1
+    assert state.used["requests/60"] == {62: 1}
 
 
 def test_a_caller_that_does_not_look_any_more_is_passed_by() -> None:
-    state, rules = State(), Rules((Quota("requests", 1, 30),))
+    state, rules = State(), Rules((Quota("requests", 1, 60),))
     took(state, "a", 0, now=0.0, rules=rules)
-    took(state, "dead", 0, now=30.0, rules=rules)
-    took(state, "c", 0, now=30.5, rules=rules)
+    took(state, "dead", 0, now=61.0, rules=rules)
+    took(state, "c", 0, now=61.5, rules=rules)
 
-    assert took(state, "c", 0, now=31.0, rules=rules) == 0  # kept for the dead one
-    took(state, "c", 0, now=31.9, rules=rules)
-    assert took(state, "c", 0, now=30.0 + LEASE + 0.1, rules=rules) == 1
+    assert took(state, "c", 0, now=62.0, rules=rules) == 0  # kept for the dead one
+    took(state, "c", 0, now=62.9, rules=rules)
+    assert took(state, "c", 0, now=61.0 + LEASE + 0.1, rules=rules) == 1
 
 
 def test_a_caller_with_many_requests_does_not_starve_another() -> None:
-    state, rules = State(), Rules((Quota("requests", 10, 30),))
+    state, rules = State(), Rules((Quota("requests", 10, 60),))
     assert took(state, "a", *[0] * 10, now=0.0, rules=rules) == 10
-    took(state, "a", *[0] * 16, now=30.0, rules=rules)
-    took(state, "b", *[0] * 16, now=30.1, rules=rules)
+    took(state, "a", *[0] * 16, now=61.0, rules=rules)
+    took(state, "b", *[0] * 16, now=61.1, rules=rules)
 
-    first = took(state, "a", *[0] * 16, now=31.0, rules=rules)
-    took(state, "b", *[0] * 16, now=31.1, rules=rules)
-    took(state, "a", *[0] * 16, now=31.2, rules=rules)
-    second = took(state, "b", *[0] * 16, now=62.1, rules=rules)
+    first = took(state, "a", *[0] * 16, now=62.0, rules=rules)
+    took(state, "b", *[0] * 16, now=62.1, rules=rules)
+    took(state, "a", *[0] * 16, now=62.2, rules=rules)
+    second = took(state, "b", *[0] * 16, now=124.1, rules=rules)
 
     assert (first, second) == (10, 10)
 
 
 def test_who_does_not_wait_gets_nothing_while_others_do() -> None:
-    state, rules = State(), Rules((Quota("tokens", 100, 30),))
+    state, rules = State(), Rules((Quota("tokens", 100, 60),))
     took(state, "a", 90, now=0.0, rules=rules)
     took(state, "a", 50, now=1.0, rules=rules)
 
@@ -129,7 +129,7 @@ def test_who_does_not_wait_gets_nothing_while_others_do() -> None:
 
 
 def test_a_provider_that_says_what_is_left_is_heeded() -> None:
-    state, rules = State(), Rules((Quota("requests", 1000, 30),))
+    state, rules = State(), Rules((Quota("requests", 1000, 60),))
     state.learn({"requests": Cap(60, 1, 59)}, 0.0, 0.0)
 
     assert took(state, "a", 0, 0, now=0.0, rules=rules) == 1
@@ -141,7 +141,7 @@ def test_a_provider_that_says_what_is_left_is_heeded() -> None:
 
 
 def test_a_bucket_goes_with_the_quotas() -> None:
-    state, rules = State(), Rules((Quota("requests", 100, 30),), rate=10.0, size=2.0)
+    state, rules = State(), Rules((Quota("requests", 100, 60),), rate=10.0, size=2.0)
 
     assert took(state, "a", 0, now=0.0, rules=rules) == 0
     assert took(state, "a", 0, 0, 0, now=1.0, rules=rules) == 2

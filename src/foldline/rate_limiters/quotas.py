@@ -8,12 +8,13 @@ from typing import Final, Literal
 
 from foldline.exceptions import UsageError
 
-__all__ = ["SLOTS", "Quota", "Rules", "make_rules"]
+__all__ = ["KEPT", "SLOTS", "Quota", "Rules", "make_rules"]
 
 Kind = Literal["requests", "tokens"]
-SLOTS: Final = 30
-"""The parts of a quota's time that are counted one by one: what was taken is free again a part after its time is over,
-never before."""
+SLOTS: Final = 60
+"""The parts of a quota's time that are counted one by one."""
+KEPT: Final = SLOTS + 1
+"""The parts behind the present one that count: what is sent up to a part late still passes no limit."""
 MINUTE: Final = 60.0
 DAY: Final = 86_400.0
 

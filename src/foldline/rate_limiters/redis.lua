@@ -1,6 +1,6 @@
 -- What callers have taken, and who waits, kept in one key: the book-keeping of `state.py`, run by Redis as a whole.
 -- KEYS[1]: the state. ARGV[1]: {rules, caller, ops, epoch, bound, now}, as JSON. Returns a reply, as JSON.
-local SLOTS, LEASE, SEEN, EPSILON = 30, 2.0, 60.0, 1e-9
+local KEPT, LEASE, SEEN, EPSILON = 61, 2.0, 60.0, 1e-9
 local request = cjson.decode(ARGV[1])
 local rules, caller = request.rules, request.caller
 
@@ -45,7 +45,7 @@ end
 
 local function forget()
   for _, quota in ipairs(rules.quotas) do
-    local oldest, parts = part_of(quota) - SLOTS, counts(quota.key)
+    local oldest, parts = part_of(quota) - KEPT, counts(quota.key)
     for part in pairs(parts) do if tonumber(part) < oldest then parts[part] = nil end end
   end
   local gone = {}
@@ -74,14 +74,14 @@ local function quota_wait(quota, tokens)
   table.sort(order)
   for _, part in ipairs(order) do
     over = over - parts[name(part)]
-    if over <= EPSILON then return math.max(EPSILON, (part + SLOTS + 1) * quota.part - now) end
+    if over <= EPSILON then return math.max(EPSILON, (part + KEPT + 1) * quota.part - now) end
   end
   return quota.part
 end
 
 local function cap_wait(cap, amount)
   local part = 1
-  if cap.reset > 0 then part = math.min(1, (now - cap.at) / cap.reset) end
+  if cap.reset > 0 then part = math.min(1, math.max(0, now - cap.at) / cap.reset) end
   local room = cap.remaining + (cap.limit - cap.remaining) * part - cap.taken
   local missing = math.min(amount, cap.limit) - room
   if missing <= EPSILON or now >= cap.at + cap.reset then return 0 end
@@ -202,7 +202,7 @@ function ops.leave() leave(caller) end
 function ops.restore(op)
   for _, row in ipairs(op.parts) do
     for _, quota in ipairs(rules.quotas) do
-      if quota.key == row[1] and row[2] <= SLOTS then
+      if quota.key == row[1] and row[2] <= KEPT then
         local key, parts = name(part_of(quota) - row[2]), counts(quota.key)
         parts[key] = (parts[key] or 0) + row[3]
       end

@@ -21,7 +21,7 @@ from foldline._io.locks import mutex
 from foldline._storage.redis import RedisClient, RedisServer
 from foldline.exceptions import StoreError, UsageError
 from foldline.rate_limiters.limiter import QuotaLimiter
-from foldline.rate_limiters.quotas import SLOTS, Quota, Rules, make_rules
+from foldline.rate_limiters.quotas import KEPT, SLOTS, Quota, Rules, make_rules
 from foldline.rate_limiters.state import (
     Learn,
     Leave,
@@ -165,7 +165,7 @@ class RedisRateLimiter(QuotaLimiter):
             "ops": [_encode(operation) for operation in operations],
             "epoch": mirror.epoch,
             "grace": GRACE,
-            "ttl": int(longest * (SLOTS + 1) / SLOTS * 1000) + 60_000,
+            "ttl": int(longest * (KEPT + 1) / SLOTS * 1000) + 60_000,
         }
         if mirror.epoch:
             server_now, heard_at = mirror.heard

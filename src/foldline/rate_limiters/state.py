@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from foldline.rate_limiters.quotas import SLOTS, Quota, Rules
+from foldline.rate_limiters.quotas import KEPT, Quota, Rules
 
 __all__ = [
     "LEASE",
@@ -54,7 +54,7 @@ class Cap:
 
     def room(self, now: float) -> float:
         """Return what may be taken now: what was left, what has come back since, less what was taken since."""
-        part = min(1.0, (now - self.at) / self.reset) if self.reset > 0 else 1.0
+        part = min(1.0, max(0.0, now - self.at) / self.reset) if self.reset > 0 else 1.0
         return self.remaining + (self.limit - self.remaining) * part - self.taken
 
     def wait(self, amount: float, now: float) -> float:
@@ -166,7 +166,7 @@ class State:
         """Count what was taken while this state did not hear of it: key, age in parts, amount."""
         lengths = {quota.key: quota.part for quota in rules.quotas}
         for key, age, amount in parts:
-            if key in lengths and age <= SLOTS:
+            if key in lengths and age <= KEPT:
                 part = int(now / lengths[key]) - age
                 counts = self.used.setdefault(key, {})
                 counts[part] = counts.get(part, 0.0) + amount
@@ -185,7 +185,7 @@ class State:
 
     def _forget(self, rules: Rules, caller: str, now: float) -> None:
         for quota in rules.quotas:
-            oldest = int(now / quota.part) - SLOTS
+            oldest = int(now / quota.part) - KEPT
             parts = self.used.get(quota.key)
             if parts and min(parts) < oldest:
                 self.used[quota.key] = {
@@ -263,7 +263,7 @@ class State:
         for part in sorted(parts):
             over -= parts[part]
             if over <= EPSILON:
-                return max(EPSILON, (part + SLOTS + 1) * quota.part - now)
+                return max(EPSILON, (part + KEPT + 1) * quota.part - now)
         return float(quota.part)
 
 

@@ -1,8 +1,8 @@
-"""Stopping for a person: `interrupt(value)` inside a tool or a middleware hook, `Command(resume=…)` to go on.
+"""Stopping for a person: `interrupt(value)` inside a flow, a node, a tool or a hook; `Command(resume=…)` to go on.
 
 The first time, `interrupt` stops the run: its state is kept by the checkpointer and the caller gets the value under
-`__interrupt__`. When the run is resumed the tool or hook is called again from its beginning, and `interrupt` returns
-what the person said.
+`__interrupt__`. When the run is resumed the flow, node, tool or hook is called again from its beginning; steps that
+are finished give their results from the journal, and `interrupt` returns what the person said.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import hashlib
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from foldline.exceptions import UsageError
 from foldline.messages.tool import ToolOutputMixin
 
-__all__ = ["AgentInterrupt", "Asking", "Command", "Interrupt", "interrupt"]
+__all__ = ["Asking", "Command", "FlowInterrupt", "Interrupt", "interrupt"]
 
 Json = Any
 Goto = TypeVar("Goto")
@@ -32,17 +32,21 @@ class Interrupt:
 
 @dataclass(slots=True)
 class Command(ToolOutputMixin, Generic[Goto]):
-    """What to do besides the ordinary: resume with an answer, or (from a tool) update the state and jump.
+    """What to do besides the ordinary: resume with an answer, or (from a tool or a node) update the state and jump.
 
     `resume` is the answer to the one open interrupt, or a dict of answers by interrupt id where several are open.
+    `goto` names nodes or holds `Send`s; `graph=Command.PARENT` means the graph around this one.
     """
 
+    PARENT: ClassVar[str] = "__parent__"
+
     resume: Json = None
-    update: Mapping[str, Any] | None = None
-    goto: str | None = None
+    update: Json = None
+    goto: Json = None
+    graph: str | None = None
 
 
-class AgentInterrupt(BaseException):
+class FlowInterrupt(BaseException):
     """Carries interrupts out of a tool or a hook; no `Exception`, so that `except Exception` does not lose it."""
 
     def __init__(self, interrupts: list[Interrupt]) -> None:
@@ -70,9 +74,9 @@ class Asking:
         if not self.can_stop:
             raise UsageError(
                 "interrupt() needs a checkpointer and a thread, so that the run can go on later: "
-                'create_agent(..., checkpointer=InMemorySaver()) and config={"configurable": {"thread_id": "1"}}'
+                'give checkpointer=InMemorySaver() and config={"configurable": {"thread_id": "1"}}'
             )
-        raise AgentInterrupt([Interrupt(value, id)])
+        raise FlowInterrupt([Interrupt(value, id)])
 
 
 asking: ContextVar[Asking | None] = ContextVar("foldline_agent_asking", default=None)
@@ -82,5 +86,7 @@ def interrupt(value: Json) -> Json:
     """Stop this run until a person has answered; give the answer."""
     current = asking.get()
     if current is None:
-        raise UsageError("interrupt() works inside a tool or a middleware hook of an agent")
+        raise UsageError(
+            "interrupt() works inside a tool or a middleware hook of an agent, a flow, or a node of a graph"
+        )
     return current.ask(value)

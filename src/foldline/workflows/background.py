@@ -6,30 +6,32 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from foldline._io import IO
-from foldline.agents.interrupts import AgentInterrupt
-from foldline.agents.said import Emit, Said
+from foldline.workflows.events import Emit, FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt
 
-__all__ = ["beside"]
+__all__ = ["run_in_background"]
 
 DONE = object()
 
 
-async def beside(io: IO, body: Callable[[Emit], Awaitable[object]]) -> AsyncGenerator[Said, None]:
+async def run_in_background(
+    io: IO, body: Callable[[Emit], Awaitable[object]]
+) -> AsyncGenerator[FlowEvent, None]:
     """Run a body beside the reader; give what it says, then raise what it raised. Closing this stops the body."""
     channel = io.channel()
     failures: list[BaseException] = []
 
-    async def work() -> AsyncGenerator[Said, None]:
+    async def work() -> AsyncGenerator[FlowEvent, None]:
         try:
             await body(channel.put)
-        except (Exception, AgentInterrupt) as error:  # noqa: BLE001
+        except (Exception, FlowInterrupt) as error:  # noqa: BLE001
             failures.append(error)
         finally:
             channel.put(DONE)
         return
         yield
 
-    async def read() -> AsyncGenerator[Said, None]:
+    async def read() -> AsyncGenerator[FlowEvent, None]:
         while (item := await channel.get()) is not DONE:
             yield item
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foldline._io import mutex
-from foldline.agents.checkpoint.base import BaseCheckpointSaver, Entry, check_head
+from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head
 
 __all__ = ["InMemorySaver", "MemorySaver"]
 

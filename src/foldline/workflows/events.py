@@ -1,7 +1,7 @@
 """What a run says while it works, and the two forms in which it is given out. Pure.
 
-`Said` is what happened, with Python values. `envelope` gives it in the form of the published protocol: a dict of JSON
-with `type`, `method` and `params`, which front ends of that protocol read.
+`FlowEvent` is what happened, with Python values. `envelope` gives it in the form of the published protocol: a dict of
+JSON with `type`, `method` and `params`, which front ends of that protocol read.
 """
 
 from __future__ import annotations
@@ -15,23 +15,26 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from foldline.messages import BaseMessage
 
-__all__ = ["CHANNELS", "Emit", "Method", "Said", "envelope"]
+__all__ = ["CHANNELS", "Emit", "FlowEvent", "Method", "envelope", "jsonable"]
 
 Json = Any
 Method = Literal[
     "lifecycle",
     "messages",
     "tools",
+    "tasks",
+    "tokens",
     "input.requested",
     "values",
     "updates",
     "checkpoints",
     "custom",
 ]
-CHANNELS: frozenset[Method] = frozenset(get_args(Method))
+CHANNELS: frozenset[Method] = frozenset(get_args(Method)) - {"tasks", "tokens"}
+"""The channels of the published protocol that a run fills; the others serve `stream_mode` alone."""
 
 
-class Said(NamedTuple):
+class FlowEvent(NamedTuple):
     """One thing that happened in a run."""
 
     method: Method
@@ -40,25 +43,25 @@ class Said(NamedTuple):
     data: Any
 
 
-Emit = Callable[[Said], None]
+Emit = Callable[[FlowEvent], None]
 
 
-def envelope(said: Said, seq: int) -> dict[str, Json]:
+def envelope(event: FlowEvent, seq: int) -> dict[str, Json]:
     """Give what happened as an event of the protocol."""
     params: dict[str, Json] = {
-        "namespace": list(said.namespace),
+        "namespace": list(event.namespace),
         "timestamp": int(time.time() * 1000),
-        "data": _data(said),
+        "data": _data(event),
     }
-    if said.node is not None:
-        params["node"] = said.node
-    return {"type": "event", "seq": seq, "method": said.method, "params": params}
+    if event.node is not None:
+        params["node"] = event.node
+    return {"type": "event", "seq": seq, "method": event.method, "params": params}
 
 
-def _data(said: Said) -> Json:
-    if said.method == "messages":
-        return said.data
-    return jsonable(said.data)
+def _data(event: FlowEvent) -> Json:
+    if event.method == "messages":
+        return event.data
+    return jsonable(event.data)
 
 
 def jsonable(value: Json) -> Json:  # noqa: PLR0911  one line per kind

@@ -12,9 +12,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from foldline.agents.checkpoint.base import BaseCheckpointSaver
-from foldline.agents.interrupts import Asking, asking
-from foldline.agents.said import Emit
+from foldline.checkpoint.base import BaseCheckpointSaver
+from foldline.workflows.events import Emit
+from foldline.workflows.interrupts import Asking, asking
+from foldline.workflows.scope import FlowContext, Scope, current_scope
 
 __all__ = ["Within", "inside", "within"]
 
@@ -48,10 +49,22 @@ within: ContextVar[Within | None] = ContextVar("foldline_agent_within", default=
 
 @contextmanager
 def inside(place: Within, questions: Asking) -> Generator[None, None, None]:
-    """Let agents and interrupts in the block know where they are. Never held across a `yield` to a caller."""
+    """Let agents, steps and interrupts in the block know where they are. Never held across a `yield` to a caller."""
     token, asked = within.set(place), asking.set(questions)
+    scope = current_scope.set(_steps_of(place, questions))
     try:
         yield
     finally:
+        current_scope.reset(scope)
         asking.reset(asked)
         within.reset(token)
+
+
+def _steps_of(place: Within, questions: Asking) -> Scope | None:
+    """Return where steps of a tool, a hook or a node are kept: beside the thread, read when a step is called."""
+    if place.checkpointer is None:
+        return None
+    flow = FlowContext(questions.place, place.thread_id, place.emit, place.wants)
+    flow.questions = questions
+    source = (place.checkpointer, place.thread_id or "", f"steps|{questions.place}")
+    return Scope(flow, None, source=source)

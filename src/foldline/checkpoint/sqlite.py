@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from foldline._storage.sqlite import Database
-from foldline.agents.checkpoint.base import Entry, StoredSaver, check_head
+from foldline.checkpoint.base import AsyncOpened, Entry, StoredSaver, check_head
 
-__all__ = ["SqliteSaver"]
+__all__ = ["AsyncSqliteSaver", "SqliteSaver"]
 
 MIGRATIONS = (
     """
@@ -32,7 +32,7 @@ class SqliteSaver(StoredSaver):
     """Keeps threads in a SQLite file.
 
     ```python
-    from foldline.agents.checkpoint import SqliteSaver
+    from foldline.checkpoint import SqliteSaver
 
     saver = SqliteSaver(":memory:")
     print(saver.read("thread-1", ""))
@@ -67,3 +67,7 @@ class SqliteSaver(StoredSaver):
     def close(self) -> None:
         """Close the connections that nobody uses."""
         self._database.close()
+
+
+class AsyncSqliteSaver(AsyncOpened, SqliteSaver):
+    """`SqliteSaver` under LangGraph's name for async programs; one saver serves both here."""

@@ -9,13 +9,20 @@ processes never both carry on with one step.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple, Self
 
 from foldline.exceptions import StoreError
 
-__all__ = ["BaseCheckpointSaver", "Entry", "StoredSaver", "ThreadConflictError", "check_head"]
+__all__ = [
+    "AsyncOpened",
+    "BaseCheckpointSaver",
+    "Entry",
+    "StoredSaver",
+    "ThreadConflictError",
+    "check_head",
+]
 
 
 class ThreadConflictError(StoreError):
@@ -28,7 +35,7 @@ class Entry(NamedTuple):
     id: str
     parent: str | None
     body: str
-    """JSON, whose form is that of `foldline.agents.checkpoint.records`."""
+    """JSON; each face has its kinds of records."""
 
 
 class BaseCheckpointSaver(ABC):
@@ -54,6 +61,9 @@ class BaseCheckpointSaver(ABC):
     def close(self) -> None:  # noqa: B027  most have nothing to close
         """Let go of connections."""
 
+    def setup(self) -> None:  # noqa: B027  tables are made when a saver is opened
+        """Do nothing: LangGraph's savers make their tables here, ours when they are opened."""
+
 
 class StoredSaver(BaseCheckpointSaver):
     """A saver with a place outside this process, named by a text."""
@@ -65,6 +75,22 @@ class StoredSaver(BaseCheckpointSaver):
     @contextmanager
     def from_conn_string(cls, conn_string: str) -> Generator[Self, None, None]:
         """Open it for the length of a block."""
+        saver = cls(conn_string)
+        try:
+            yield saver
+        finally:
+            saver.close()
+
+
+class AsyncOpened(StoredSaver):
+    """A saver whose `from_conn_string` is an async block, as LangGraph's async savers have it."""
+
+    @classmethod
+    @asynccontextmanager
+    async def from_conn_string(  # type: ignore[override]
+        cls, conn_string: str
+    ) -> AsyncGenerator[Self, None]:
+        """Open it for the length of an async block."""
         saver = cls(conn_string)
         try:
             yield saver

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from foldline._storage.postgres import PostgresConnection, PostgresServer
-from foldline.agents.checkpoint.base import Entry, StoredSaver, check_head
+from foldline.checkpoint.base import AsyncOpened, Entry, StoredSaver, check_head
 
-__all__ = ["PostgresSaver"]
+__all__ = ["AsyncPostgresSaver", "PostgresSaver"]
 
 SCHEMA = """
 SELECT pg_advisory_xact_lock(7364503);
@@ -73,3 +73,7 @@ class PostgresSaver(StoredSaver):
     def close(self) -> None:
         """Close connections."""
         self._server.close()
+
+
+class AsyncPostgresSaver(AsyncOpened, PostgresSaver):
+    """`PostgresSaver` under LangGraph's name for async programs; one saver serves both here."""
