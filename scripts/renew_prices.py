@@ -45,6 +45,16 @@ PROVIDERS = {
     "cerebras": "cerebras",
     "moonshot": "moonshot",
     "dashscope": "qwen",
+    "azure_ai": "azure_ai",
+    "baseten": "baseten",
+    "cohere": "cohere",
+    "cohere_chat": "cohere",
+    "meta": "meta",
+    "meta_llama": "meta",
+    "nvidia_nim": "nvidia",
+    "sambanova": "sambanova",
+    "volcengine": "doubao",
+    "watsonx": "ibm",
 }
 """The package's name of a provider -> ours."""
 MODES = {"chat", "responses", "completion"}
@@ -60,6 +70,8 @@ FIELDS = {
     "input_cost_per_image_token": "input_image",
     "output_cost_per_image_token": "output_image",
 }
+MOST = 1000.0
+"""Dollars for a million tokens that no model costs."""
 VARIANTS = {"batches": "batch", "flex": "flex", "priority": "priority"}
 ABOVE = re.compile(r"^(?P<field>.+)_above_(?P<thousands>\d+)k_tokens$")
 
@@ -91,6 +103,8 @@ def read_row(entry: Mapping[str, Any]) -> Row | None:
     for start, tier in _tiers(entry):
         row.setdefault("above", {})[start] = tier
     if not row.get("input") or not row.get("output"):
+        return None
+    if row["input"] > MOST or row["output"] > MOST:  # a slip of the source: per thousand, taken for per token
         return None
     for variant in VARIANTS.values():  # a variant without both has no price of its own
         if variant in row and not (row[variant].get("input") and row[variant].get("output")):

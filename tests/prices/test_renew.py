@@ -73,6 +73,10 @@ def test_a_price_of_nothing_is_no_price(renew: ModuleType) -> None:
     assert renew.read_row({"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}) is None
 
 
+def test_a_price_that_nobody_asks_is_a_slip_of_the_source(renew: ModuleType) -> None:
+    assert renew.read_row({"input_cost_per_token": 0.0032, "output_cost_per_token": 0.00971}) is None
+
+
 def test_the_difference_says_what_came_went_and_changed(renew: ModuleType) -> None:
     before = {"openai": {"a": {"input": 1.0}, "b": {"input": 2.0}}}
     after = {"openai": {"b": {"input": 3.0}, "c": {"input": 4.0}}}

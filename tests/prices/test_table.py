@@ -23,6 +23,12 @@ from foldline.providers import REGISTRY, find_provider
 UNPRICED = {
     ("azure_openai", "gpt-oss"),
     ("openai", "gpt-oss"),  # open weights: others sell it
+    ("aigne_hub", ""),
+    ("huggingface", ""),
+    ("litellm", ""),
+    ("nvidia", ""),
+    ("poe", ""),
+    ("upstage", ""),
     ("qwen", "qvq"),
     ("qwen", "qwen-vl"),
 }
