@@ -104,7 +104,7 @@ def read_row(entry: Mapping[str, Any]) -> Row | None:
         row.setdefault("above", {})[start] = tier
     if not row.get("input") or not row.get("output"):
         return None
-    if row["input"] > MOST or row["output"] > MOST:  # a slip of the source: per thousand, taken for per token
+    if max(row["input"], row["output"]) > MOST:  # a slip of the source: per thousand, not per token
         return None
     for variant in VARIANTS.values():  # a variant without both has no price of its own
         if variant in row and not (row[variant].get("input") and row[variant].get("output")):

@@ -74,7 +74,9 @@ def test_a_price_of_nothing_is_no_price(renew: ModuleType) -> None:
 
 
 def test_a_price_that_nobody_asks_is_a_slip_of_the_source(renew: ModuleType) -> None:
-    assert renew.read_row({"input_cost_per_token": 0.0032, "output_cost_per_token": 0.00971}) is None
+    assert (
+        renew.read_row({"input_cost_per_token": 0.0032, "output_cost_per_token": 0.00971}) is None
+    )
 
 
 def test_the_difference_says_what_came_went_and_changed(renew: ModuleType) -> None:

@@ -81,7 +81,7 @@ class BatchedEmbeddings(Embeddings):
 class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     """Embeddings behind an HTTP API."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         populate_by_name=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True
     )
 

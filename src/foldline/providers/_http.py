@@ -66,7 +66,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
     The fields are LangChain's, under all the names it accepts. What is not set is not sent.
     """
 
-    model_config = ConfigDict(populate_by_name=True, hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        populate_by_name=True, hide_input_in_errors=True
+    )
 
     model: str = ""
     """The model's id."""

@@ -51,7 +51,7 @@ class Spending:
     __slots__ = ("_costs", "_expected", "_reservation", "scope")
 
     def __init__(self, scope: UsageScope, expected: Expectation) -> None:
-        self.scope = scope
+        self.scope: UsageScope = scope
         self._expected = expected
         self._reservation: Reservation | None = None
         self._costs: dict[tuple[int, int], float | None] = {}

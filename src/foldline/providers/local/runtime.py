@@ -73,8 +73,8 @@ class Runtime:
     def __init__(self, path: Path, settings: Settings) -> None:
         self.path = path
         self.settings = settings
-        self.name = path.stem
-        self.version = str(load_library().__version__)
+        self.name: str = path.stem
+        self.version: str = str(load_library().__version__)
         self._key = secrets.token_urlsafe(24)
         self._server = _start(path, settings, self._key, self.name)
 
