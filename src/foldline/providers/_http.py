@@ -21,7 +21,7 @@ from foldline._io import BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.exceptions import ModelAuthenticationError, ModelError
-from foldline.language_models.base_chat_model import BaseChatModel, in_snake_case
+from foldline.language_models.base_chat_model import BaseChatModel
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
@@ -42,8 +42,10 @@ from foldline.providers._wire import (
     guarded,
     is_error_body,
     request_id,
+    retry_after,
 )
 from foldline.transports import Request, Response
+from foldline.utils.spelling import in_snake_case
 
 __all__ = ["HttpChatModel"]
 
@@ -180,6 +182,11 @@ class HttpChatModel(Endpoint, BaseChatModel):
         sent = await self._http_request(request, run.io)
         async with self._transport().open(sent, blocking=run.io.blocking) as response:
             decoder: WireDecoder | None = None
+            if self.rate_limiter is not None:
+                wait = retry_after(response.headers)
+                self.rate_limiter.observe(
+                    response.headers, status=response.status, retry_after=wait
+                )
             try:
                 # Not before: of five hundred calls that wait, each would hold a decoder with nothing to decode.
                 decoder = self._decoder(request)
