@@ -24,6 +24,7 @@ from foldline.language_models.base import BaseLanguageModel, Params
 from foldline.language_models.call.author import inherited_chunks, inherited_result
 from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.generate import generate_each
+from foldline.language_models.call.llm_output import combine_llm_outputs
 from foldline.language_models.call.request import ChatRequest, messages_of
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.count import TokenCount, count_tokens
@@ -217,7 +218,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
         stop = options.pop("stop", None)
         if type(stop) is str:
             stop = [stop]
-        streams = stream and not self._streaming_disabled(options)
+        streams = stream or self.__dict__.get("streaming") is True
+        streams = streams and not self._streaming_disabled(options)
         return ChatRequest(messages, stop, options, streams)
 
     @property
@@ -434,7 +436,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
         return await self.agenerate(messages, stop, callbacks, **kwargs)
 
     def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
-        return {}
+        return combine_llm_outputs(llm_outputs)
 
 
 RUN_KEYS = ("callbacks", "tags", "metadata", "run_name", "run_id")

@@ -58,6 +58,8 @@ class CallListeners:
         """Find out who wants to hear of single events: of an answer that comes whole, nobody."""
         if self._is_invoke and generates and not (stream or self._shows_events):
             return
+        if self._is_invoke and stream and not self._shows_events:
+            self._emits_tokens = True  # the model streams under `invoke` too (`streaming=True`)
         handlers = self._run.handlers
         self.tells_events = bool(listening(handlers, "on_stream_event"))
         wants_tokens = self._emits_tokens or any(
