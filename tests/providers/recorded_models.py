@@ -36,7 +36,10 @@ class RecordedTransport:
 
     def _answer(self, request: Request) -> dict[str, Any]:
         if "stream" not in request.url and not json.loads(request.body).get("stream"):
-            kind, chunks = "application/json", [json.dumps(recordings.whole(self._folder, self._name))]
+            kind, chunks = (
+                "application/json",
+                [json.dumps(recordings.whole(self._folder, self._name))],
+            )
         else:
             events = recordings.stream_bytes(self._folder, self._name).decode().split("\n\n")
             kind, chunks = "text/event-stream", [f"{event}\n\n" for event in events if event]

@@ -317,9 +317,7 @@ class ChatCall:
         self.is_complete = True
         try:
             if self.run.manager is not None:
-                output = LLMResult(
-                    generations=[result.generations], llm_output=self.llm_output
-                )
+                output = LLMResult(generations=[result.generations], llm_output=self.llm_output)
                 await self.run.tell("on_llm_end", output)
         except Exception as error:  # noqa: BLE001  raised once the reader has the answer
             self._end_error = error
