@@ -24,6 +24,17 @@ from foldline.tracers.context import tracing_v2_enabled
 from foldline.tracers.langchain import get_client, wait_for_all_tracers
 
 
+INGEST = {
+    "use_multipart_endpoint": False,
+    "size_limit": 100,
+    "size_limit_bytes": 20_000_000,
+    "scale_up_nthreads_limit": 1,
+    "scale_up_qsize_trigger": 1000,
+    "scale_down_nempty_trigger": 4,
+}
+"""How this endpoint wants its runs: as one JSON, not in parts."""
+
+
 class LangSmith:
     """Takes runs as LangSmith's endpoint does."""
 
@@ -35,7 +46,7 @@ class LangSmith:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self._answer({"version": "1", "batch_ingest_config": {}})
+                self._answer({"version": "1", "batch_ingest_config": INGEST})
 
             def do_POST(self) -> None:
                 server.keys.add(self.headers.get("x-api-key"))
@@ -59,8 +70,7 @@ class LangSmith:
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
     def client(self) -> Client:
-        info = {"batch_ingest_config": {"use_multipart_endpoint": False}}
-        return Client(self.url, api_key="ls-key", info=info)
+        return Client(self.url, api_key="ls-key")
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """What is known of each run, by its name: its start, and its end over it."""

@@ -12,8 +12,10 @@ from weakref import WeakSet
 
 from foldline.exceptions import MissingExtraError
 from foldline.load import dumpd
+from foldline.outputs import LLMResult
 from foldline.tracers._redact import Redactor
 from foldline.tracers.base import BaseTracer
+from foldline.tracers.core import llm_outputs
 from foldline.tracers.schemas import Run
 
 try:
@@ -96,7 +98,7 @@ class LangChainTracer(BaseTracer):
             id=run.id,
             project_name=self.project_name,
             start_time=run.start_time,
-            serialized=self._written(run.serialized),
+            serialized=self._redactor.json(run.serialized),
             extra=self._written(run.extra),
             tags=run.tags,
             parent_run_id=run.parent_run_id,
@@ -115,7 +117,7 @@ class LangChainTracer(BaseTracer):
             error=None if run.error is None else self._redactor.text(run.error),
             inputs=self._written(run.inputs),
             outputs=self._written(run.outputs),
-            events=self._written(run.events),
+            events=self._written(_events_of(run)),
             extra=self._written(run.extra),
             tags=run.tags,
             parent_run_id=run.parent_run_id,
@@ -126,6 +128,9 @@ class LangChainTracer(BaseTracer):
 
     def _persist_run(self, run: Run) -> None:
         self.latest_run = run
+
+    def _llm_outputs(self, response: LLMResult) -> dict[str, Json]:
+        return llm_outputs(response, dump=False)  # `_written` dumps everything once
 
     def _written(self, value: Json) -> Json:
         """Write a value as the JSON that LangSmith reads, without secrets."""
@@ -141,6 +146,14 @@ class LangChainTracer(BaseTracer):
     def wait_for_futures(self) -> None:
         """Wait until the client has sent what it holds."""
         self.client.flush()
+
+
+def _events_of(run: Run) -> list[dict[str, Json]]:
+    """Return a run's events with its first token, from which LangSmith counts how long the first took."""
+    if run.first_token_time is None or any(event["name"] == "new_token" for event in run.events):
+        return run.events
+    first = {"name": "new_token", "time": run.first_token_time}
+    return [*run.events[:1], first, *run.events[1:]]
 
 
 def _as_langchain(value: Json) -> Json:
