@@ -23,7 +23,6 @@ from foldline.tracers._switch import langsmith_tracer, tracing_variable
 from foldline.tracers.context import tracing_v2_enabled
 from foldline.tracers.langchain import get_client, wait_for_all_tracers
 
-
 INGEST = {
     "use_multipart_endpoint": False,
     "size_limit": 100,

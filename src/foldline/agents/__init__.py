@@ -14,9 +14,6 @@ from foldline.outputs.agent import AgentAction, AgentActionMessageLog, AgentFini
 if TYPE_CHECKING:
     from foldline.agents.agent import Agent, StateSnapshot
     from foldline.agents.classic.executor import AgentExecutor, AgentExecutorIterator
-    from foldline.agents.factory import create_agent
-    from foldline.agents.interrupts import Command, Interrupt, interrupt
-    from foldline.agents.output_parsers import AgentOutputParser, MultiActionAgentOutputParser
     from foldline.agents.classic.initialize import AgentType, initialize_agent
     from foldline.agents.classic.plans import (
         BaseMultiActionAgent,
@@ -34,6 +31,9 @@ if TYPE_CHECKING:
         create_tool_calling_agent,
         create_xml_agent,
     )
+    from foldline.agents.factory import create_agent
+    from foldline.agents.interrupts import Command, Interrupt, interrupt
+    from foldline.agents.output_parsers import AgentOutputParser, MultiActionAgentOutputParser
     from foldline.agents.runtime import InjectedState, InjectedStore, Runtime, ToolRuntime
     from foldline.agents.state import AgentState, add_messages
     from foldline.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy

@@ -40,7 +40,7 @@ def _not_written(value: Json) -> list[str]:
 def load_chain(
     path: Path | str, *, allowed_objects: AllowedObjects = "all", **options: Any
 ) -> OlderCalls:
-    """Read a chain that `Chain.save` wrote; keys come from the environment. `options` are those of `foldline.load.loads`."""
+    """Read a chain that `Chain.save` wrote; keys come from the environment. `options` are those of `loads`."""
     folder, name = open_folder(path, None)
     loaded = loads(folder.read(name), allowed_objects=allowed_objects, **options)
     if not isinstance(loaded, OlderCalls):

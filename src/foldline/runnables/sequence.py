@@ -47,7 +47,7 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         middle: list[Any] | None = None,
         last: Any = None,
     ) -> None:
-        """Make a sequence of at least two steps, given one by one or as a list; nested ones without a name are flattened."""
+        """Make a sequence of at least two steps, one by one or as a list; nested ones without a name are flattened."""
         if len(steps) == 1 and isinstance(steps[0], list | tuple):
             steps = tuple(steps[0])
         given = list(steps) or [step for step in (first, *(middle or []), last) if step is not None]

@@ -1,5 +1,4 @@
-"""Tracers: handlers that record runs, in memory, on a terminal, as streams of events, in SQLite,
-in OpenTelemetry, in LangSmith.
+"""Tracers: handlers that record runs in memory, on a terminal, in SQLite, in OpenTelemetry, in LangSmith, as events.
 
 Every model imports the markers of `_streaming`; the recorders themselves are loaded when asked for.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from foldline.callbacks.hooks import register_configure_hook
@@ -46,11 +47,5 @@ def langsmith_tracer() -> Any:
     return LangChainTracer()
 
 
-class _Switch:
-    """What `register_configure_hook` asks: the tracer of this process."""
-
-    def get(self) -> Any:
-        return langsmith_tracer()
-
-
-register_configure_hook(_Switch(), inheritable=True)
+# The cached function itself is asked, by every run: no frame of this file is entered for it.
+register_configure_hook(SimpleNamespace(get=langsmith_tracer), inheritable=True)

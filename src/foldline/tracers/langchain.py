@@ -90,7 +90,9 @@ class LangChainTracer(BaseTracer):
         run.tags = list(dict.fromkeys([*(run.tags or []), *self.tags]))
         if self.tracing_metadata:
             run.extra["metadata"] = {**self.tracing_metadata, **run.extra.get("metadata", {})}
-        reference = self.example_id if run.parent_run_id is None else None
+        example: dict[str, Any] = {}
+        if self.example_id is not None and run.parent_run_id is None:
+            example["reference_example_id"] = self.example_id
         self.client.create_run(
             run.name,
             self._written(run.inputs),
@@ -104,7 +106,7 @@ class LangChainTracer(BaseTracer):
             parent_run_id=run.parent_run_id,
             trace_id=run.trace_id,
             dotted_order=run.dotted_order,
-            **({"reference_example_id": reference} if reference else {}),
+            **example,
         )
 
     def _on_run_update(self, run: Run) -> None:
@@ -141,7 +143,7 @@ class LangChainTracer(BaseTracer):
         if self.latest_run is None:
             raise ValueError("no trace has ended yet: run something with this tracer first")
         shown: LangSmithRun = self.client.read_run(self.latest_run.id)
-        return self.client.get_run_url(run=shown, project_name=self.project_name)
+        return str(self.client.get_run_url(run=shown, project_name=self.project_name))
 
     def wait_for_futures(self) -> None:
         """Wait until the client has sent what it holds."""

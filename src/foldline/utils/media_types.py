@@ -61,7 +61,7 @@ def media_type_of_block(block: Mapping[str, Any]) -> str | None:
     found, kind = media_type_of_bytes(_first_bytes(block["base64"])), str(block.get("type"))
     if found and kind in TYPED_KINDS and not found.startswith(f"{kind}/"):
         raise UsageError(
-            f"a block of the type {kind!r} without mime_type holds {found}: say its mime_type, or use another block type"
+            f"a block of the type {kind!r} without mime_type holds {found}: say its mime_type, or use another type"
         )
     return found
 

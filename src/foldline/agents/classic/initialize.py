@@ -1,9 +1,9 @@
-"""`initialize_agent`: an executor from tools, a model and the name of a kind of agent. The kinds are rows of a table."""
+"""`initialize_agent`: an executor from tools, a model and the name of a kind of agent; the kinds are a table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from foldline.agents.classic import prompts
@@ -30,7 +30,7 @@ Options = Mapping[str, Any]
 Maker = Callable[[Any, Sequence[BaseTool], BasePromptTemplate[Any], Options], Runnable[Any, Any]]
 
 
-class AgentType(str, Enum):
+class AgentType(StrEnum):
     """The kinds of agents that `initialize_agent` makes."""
 
     ZERO_SHOT_REACT_DESCRIPTION = "zero-shot-react-description"

@@ -27,7 +27,7 @@ Final Answer: the answer to the question"""
 REACT_SUFFIX = """Question: {input}
 Thought: {agent_scratchpad}"""
 
-DOCSTORE = """Answer the question by thinking and by looking into documents, in turns of Thought, Action and Observation.
+DOCSTORE = """Answer the question by thinking and by looking into documents, in turns: Thought, Action, Observation.
 An action is one of:
 Search[term]: find the document about a term
 Lookup[term]: find the next sentence with a term in the document that was found
@@ -75,7 +75,8 @@ CONVERSATION_SUFFIX = """The conversation so far:
 HUMAN_PREFIX: {input}
 {agent_scratchpad}"""
 
-CHAT_FORMAT = """Use a tool by a JSON object in a code block, with the keys "action" (one of: {tool_names}) and "action_input":
+CHAT_FORMAT = """Use a tool by a JSON object in a code block, with "action" (one of: {tool_names}) and
+"action_input":
 
 ```
 {{"action": "the tool", "action_input": "what to give it"}}
@@ -94,8 +95,8 @@ Final Answer: the answer to the question"""
 CHAT_SUFFIX = "Write exactly `Final Answer` before the answer."
 
 STRUCTURED_PREFIX = "Answer as helpfully and exactly as you can. You may use these tools:"
-STRUCTURED_FORMAT = """Speak by one JSON object in a code block, with "action" and "action_input". An action is "Final Answer"
-or one of: {tool_names}. One action at a time:
+STRUCTURED_FORMAT = """Speak by one JSON object in a code block, with "action" and "action_input". An action is
+"Final Answer" or one of: {tool_names}. One action at a time:
 
 ```
 {{"action": "the tool", "action_input": {{"argument": "value"}}}}

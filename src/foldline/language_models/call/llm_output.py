@@ -1,4 +1,4 @@
-"""`llm_output`: what a result says of its provider, the counts under OpenAI's names as cost handlers read them. Pure."""
+"""`llm_output`: what a result says of its provider, with the counts under the names that cost handlers read. Pure."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def _needs_responses(
         tools = [tool for tool in said.get("tools") or () if isinstance(tool, Mapping)]
         if any(tool.get("type") in SERVER_TOOL_TYPES for tool in tools):
             return True
-    for message in request.messages:  # noqa: SIM110  a frame for each
+    for message in request.messages:
         if not isinstance(message.content, str) and (
             _has_items(message, providers) or _shows_stored_image(message.content)
         ):
