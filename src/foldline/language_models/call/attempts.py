@@ -26,6 +26,7 @@ from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result,
 from foldline.language_models.call.deadline import bounded_source, pause, wait_for_rate_limit
 from foldline.language_models.call.message_bounds import close_message, error_of, open_message
 from foldline.language_models.call.model import CallModel
+from foldline.language_models.call.network_errors import read_author_error
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.call.retry_accounting import reset_event, usage_of_failure
@@ -99,8 +100,8 @@ async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, No
             last = await attempt.finish()
             break
         except Exception as error:  # noqa: BLE001  raised again unless there is another attempt
-            failure = error
-            attempt.note_failure(error)
+            failure = attempt.read_failure(error)
+            attempt.note_failure(failure)
         finally:
             if attempt.usage is not None:
                 attempt.settle()
@@ -126,7 +127,8 @@ class _Attempt:
     """One attempt: its events pass the policies, are folded, and are held back until the first content."""
 
     __slots__ = (
-        "_builder", "_call", "_held", "_is_out", "_is_plain", "_request", "error", "last", "parting", "usage",
+        "_builder", "_call", "_held", "_is_asked", "_is_out", "_is_plain", "_request", "error", "last", "parting",
+        "usage",
     )  # fmt: skip
 
     def __init__(self, call: Call, request: ChatRequest) -> None:
@@ -140,6 +142,8 @@ class _Attempt:
         """Whether the end of the message is passed on as it comes."""
         self._held: list[Event] | None = []
         """What came before the first content; None from then on."""
+        self._is_asked = False
+        """Whether what fails is the author's code: not what precedes it, and no policy."""
         self._is_out = False
         """Whether content has gone out."""
         self.last: Batch | None = None
@@ -164,6 +168,7 @@ class _Attempt:
             await wait_for_rate_limit(call.model.rate_limiter, call.run.io)
         if usage is not None:
             await usage.reserve(request)
+        self._is_asked = True
         as_one_batch = call.stream and not request.stream
         source = author_events(call.model, request, call.run, as_one_batch=as_one_batch)
         return source if usage is None else bounded_source(source, call.run.io, usage.held)
@@ -176,7 +181,11 @@ class _Attempt:
         for policy in self._call.event_policies if self.last is None else ():
             if not batch:
                 return ()
-            batch = await policy.on_events(batch)
+            try:
+                batch = await policy.on_events(batch)
+            except Exception:
+                self._is_asked = False
+                raise
         return self.pass_on(batch) if batch else ()
 
     def take(self, item: Any) -> Batch:
@@ -285,6 +294,11 @@ class _Attempt:
 
     # -- what follows a failure
 
+    def read_failure(self, error: Exception) -> Exception:
+        """Return an error of the author's network as the error of a model call; any other as it is."""
+        is_authors = self._is_asked or self.comes_whole
+        return read_author_error(error) if is_authors else error
+
     def note_failure(self, error: Exception) -> None:
         """Count what a failed attempt says it has cost; keep what guards held back of it."""
         if not isinstance(error, ModelError):
@@ -337,6 +351,10 @@ class _Attempt:
         checks = find_policy(call.policies, ChecksPolicy)
         if checks is not None and checks.is_rejection(error):
             may_reset = may_reset or checks.resets or call.is_invoke
+            if policy.decide(error) is False:
+                return False
+            if checks.shares_retries and call.attempts > policy.max_retries:
+                return False
             return bool(getattr(error, "is_retryable", False)) and (may_reset or not is_delivered)
         if is_delivered and not may_reset:
             return False
