@@ -190,7 +190,7 @@ def test_the_sync_sample_of_the_streaming_document():
 
     # Iterate text deltas
     for delta in stream.text:
-        printed.append(delta)
+        printed.append(delta)  # noqa: PERF402  the sample prints it
 
     # Or read accumulated values directly (drains the stream)
     full_text: str = str(stream.text)
