@@ -26,8 +26,9 @@ HEAD = """# Conformance
 
 foldline follows five documents: a chapter on LangChain's chat models, the change that brought LangChain its streaming
 by content blocks, the guide to AIGNE's ChatModel, the guide to LangChain's messages, and a reading of LangChain's
-runnables, chains and agents. Below is what each of them claims, in our own words, with the tests that show that foldline does it.
-Where foldline answers otherwise, the claim says so and why. Every code sample of the documents runs among these tests.
+runnables, chains and agents. Below is what each of them claims, in our own words, with the tests that show that
+foldline does it. Where foldline answers otherwise, the claim says so and why. Every code sample of the documents runs
+among these tests.
 
 This page is made by `python -m tests.conformance.page` from the files in `tests/conformance`; a test holds it to them.
 """

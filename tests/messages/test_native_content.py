@@ -1,4 +1,4 @@
-"""Content in the provider's words under "v0", standard blocks under "v1" and in `content_blocks`: over every recording."""
+"""Content in the provider's words under "v0", standard blocks under "v1" and in `content_blocks`: every recording."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from foldline.exceptions import ModelError
 from foldline.messages import AIMessage
-from foldline.providers.bedrock.endpoint import PROVIDER as BEDROCK
 from foldline.protocol.folded import FoldedMessage
+from foldline.providers.bedrock.endpoint import PROVIDER as BEDROCK
 from tests.providers import recordings
 from tests.providers.recorded_models import MODELS
 

@@ -106,10 +106,9 @@ class ChunkSum:
         if name in ("tool_calls", "invalid_tool_calls"):
             parsed = self._calls.final() if self.is_last else self._calls.parsed()
             return parsed[name == "invalid_tool_calls"]
-        if name == "additional_kwargs" and self.is_last:
-            return {**self._merged(name), **self._form()[1]}
         if name in MERGED:
-            return self._merged(name)
+            beside = self._form()[1] if name == "additional_kwargs" and self.is_last else {}
+            return {**self._merged(name), **beside}
         if name == "__names__":
             return [field for field in self._names if field != "__extra__"]
         return copy_json(self._fields.get(name))

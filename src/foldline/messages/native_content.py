@@ -35,12 +35,13 @@ REASONING_BESIDE: Final = frozenset(
 def is_native(metadata: Mapping[str, Json]) -> bool:
     """Return whether a message of this metadata is in its provider's words."""
     provider = metadata.get("model_provider")
-    return provider in WRITERS or provider in REASONING_BESIDE
+    return isinstance(provider, str) and (provider in WRITERS or provider in REASONING_BESIDE)
 
 
 def holds_calls(metadata: Mapping[str, Json]) -> bool:
     """Return whether the provider's content holds its tool calls."""
-    return metadata.get("model_provider") in CALLS_IN_CONTENT
+    provider = metadata.get("model_provider")
+    return isinstance(provider, str) and provider in CALLS_IN_CONTENT
 
 
 def native_content(
@@ -66,7 +67,7 @@ def native_content(
 
 
 def _is_plain_text(block: Block) -> bool:
-    return block["type"] == "text" and not any(
+    return isinstance(block.get("text"), str) and not any(
         value for key, value in block.items() if key not in ("type", "text", "index")
     )
 
@@ -104,7 +105,12 @@ def _with_reasoning_beside(
     told = [block for block in blocks if block["type"] not in CALLS]
     reasoning = [block for block in told if block["type"] == "reasoning"]
     texts = [block for block in told if block["type"] == "text"]
-    if not reasoning or len(texts) > 1 or len(told) != len(reasoning) + len(texts):
+    if (
+        not reasoning
+        or len(texts) > 1
+        or not all(map(_is_plain_text, texts))
+        or len(told) != len(reasoning) + len(texts)
+    ):
         return None
     beside: dict[str, Json] = {
         "reasoning_content": "".join(str(block.get("reasoning") or "") for block in reasoning)
