@@ -32,11 +32,11 @@ if TYPE_CHECKING:
         create_xml_agent,
     )
     from foldline.agents.factory import create_agent
-    from foldline.agents.interrupts import Command, Interrupt, interrupt
     from foldline.agents.output_parsers import AgentOutputParser, MultiActionAgentOutputParser
     from foldline.agents.runtime import InjectedState, InjectedStore, Runtime, ToolRuntime
     from foldline.agents.state import AgentState, add_messages
     from foldline.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
+    from foldline.workflows.interrupts import Command, Interrupt, interrupt
 
 __all__ = [
     "Agent",
@@ -85,7 +85,7 @@ __getattr__ = lazily(
         ".agent": "Agent StateSnapshot",
         ".classic.executor": "AgentExecutor AgentExecutorIterator",
         ".factory": "create_agent",
-        ".interrupts": "Command Interrupt interrupt",
+        "foldline.workflows.interrupts": "Command Interrupt interrupt",
         ".output_parsers": "AgentOutputParser MultiActionAgentOutputParser",
         ".classic.plans": "BaseMultiActionAgent BaseSingleActionAgent RunnableAgent "
         "RunnableMultiActionAgent",

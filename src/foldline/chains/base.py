@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -70,7 +70,9 @@ class Chain(OlderCalls, ABC):
     metadata: Values | None = None
     """Metadata of every run of this chain."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, ignored_types=(list, property))
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        arbitrary_types_allowed=True, ignored_types=(list, property)
+    )
 
     @property
     def _chain_type(self) -> str:

@@ -8,7 +8,6 @@ decoder.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 from functools import cache
@@ -21,7 +20,7 @@ from foldline._config import RunnableConfig
 from foldline._io import BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.exceptions import ModelAuthenticationError, ModelError, UsageError
+from foldline.exceptions import ModelAuthenticationError, ModelError
 from foldline.language_models.base_chat_model import BaseChatModel, in_snake_case
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.request import ChatRequest
@@ -33,6 +32,7 @@ from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
+from foldline.providers._names import read_names
 from foldline.providers._reading import Reading, StreamReading
 from foldline.providers._wire import ODD, WireDecoder, digest, dump_body, guarded, request_id
 from foldline.transports import Request, Response
@@ -58,7 +58,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
     The fields are LangChain's, under all the names it accepts. What is not set is not sent.
     """
 
-    model_config = ConfigDict(populate_by_name=True, hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        populate_by_name=True, hide_input_in_errors=True
+    )
 
     model: str = ""
     """The model's id."""
@@ -105,25 +107,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
     @model_validator(mode="before")
     @classmethod
     def _read_names(cls, values: Json) -> Json:
-        if not isinstance(values, dict):
-            return values
-        read: dict[str, Json] = {}
-        for name, value in in_snake_case(cls.model_fields, values).items():
-            field = cls.aliases.get(str(name)) or str(name)
-            if field in read and read[field] != value and None not in (value, read[field]):
-                raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one")
-            if field not in read or value is not None:
-                read[field] = value
-        unknown = [name for name in read if name not in cls.model_fields]
-        if unknown:
-            warnings.warn(
-                f"{cls.__name__} does not know {', '.join(sorted(unknown))}: sent as they are, in model_kwargs",
-                UserWarning,
-                stacklevel=4,
-            )
-            extra = {name: read.pop(name) for name in unknown}
-            read["model_kwargs"] = {**extra, **(read.get("model_kwargs") or {})}
-        return read
+        if isinstance(values, dict):
+            values = in_snake_case(cls.model_fields, values)
+        return read_names(cls, values, cls.aliases)
 
     @property
     def model_name(self) -> str:

@@ -25,8 +25,8 @@ from foldline.agents.classic.acting import (
     Acting,
     Doing,
     ExceptionTool,
+    FlowEvent,
     InvalidTool,
-    Said,
     ToolMap,
     Values,
 )
@@ -47,7 +47,7 @@ from foldline.utils.input import get_color_mapping
 
 __all__ = ["AgentExecutor", "AgentExecutorIterator", "ExceptionTool", "InvalidTool", "planner_of"]
 
-NextStep = list[Said]
+NextStep = list[FlowEvent]
 ASIDE = frozenset({"actions", "steps", "messages", "intermediate_step"})
 """What a stream gives besides the outputs."""
 
@@ -202,7 +202,7 @@ class AgentExecutor(Acting):
     def _iter_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
         intermediate_steps: Steps, run_manager: Any = None,
-    ) -> Iterator[Said]:  # fmt: skip
+    ) -> Iterator[FlowEvent]:  # fmt: skip
         run = Run.blocking(_config(run_manager))
         doing = Doing(name_to_tool_map, color_mapping, inputs, run, intermediate_steps)
         return drive_each(self._iterated(doing))
@@ -210,7 +210,7 @@ class AgentExecutor(Acting):
     def _aiter_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
         intermediate_steps: Steps, run_manager: Any = None,
-    ) -> AsyncIterator[Said]:  # fmt: skip
+    ) -> AsyncIterator[FlowEvent]:  # fmt: skip
         run = Run.asynchronous(_config(run_manager))
         return self._iterated(
             Doing(name_to_tool_map, color_mapping, inputs, run, intermediate_steps)
