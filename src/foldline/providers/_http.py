@@ -34,7 +34,15 @@ from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
 from foldline.providers._names import read_names
 from foldline.providers._reading import Reading, StreamReading
-from foldline.providers._wire import ODD, WireDecoder, digest, dump_body, guarded, request_id
+from foldline.providers._wire import (
+    ODD,
+    WireDecoder,
+    digest,
+    dump_body,
+    guarded,
+    is_error_body,
+    request_id,
+)
 from foldline.transports import Request, Response
 
 __all__ = ["HttpChatModel"]
@@ -81,6 +89,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
     """Put the response's headers into `response_metadata["headers"]`."""
 
     _makes_new_events: ClassVar[bool] = True
+    stream_type: ClassVar[str] = "text/event-stream"
+    """What the provider calls a stream in `content-type`."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
     sent_fields: ClassVar[tuple[str, ...]] = ()
@@ -192,7 +202,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         if not body.strip():
             raise self._malformed("the answer is empty", is_retryable=True)
         data = self._parse(body)
-        if isinstance(data, dict) and not data.get("id") and _is_error(data):
+        if is_error_body(data) and not (isinstance(data, dict) and data.get("id")):
             raise self._stream_error(data)
         return guarded(self._malformed, decoder.whole, data)
 
@@ -242,7 +252,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         kind = kind.split(";")[0].strip().lower()
         if kind == "text/html":
             raise self._malformed("the provider sent a web page: is base_url right?")
-        return kind == "text/event-stream" or (request.stream and not kind.endswith("json"))
+        return kind == self.stream_type or (request.stream and not kind.endswith("json"))
 
     def _more_metadata(self, request: ChatRequest, response: Response) -> Body:
         more: Body = {}
@@ -266,7 +276,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         path, body = self._encode(request)
         headers = self._auth_headers(key) if key else {}
         headers["content-type"] = "application/json"
-        headers["accept"] = "text/event-stream" if request.stream else "application/json"
+        headers["accept"] = self.stream_type if request.stream else "application/json"
         if more := self._extra_headers(request):
             headers |= more
         if self.default_headers:
@@ -360,8 +370,3 @@ def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
         if event["event"] == "message-finish":
             event["metadata"] = {**event.get("metadata", {}), **metadata}
     return batch
-
-
-def _is_error(data: Body) -> bool:
-    """Whether a whole answer tells of an error; some gateways send the event of a stream as the body."""
-    return bool(data.get("error")) or data.get("type") == "error"
