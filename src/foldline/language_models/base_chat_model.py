@@ -28,6 +28,7 @@ from foldline.language_models.call.author import (
 )
 from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.generate import generate_each
+from foldline.language_models.call.llm_output import combine_llm_outputs
 from foldline.language_models.call.record_calls import answer_deltas, answer_record, read_record
 from foldline.language_models.call.request import ChatRequest, messages_of
 from foldline.language_models.call.retry import RetryPolicy
@@ -273,7 +274,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         stop = options.pop("stop", None)
         if type(stop) is str:
             stop = [stop]
-        streams = stream and not self._streaming_disabled(options)
+        streams = stream or self.__dict__.get("streaming") is True
+        streams = streams and not self._streaming_disabled(options)
         return ChatRequest(messages, stop, options, streams)
 
     @property
@@ -576,7 +578,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         return await self.agenerate(messages, stop, callbacks, **kwargs)
 
     def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
-        return {}
+        return combine_llm_outputs(llm_outputs)
 
 
 RUN_KEYS = ("callbacks", "tags", "metadata", "run_name", "run_id")

@@ -142,14 +142,14 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
-        if not (given := request.options) and not self.streaming:
+        if not (given := request.options) and request.stream is stream:
             return request
         for alias in given.keys() & self.aliases.keys():
             given[self.aliases[alias]] = given.pop(alias)
         if given.get("stop") and not request.stop:  # under another name
             request.stop = given.pop("stop")
-        if self.streaming and not request.stream and not self._streaming_disabled(given):
-            n = given.get("n", self.__dict__.get("n"))  # several answers are no stream
+        if request.stream and not stream:  # by `streaming`: several answers are no stream
+            n = given.get("n", self.__dict__.get("n"))
             request.stream = not n or n == 1
         return request
 
