@@ -13,7 +13,7 @@ from typing import Any
 
 from foldline._io import IO, mutex, shield
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
-from foldline.exceptions import UsageError
+from foldline.exceptions import StoreError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.values import Json, from_text, to_text
 
@@ -77,10 +77,14 @@ class Log:
 
     async def read(self, io: IO) -> list[Entry]:
         """Return the entries of this branch, the oldest first."""
-        if self.saver.is_instant:
-            entries = self.saver.read(self.thread_id, self.namespace)
-        else:
-            entries = await io.call(self.saver.read, self.thread_id, self.namespace)
+        try:
+            if self.saver.is_instant:
+                entries = self.saver.read(self.thread_id, self.namespace)
+            else:
+                entries = await io.call(self.saver.read, self.thread_id, self.namespace)
+        except StoreError as error:
+            error.ends_run = True
+            raise
         self.last = entries[-1].id if entries else None
         if self.lineage is not None:
             entries = self.lineage.select(entries)
@@ -146,6 +150,8 @@ class Log:
                 self.saver.append(self.thread_id, self.namespace, entries, after=self.last)
             except BaseException as error:
                 self._failure = error
+                if isinstance(error, StoreError):
+                    error.ends_run = True
                 raise
             self.last = entries[-1].id
             for item in batch:
