@@ -6,11 +6,19 @@ import pytest
 
 from foldline.agents import Command, create_agent, interrupt
 from foldline.agents.checkpoint import InMemorySaver, SqliteSaver
-from foldline.agents.middleware import AgentMiddleware, after_model, before_model
-from foldline.messages import ToolMessage
+from foldline.agents.middleware import (
+    AgentMiddleware,
+    ToolRetryMiddleware,
+    after_model,
+    before_model,
+)
+from foldline.exceptions import StoreError, UsageError
+from foldline.graph import START, MessagesState, RetryPolicy, StateGraph, ToolNode
+from foldline.messages import AIMessage, ToolMessage
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 from foldline.workflows import step
+from tests.agents.conftest import add
 
 THREAD = {"configurable": {"thread_id": "t1"}}
 
@@ -238,3 +246,68 @@ def test_a_sub_agent_on_a_fork_goes_on_with_the_answer_of_the_fork(saver):
 
     assert first["messages"][-2].text == "It is red."
     assert second["messages"][-2].text == "It is blue."
+
+
+class Full(InMemorySaver):
+    """Has no room for the steps of a tool."""
+
+    def append(self, thread_id, namespace, entries, *, after):
+        if namespace.startswith("steps|"):
+            raise StoreError("the disk is full: free some space")
+        super().append(thread_id, namespace, entries, after=after)
+
+
+@pytest.mark.parametrize("middleware", [[], [ToolRetryMiddleware(initial_delay=0)]])
+def test_a_step_that_cannot_be_kept_ends_the_run_and_is_not_told_to_the_model(
+    call, effects, effect, middleware
+):
+    @tool
+    def work() -> str:
+        """Work."""
+        return effect("once")
+
+    model = calling("work", {}, "Done.")
+    agent = create_agent(model, [work], middleware=middleware, checkpointer=Full())
+
+    with pytest.raises(StoreError, match="the disk is full"):
+        call.invoke(agent, "work", THREAD)
+
+    assert effects == ["once"]
+    assert len(model.requests) == 1
+
+
+def test_a_tool_node_raises_what_ends_the_run(call, effects, effect):
+    @tool
+    def work() -> str:
+        """Work."""
+        return effect("once")
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("tools", ToolNode([work], handle_tool_errors=True), retry_policy=RetryPolicy())
+    builder.add_edge(START, "tools")
+    graph = builder.compile(checkpointer=Full())
+    asked = AIMessage("", tool_calls=[{"name": "work", "args": {}, "id": "c", "type": "tool_call"}])
+
+    with pytest.raises(StoreError, match="the disk is full"):
+        call.invoke(graph, {"messages": [asked]}, THREAD)
+
+    assert effects == ["once"]
+
+
+def test_the_thread_is_written_once_with_durability_exit(call, saver):
+    writes = []
+    append = saver.append
+
+    def count(thread_id, namespace, entries, *, after):
+        writes.append(len(entries))
+        append(thread_id, namespace, entries, after=after)
+
+    saver.append = count
+    agent = create_agent(calling("add", {"a": 1, "b": 2}, "It is {}."), [add], checkpointer=saver)
+
+    state = call.invoke(agent, "1 + 2?", THREAD, durability="exit")
+
+    assert len(writes) == 1
+    assert call.run(agent, "get_state", THREAD).values == state
+    with pytest.raises(UsageError, match="durability='never'"):
+        call.invoke(agent, "1 + 2?", THREAD, durability="never")

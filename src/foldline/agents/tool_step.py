@@ -18,23 +18,18 @@ from foldline.agents.eager_tools import EagerTools
 from foldline.agents.state import fresh_id
 from foldline.agents.tool_calls import answered_update, error_message, problem_of, unanswered
 from foldline.agents.tool_runner import ToolRunner
-from foldline.exceptions import (
-    BlockingCallError,
-    BudgetExceeded,
-    FlowChangedError,
-    StoreError,
-    ToolException,
-)
+from foldline.exceptions import BlockingCallError, BudgetExceeded, ToolException
 from foldline.messages import AIMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.log import ends_run
 
 __all__ = ["ToolStep"]
 
 Json = Any
 Values = dict[str, Any]
-RAISED = (BudgetExceeded, BlockingCallError, FlowChangedError)
+RAISED = (BudgetExceeded, BlockingCallError)
 """Errors of a tool that no other call of the model would mend."""
 
 
@@ -116,7 +111,7 @@ class ToolStep:
             return None
         text = _describe(call, error)
         # Such a call is not finished: who carries on later runs it again.
-        is_final = isinstance(error, RAISED) or (isinstance(error, StoreError) and error.ends_run)
+        is_final = isinstance(error, RAISED) or ends_run(error)
         update = {"messages": [error_message(call, text)]}
         await self._finish(call, update, text, is_kept=is_kept and not is_final)
         return error if is_final else None

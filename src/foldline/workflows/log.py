@@ -13,11 +13,11 @@ from typing import Any
 
 from foldline._io import IO, mutex, shield
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
-from foldline.exceptions import StoreError, UsageError
+from foldline.exceptions import FlowChangedError, StoreError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.values import Json, from_text, to_text
 
-__all__ = ["Lineage", "Log", "PendingEntry", "thread_of"]
+__all__ = ["Lineage", "Log", "PendingEntry", "ends_run", "thread_of"]
 
 
 @dataclass(slots=True)
@@ -156,6 +156,16 @@ class Log:
             self.last = entries[-1].id
             for item in batch:
                 item.is_written = True
+
+
+def ends_run(error: BaseException) -> bool:
+    """Return whether a run cannot go on after an error: its thread cannot be kept, or no longer fits the code.
+
+    Nobody in between tries such a thing again, or tells it to a model.
+    """
+    if isinstance(error, StoreError):
+        return error.ends_run
+    return isinstance(error, FlowChangedError)
 
 
 def thread_of(configurable: Mapping[str, Any], name: str) -> str:
