@@ -168,14 +168,17 @@ class Endpoint(BaseModel):
             failure,
             status=response.status,
             body=text,
-            request_id=request_id(response.headers),
+            request_id=request_id(response.headers) or failure.request_id,
             retry_after=retry_after(response.headers),
         )
 
     def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
         """Build the typed error of a failure told inside an answer that began well (F-T04, F-T05)."""
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-        return self._failed(self._read_error(body), body=text[: self.limits.error_body])
+        failure = self._read_error(body)
+        return self._failed(
+            failure, body=text[: self.limits.error_body], request_id=failure.request_id
+        )
 
     def _failed(self, failure: Failure, *, status: int | None = None, **facts: Any) -> ModelError:
         status = status or failure.status

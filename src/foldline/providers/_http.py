@@ -246,7 +246,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 request.note(**heard())
         if isinstance(error, ModelError):
             self._hidden(error, sent)
-            error.request_id = error.request_id or request_id(response.headers)
+            error.request_id = request_id(response.headers) or error.request_id
 
     def _is_streamed(self, request: ChatRequest, response: Response) -> bool:
         """Say how an answer is read: by what it says it is, else by what was asked for."""
