@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import cache
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -21,7 +21,12 @@ from foldline._config import RunnableConfig
 from foldline._io import BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.exceptions import ModelAuthenticationError, ModelError, UsageError
+from foldline.exceptions import (
+    MalformedStreamError,
+    ModelAuthenticationError,
+    ModelError,
+    UsageError,
+)
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
@@ -33,6 +38,7 @@ from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
+from foldline.providers._readable import Path, readable_blocks
 from foldline.providers._reading import Reading, StreamReading
 from foldline.providers._wire import ODD, WireDecoder, digest, dump_body, guarded, request_id
 from foldline.transports import Request, Response
@@ -81,6 +87,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
     _makes_new_events: ClassVar[bool] = True
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
+    block_paths: ClassVar[tuple[Path, ...]] = ()
+    """Where an answer that comes in one piece has its lists of blocks."""
     sent_fields: ClassVar[tuple[str, ...]] = ()
     """Fields that are sent, under their own name or another, where they are set."""
 
@@ -191,7 +199,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
                     raise self._status_error(response, await response.read_error())
                 metadata = self._more_metadata(request, response)
                 if not self._is_streamed(request, response):
-                    yield _with_metadata(await self._read_whole(response, decoder), metadata)
+                    events = await self._read_whole(response, decoder, request)
+                    yield _with_metadata(events, metadata)
                     return
                 async with aclosing(self._read_stream(response, decoder)) as batches:
                     async for batch in batches:
@@ -200,7 +209,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 self._complete_error(error, request, sent, response, decoder)
                 raise
 
-    async def _read_whole(self, response: Response, decoder: WireDecoder) -> list[Event]:
+    async def _read_whole(
+        self, response: Response, decoder: WireDecoder, request: ChatRequest
+    ) -> list[Event]:
         """Read an answer that comes in one piece."""
         body = await response.read()
         if not body.strip():
@@ -208,7 +219,15 @@ class HttpChatModel(Endpoint, BaseChatModel):
         data = self._parse(body)
         if isinstance(data, dict) and not data.get("id") and _is_error(data):
             raise self._stream_error(data)
-        return guarded(self._malformed, decoder.whole, data)
+        try:
+            return guarded(self._malformed, decoder.whole, data)
+        except MalformedStreamError:
+            if not _known_beside(decoder).get("blocks"):
+                readable = readable_blocks(
+                    data, self.block_paths, lambda part: self._decoder(request).whole(part)
+                )
+                request.note(blocks=readable)
+            raise
 
     async def _read_stream(
         self, response: Response, decoder: WireDecoder
@@ -240,10 +259,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         decoder: WireDecoder | None,
     ) -> None:
         """Note what was heard of an answer that broke off; add the request's id to the error, and take secrets out."""
-        heard = getattr(decoder, "heard", None)
-        if heard is not None:
-            with suppress(*ODD):  # what is odd in it must not hide the error that is told
-                request.note(**heard())
+        request.note(**_known_beside(decoder))
         if isinstance(error, ModelError):
             self._hidden(error, sent)
             error.request_id = request_id(response.headers) or error.request_id
@@ -374,6 +390,18 @@ def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
         if event["event"] == "message-finish":
             event["metadata"] = {**event.get("metadata", {}), **metadata}
     return batch
+
+
+def _known_beside(decoder: WireDecoder | None) -> dict[str, Json]:
+    """Return what a decoder knows of an answer beside its events."""
+    heard = getattr(decoder, "heard", None)
+    if heard is None:
+        return {}
+    try:
+        known: dict[str, Json] = heard()
+    except ODD:  # what is odd in it must not hide the error that is told
+        return {}
+    return known
 
 
 def _is_error(data: Body) -> bool:

@@ -136,11 +136,11 @@ def test_a_call_and_its_results_of_every_kind():
     body = body_of(messages, tools=[{"toolSpec": {"name": "f", "inputSchema": {"json": {}}}}])
 
     assert body["messages"][1]["content"] == [
-        {"toolUse": {"toolUseId": "c_1", "name": "f", "input": {"a": 1}}},
+        {"toolUse": {"toolUseId": encode_call_id("c 1"), "name": "f", "input": {"a": 1}}},
         {"toolUse": {"toolUseId": "c2", "name": "g", "input": {}}},
     ]
     first, second, text = body["messages"][2]["content"]
-    assert first["toolResult"]["toolUseId"] == "c_1"
+    assert first["toolResult"]["toolUseId"] == encode_call_id("c 1")
     assert [next(iter(part)) for part in first["toolResult"]["content"]] == [
         "text",
         "json",

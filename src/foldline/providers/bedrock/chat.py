@@ -11,6 +11,7 @@ from foldline.language_models.profile import ModelProfile, find_profile, registe
 from foldline.providers._counting import Counting
 from foldline.providers._endpoint import Body
 from foldline.providers._http import HttpChatModel
+from foldline.providers._readable import Path
 from foldline.providers._reading import Reading
 from foldline.providers._wire import WireDecoder, request_id
 from foldline.providers.bedrock import profiles
@@ -104,6 +105,7 @@ class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
 
     provider_name: ClassVar[str] = PROVIDER
     aliases: ClassVar[Mapping[str, str]] = ALIASES
+    block_paths: ClassVar[tuple[Path, ...]] = (("output", "message", "content"),)
     sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS
     counted_field: ClassVar[str] = "inputTokens"
 

@@ -15,6 +15,7 @@ from foldline.providers._counting import Counting
 from foldline.providers._endpoint import Body
 from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import MASK, chosen_key
+from foldline.providers._readable import Path
 from foldline.providers._wire import Failure, WireDecoder
 from foldline.providers.google import decode, encode, errors, profiles
 from foldline.providers.google.errors import ERRORS
@@ -121,6 +122,7 @@ class ChatGoogle(Counting, HttpChatModel):
     key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
+    block_paths: ClassVar[tuple[Path, ...]] = (("candidates", 0, "content", "parts"),)
     sent_fields: ClassVar[tuple[str, ...]] = SENT
     counted_field: ClassVar[str] = "totalTokens"
 

@@ -6,16 +6,16 @@ the answer was blocked for is a reason to stop, and an empty message: never an o
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, Final, cast
 from uuid import uuid4
 
-from foldline.exceptions import FoldlineError, MalformedStreamError, StreamTruncatedError
+from foldline.exceptions import MalformedStreamError, StreamTruncatedError
 from foldline.messages import AIMessage
 from foldline.protocol.events import Event
-from foldline.protocol.fold import MessageBuilder, fold
+from foldline.protocol.fold import fold
 from foldline.protocol.folded import counts_of
 from foldline.protocol.writer import EventWriter
+from foldline.providers._readable import blocks_so_far
 from foldline.providers._wire import Fail
 from foldline.providers.google.citations import cite
 from foldline.providers.google.parts import PartsDecoder
@@ -195,7 +195,7 @@ class GoogleDecoder:
         return {
             "usage": counts_of(decode_usage(self._usage)) or None,
             "metadata": {**self._metadata, **raw},
-            "blocks": _blocks_of(self._untold) + self._first.parts.unfinished(),
+            "blocks": blocks_so_far(self._untold) + self._first.parts.unfinished(),
         }
 
     def _count(self, usage: Json) -> None:
@@ -253,12 +253,3 @@ class GoogleDecoder:
             self._first.writer.usage(decode_usage(self._usage))
             self._metadata["usage_metadata"] = dict(self._usage)
         return self._first.finish(self._metadata)
-
-
-def _blocks_of(events: list[Event]) -> list[Json]:
-    """Give what events have said, finished or not."""
-    builder = MessageBuilder()
-    with suppress(FoldlineError):  # one that is too long ends where it is
-        for event in events:
-            builder.feed(event)
-    return list(builder.blocks(partial=True))
