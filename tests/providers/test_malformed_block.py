@@ -53,7 +53,7 @@ BAD = {
     anthropic: ["x", 5, {"type": "text", "text": 5}, {"type": "tool_use", "id": "c", "name": 5}],
     responses: ["x", 5, None, {"type": "message", "content": [3]}],
     completions: [5, ["x"], {"type": "thinking", "thinking": 5}],
-    google: ["x", 5, {"text": 5}, {"functionCall": {"name": 5}}],
+    google: ["x", 5, {"functionCall": 5}, {"functionCall": {"name": 5}}],
 }
 
 

@@ -6,6 +6,7 @@ A provider gives `_embed_some` (one batch), or over HTTP the request of a batch 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,7 +18,7 @@ from foldline.exceptions import ModelError
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._keys import resolve_key
-from foldline.providers._wire import dump_body
+from foldline.providers._wire import dump_body, is_error, request_id
 from foldline.transports import Request
 
 __all__ = ["BatchedEmbeddings", "HttpEmbeddings"]
@@ -113,7 +114,12 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         async with self._transport().open(sent, blocking=io.blocking) as response:
             if response.status >= 400:
                 raise self._hidden(self._status_error(response, await response.read_error()), sent)
-            return self._read(self._parse(await response.read()), len(texts))
+            answer = self._parse(await response.read())
+            if is_error(answer):  # a gateway may send one with a good status
+                error = self._stream_error(answer)
+                error.request_id = request_id(response.headers) or error.request_id
+                raise self._hidden(error, sent)
+            return self._read(answer, len(texts))
 
     def _request(self, texts: list[str], key: str | None, *, is_query: bool) -> Request:
         path, body = self._encode(texts, is_query=is_query)
@@ -138,4 +144,6 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             raise self._malformed(f"the answer is no list of embeddings: {error!r:.100}") from error
         if len(vectors) != count:
             raise self._malformed(f"{count} texts were sent and {len(vectors)} vectors came back")
+        if not all(isfinite(sum(vector)) for vector in vectors):
+            raise self._malformed("a vector holds a number that is not finite")
         return vectors

@@ -40,7 +40,15 @@ from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
 from foldline.providers._readable import Path, readable_blocks
 from foldline.providers._reading import Reading, StreamReading
-from foldline.providers._wire import ODD, WireDecoder, digest, dump_body, guarded, request_id
+from foldline.providers._wire import (
+    ODD,
+    WireDecoder,
+    digest,
+    dump_body,
+    guarded,
+    is_error,
+    request_id,
+)
 from foldline.transports import Request, Response
 
 __all__ = ["HttpChatModel"]
@@ -217,7 +225,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         if not body.strip():
             raise self._malformed("the answer is empty", is_retryable=True)
         data = self._parse(body)
-        if isinstance(data, dict) and not data.get("id") and _is_error(data):
+        if isinstance(data, dict) and not data.get("id") and is_error(data):
             raise self._stream_error(data)
         try:
             return guarded(self._malformed, decoder.whole, data)
@@ -402,8 +410,3 @@ def _known_beside(decoder: WireDecoder | None) -> dict[str, Json]:
     except ODD:  # what is odd in it must not hide the error that is told
         return {}
     return known
-
-
-def _is_error(data: Body) -> bool:
-    """Whether a whole answer tells of an error; some gateways send the event of a stream as the body."""
-    return bool(data.get("error")) or data.get("type") == "error"

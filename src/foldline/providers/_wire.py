@@ -39,6 +39,7 @@ __all__ = [
     "dump_body",
     "error_class",
     "guarded",
+    "is_error",
     "merge_settings",
     "odd_payload",
     "plain_id",
@@ -153,6 +154,13 @@ def read_failure(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error 
         status=int(status) if status is not None else None,
         request_id=told_id if isinstance(told_id, str) and told_id else None,
     )
+
+
+def is_error(answer: Any) -> bool:  # noqa: ANN401  whatever JSON an answer is
+    """Say whether a whole answer tells of an error; some gateways send the event of a stream as the body."""
+    if isinstance(answer, list):  # Google wraps errors in a list
+        return len(answer) == 1 and is_error(answer[0])
+    return isinstance(answer, dict) and (bool(answer.get("error")) or answer.get("type") == "error")
 
 
 def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type[ModelError] | None:
