@@ -21,6 +21,7 @@ from foldline.cli.start import Code
 from foldline.cli.terminal import note, readable, say
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.messages import messages_to_dict
+from foldline.utils.private_files import open_private
 
 __all__ = ["Session"]
 
@@ -176,7 +177,8 @@ class Session:
             text = json.dumps(messages_to_dict(messages), ensure_ascii=False, indent=2, default=str)
         else:
             text = "\n\n".join(f"## {one.type}\n\n{one.text}" for one in messages)
-        path.write_text(text + "\n", encoding="utf-8")
+        with open_private(path, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
         note(f"{len(messages)} messages written to {path}")
         return False
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.embeddings.base import Embeddings
-from foldline.exceptions import ModelError
+from foldline.exceptions import ModelError, UsageError
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._keys import resolve_key
@@ -122,6 +122,8 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             return self._read(answer, len(texts))
 
     def _request(self, texts: list[str], key: str | None, *, is_query: bool) -> Request:
+        if not self.model:
+            raise UsageError(f'{type(self).__name__} has no model: pass model="…"')
         path, body = self._encode(texts, is_query=is_query)
         return Request(
             url=self._url(path),

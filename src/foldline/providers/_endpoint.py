@@ -18,6 +18,7 @@ from foldline._io import IO
 from foldline.exceptions import MalformedStreamError, ModelAPIError, ModelError
 from foldline.language_models.policies.usage import time_left
 from foldline.providers._keys import (
+    HiddenValues,
     Key,
     SecretKey,
     chosen_key,
@@ -40,6 +41,8 @@ __all__ = ["Address", "Body", "Endpoint"]
 Body = dict[str, Any]
 Address: TypeAlias = Annotated[str | None, AfterValidator(refuse_password)]
 """The type of a field that takes an address."""
+Hidden: TypeAlias = Annotated[dict[str, str], AfterValidator(HiddenValues)]
+"""The type of a field whose values are not shown."""
 
 
 class Endpoint(BaseModel):
@@ -58,9 +61,9 @@ class Endpoint(BaseModel):
     """Seconds for the whole call, or each clock on its own (`foldline.Timeouts`)."""
     max_retries: int | None = Field(default=None, exclude=True)
     """How often a failed request is tried again; overrides `retry_on_error`."""
-    default_headers: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    default_headers: Hidden = Field(default_factory=dict, exclude=True, repr=False)
     """Headers sent with every request."""
-    default_query: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    default_query: Hidden = Field(default_factory=dict, exclude=True, repr=False)
     """Query parameters sent with every request."""
     transport: Any = Field(default=None, exclude=True, repr=False)
     """Your own `foldline.transports.Transport`; default: one shared by the process."""

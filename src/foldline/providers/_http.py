@@ -302,6 +302,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
         """Put the request together; pure."""
         request.others.clear()  # an attempt before this one may have heard some
         path, body = self._encode(request)
+        if not (request.options.get("model") or self.model):
+            self._omit_model_name(body)
         headers = self._auth_headers(key) if key else {}
         headers["content-type"] = "application/json"
         headers["accept"] = "text/event-stream" if request.stream else "application/json"
@@ -316,6 +318,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
             timeouts=self._timeouts(),
             limits=self.limits,
         )
+
+    def _omit_model_name(self, body: Body) -> None:
+        """Refuse a request without the name of a model; a server of one model, which needs none, takes it out."""
+        raise UsageError(f'{type(self).__name__} has no model: pass model="…"')
 
     async def _postprocess(self, request: ChatRequest, result: ChatResult, run: Run) -> ChatResult:
         if request.others:

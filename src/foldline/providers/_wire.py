@@ -37,6 +37,7 @@ __all__ = [
     "check_tool_results",
     "digest",
     "dump_body",
+    "dump_text",
     "error_class",
     "guarded",
     "is_error",
@@ -263,6 +264,16 @@ def dump_body(body: dict[str, Any]) -> bytes:
         return "".join(WRITE(body, 0)).encode()
     except UnicodeEncodeError:
         return json.dumps(body, allow_nan=False).encode()
+    except RecursionError:
+        raise UsageError("the request cannot be written as JSON: it contains itself") from None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the request cannot be written as JSON: {error}") from error
+
+
+def dump_text(value: Any) -> str:  # noqa: ANN401  any JSON
+    """Write JSON that is sent as text inside a body: the arguments of a call, a schema."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except RecursionError:
         raise UsageError("the request cannot be written as JSON: it contains itself") from None
     except (TypeError, ValueError) as error:

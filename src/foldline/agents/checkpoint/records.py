@@ -193,8 +193,8 @@ def _body(entry: Entry) -> dict[str, Json]:
 
 def _text(said: dict[str, Json]) -> str:
     """Write JSON that any store can keep: half a character (a lone surrogate) is escaped, and comes back as it was."""
-    text = json.dumps(said, ensure_ascii=False)
-    return json.dumps(said) if has_surrogates(text) else text
+    text = json.dumps(said, ensure_ascii=False, allow_nan=False)
+    return json.dumps(said, allow_nan=False) if has_surrogates(text) else text
 
 
 def _damaged(entry: Entry, error: Exception) -> SchemaError:
