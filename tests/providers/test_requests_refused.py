@@ -23,7 +23,7 @@ def chat(cls: Any, **fields: Any) -> Any:
 
 @pytest.mark.parametrize("cls", MODELS)
 def test_a_model_without_a_name_is_refused(call, cls):
-    with pytest.raises(UsageError, match="has no model: pass model=|no name of a model"):
+    with pytest.raises(UsageError, match=r"has no model: pass model=|no name of a model"):
         call.invoke(chat(cls, model=""), "?")
 
 

@@ -31,6 +31,7 @@ from foldline.providers._keys import (
 from foldline.providers._wire import Failure, error_class, read_failure, request_id, retry_after
 from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts, Transport
 from foldline.transports._default import default_transport, transport_for
+from foldline.transports._environment import proxy_secrets
 from foldline.transports.base import USUAL
 from foldline.utils.json import JsonError, parse_wire
 
@@ -121,6 +122,7 @@ class Endpoint(BaseModel):
         held = [value for name, value in sent.headers.items() if name.lower() in names]
         shown = public_query(self.default_query)
         held += [value for name, value in self.default_query.items() if name not in shown]
+        held += proxy_secrets(sent.url, self.http)
         hide_secrets(error, [*held, *(word for value in held for word in value.split())])
         return error
 

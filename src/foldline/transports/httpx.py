@@ -16,10 +16,10 @@ from importlib.util import find_spec
 from typing import Any, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from foldline.exceptions import MissingExtraError, UsageError
+from foldline.exceptions import MissingExtraError
 from foldline.transports import _faults
 from foldline.transports._body import Exchange, Opening
-from foldline.transports._environment import PROXY_SCHEMES, proxy_for
+from foldline.transports._environment import proxy_for, split_proxy
 from foldline.transports._loops import PerLoop
 from foldline.transports._tls import Tls
 from foldline.transports._wait import Alarm, Expired
@@ -176,11 +176,7 @@ def _secret(text: str | None) -> _engine.Secret:
 
 
 def _split_proxy(url: str) -> SplitResult:
-    parts = urlsplit(url)
-    if parts.scheme not in PROXY_SCHEMES or not parts.hostname:
-        raise UsageError(
-            "HttpOptions(proxy=...): http://user:password@host:port, or https:// or socks5://"
-        )
+    parts = split_proxy(url)
     if parts.scheme.startswith("socks") and find_spec("socksio") is None:
         raise _missing("socksio", "a SOCKS proxy")
     return parts
@@ -313,6 +309,11 @@ def explain_start(request: Request, error: Exception, message: dict[str, Any]) -
     if (refusal := _certificate_error(error)) is not None:
         return _chain(_faults.untrusted(request, refusal), error)
     text = str(error) or type(error).__name__
+    if isinstance(
+        error, httpcore2.ProxyError
+    ):  # a status and what the proxy says, which may be its password
+        status = text[:3] if text[:3].isdecimal() else "what cannot be read"
+        return _faults.not_reached(request, f"the proxy answered {status}")
     if not isinstance(error, httpcore2.RemoteProtocolError) or "disconnected" in text:
         return _chain(_faults.not_reached(request, text), error)
     if "too long" in text:
