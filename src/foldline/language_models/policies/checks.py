@@ -21,6 +21,10 @@ from foldline.protocol.events import Event
 __all__ = ["ChecksPolicy", "ToolCallScreening"]
 
 
+DECLINED = frozenset({"refusal", "content_filter"})
+"""Reasons of answers for which no other can be had by asking again."""
+
+
 class ToolCallScreening(Policy):
     """Marks tool calls as invalid that a check refuses, as soon as they are finished."""
 
@@ -95,13 +99,14 @@ class ChecksPolicy(Policy):
         """Raise what asks again; return the issues as metadata where the last answer is returned all the same."""
         self._failures += 1
         self._rejected = message
-        is_last = self._failures > check.max_retries
+        # Asked again, a model refuses again, and what was filtered is filtered again.
+        is_last = self._failures > check.max_retries or message.finish_reason in DECLINED
         if is_last and check.gives_up_quietly:
             return {"issues": verdict.issues}
         issues = "; ".join(verdict.issues[:5])
         error = StructuredOutputError(
             f"the answer cannot be used: {issues}"
-            + (f" (asked {self._failures} times)" if is_last else ""),
+            + (f" (asked {self._failures} times)" if is_last and self._failures > 1 else ""),
             is_retryable=not is_last,
         )
         error.raw, error.issues, error.usage = message, verdict.issues, message.usage_metadata

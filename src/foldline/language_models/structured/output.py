@@ -226,9 +226,9 @@ class StructuredCheck:
             (one for one in message.invalid_tool_calls if one.get("name") in (name, None)), None
         )
         raw = str(message.text) if broken is None else str(broken.get("args") or "")
-        if broken is not None and self._is_cut(message):
-            return Answer(None, [CUT_OFF])
         answer = self._read_text(raw) if raw.strip() and self.repair else Answer(None, ["-"])
+        if answer.issues and self._is_cut(message):
+            return Answer(None, [CUT_OFF])
         if answer.issues:
             said = "; ".join(issue for issue in answer.issues if issue != "-")
             return Answer(
