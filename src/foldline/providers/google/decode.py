@@ -67,6 +67,11 @@ SNAKE: Final = {
 """Names in response metadata; what is in them stays in Gemini's spelling."""
 
 
+def _text_of(part: Json) -> str:
+    text = part.get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else ""
+
+
 class CandidateDecoder:
     """Turns one candidate, chunk by chunk, into events."""
 
@@ -85,11 +90,17 @@ class CandidateDecoder:
         content = candidate.get("content") or {}
         events: list[Event] = []
         is_first = True
-        for part in content.get("parts") or ():
-            events += self.parts.feed(part, is_first)
-            is_first = False
+        parts = content.get("parts") or ()
         if not candidate.keys() <= CANDIDATE_FIELDS or "logprobsResult" in candidate:
             self._note(candidate)
+            self.parts.sources = self._metadata
+            self.parts.is_last_chunk = bool(candidate.get("finishReason"))
+            self.parts.upcoming = [_text_of(part) for part in parts]
+        for part in parts:
+            if self.parts.upcoming:
+                self.parts.upcoming.pop(0)
+            events += self.parts.feed(part, is_first)
+            is_first = False
         if reason := candidate.get("finishReason"):
             self.stop(reason)
         return events
@@ -103,8 +114,18 @@ class CandidateDecoder:
     def finish(self, metadata: dict[str, Json]) -> list[Event]:
         """End the message, with the sources of its text."""
         events = self.parts.finish()
-        for text in cite(self.parts.texts, self._metadata) if self._metadata else ():
-            events += self.writer.text("", text.key, annotations=text.notes)
+        if self._metadata:
+            cite(self.parts.texts, self._metadata)
+        late: list[Json] = []
+        said = [text for text in self.parts.texts if any(text.slices)]
+        for place, text in enumerate(said):
+            notes = text.untold()
+            if text.is_closed:
+                late += [{"text_block": place, **note} for note in notes]
+            elif notes:
+                events += self.writer.text("", text.key, annotations=notes)
+        if late:
+            self._metadata["late_citations"] = late
         return events + self.writer.finish(metadata={**metadata, **self._metadata})
 
     def _note(self, candidate: Candidate) -> None:
