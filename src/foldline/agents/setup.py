@@ -27,6 +27,7 @@ from foldline.language_models.policies.usage import Limits
 from foldline.messages import AIMessage, BaseMessage, SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool, tools_by_name
+from foldline.utils.strings import suggestion
 
 __all__ = ["END", "MODEL", "TOOLS", "Setup"]
 
@@ -94,8 +95,9 @@ class Setup:
         for part in self.middleware:
             unknown = sorted((part.gated_tools | part.named_tools) - known)
             if unknown:
+                near = suggestion(unknown[0], known)
                 raise UsageError(
-                    f"{part.name} names the tool {unknown[0]!r}, which this agent does not have; "
+                    f"{part.name} names the tool {unknown[0]!r}, which this agent does not have{near}; "
                     f"its tools: {', '.join(sorted(known)) or 'none'}"
                 )
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from foldline.exceptions import MissingExtraError, UsageError
+from foldline.utils.strings import suggestion
 
 __all__ = ["GROUP", "REGISTRY", "find_provider", "provider_names"]
 
@@ -56,9 +57,9 @@ def find_provider(name: str) -> type[Any]:
     word = name.replace("-", "_").lower()
     target = REGISTRY.get(word) or _announced().get(word) or _announced().get(name)
     if target is None:
-        raise UsageError(
-            f"there is no provider {name!r}: choose one of {', '.join(provider_names())}"
-        )
+        known = provider_names()
+        near = suggestion(word, known)
+        raise UsageError(f"there is no provider {name!r}{near}: choose one of {', '.join(known)}")
     module, _, attribute = target.partition(":")
     try:
         found: type[Any] = getattr(import_module(module), attribute)

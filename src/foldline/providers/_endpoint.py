@@ -6,6 +6,7 @@ Chat models and embeddings over HTTP are built on it. Only `transport.open` wait
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -168,7 +169,7 @@ class Endpoint(BaseModel):
         try:
             failure = self._read_error(parse_wire(text))
         except JsonError:
-            failure = Failure()
+            failure = Failure(message=_page_message(text, response.status))
         return self._failed(
             failure,
             status=response.status,
@@ -216,3 +217,12 @@ def _joined(root: str, path: str, more: str) -> str:
     if more:
         query = f"{query}&{more}" if query else more
     return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+
+
+def _page_message(text: str, status: int) -> str | None:
+    """Say what a web page in the place of an error says; None for any other text."""
+    if not re.match(r"\s*<(!doctype|html|head|body)", text, re.IGNORECASE):
+        return None
+    title = re.search(r"<(title|h1)[^>]*>([^<]{1,200})<", text, re.IGNORECASE)
+    said = f" ({' '.join(title[2].split())})" if title else ""
+    return f"HTTP {status}, a web page{said}: a proxy or gateway answered in the provider's place"

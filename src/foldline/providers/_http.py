@@ -50,6 +50,7 @@ from foldline.providers._wire import (
     request_id,
 )
 from foldline.transports import Request, Response
+from foldline.utils.strings import suggestion
 
 __all__ = ["HttpChatModel"]
 
@@ -132,8 +133,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 read[field] = value
         unknown = [name for name in read if name not in cls.model_fields]
         if unknown:
+            told = [f"{name}{suggestion(name, cls.model_fields)}" for name in sorted(unknown)]
             warnings.warn(
-                f"{cls.__name__} does not know {', '.join(sorted(unknown))}: sent as they are, in model_kwargs",
+                f"{cls.__name__} does not know {', '.join(told)}: sent as given, in model_kwargs",
                 UserWarning,
                 stacklevel=4,
             )
@@ -302,6 +304,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
         """Put the request together; pure."""
         request.others.clear()  # an attempt before this one may have heard some
         path, body = self._encode(request)
+        for name in request.options:
+            if name not in type(self).model_fields:
+                _warn_misspelt(type(self), name)
         if not (request.options.get("model") or self.model):
             self._omit_model_name(body)
         headers = self._auth_headers(key) if key else {}
@@ -404,6 +409,14 @@ def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
         if event["event"] == "message-finish":
             event["metadata"] = {**event.get("metadata", {}), **metadata}
     return batch
+
+
+@cache
+def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
+    """Warn once of an option that is nearly one that the model knows: it is sent as given."""
+    if name not in model.aliases and (near := suggestion(name, model.sent_fields)):
+        told = f"{model.__name__} does not know the option {name}{near}: it is sent as given"
+        warnings.warn(told, UserWarning, stacklevel=2)
 
 
 def _known_beside(decoder: WireDecoder | None) -> dict[str, Json]:
