@@ -72,7 +72,9 @@ class Setup:
         self._check_named_tools()
         gated = frozenset[str]().union(*(part.gated_tools for part in middleware))
         self.eager = frozenset(
-            name for name, tool in self.tools.items() if tool.eager and name not in gated
+            name
+            for name, tool in self.tools.items()
+            if tool.eager and not tool.run_once and name not in gated
         )
         schemas = [part.state_schema for part in middleware]
         self.schema = StateSchema([*schemas, state_schema] if state_schema else schemas)
