@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import ssl
 import threading
+import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -99,7 +100,7 @@ class HttpxTransport:
             self._tls.after_fork()
             self._proxy_tls.after_fork()
         if blocking:
-            return BlockingExchange(request, self._message(request), self._pool(request))
+            return BlockingExchange(request, self._message(request), self._pool(request), self)
         return AsyncExchange(request, self._message(request), self)
 
     def _message(self, request: Request) -> dict[str, Any]:
@@ -146,6 +147,8 @@ class HttpxTransport:
                 if pool is None:
                     pool = _engine.BlockingPool(**settings)
                     self._pools[key] = pool
+                    # Not left to the collector of garbage: also when the program ends.
+                    weakref.finalize(self, _close_pool, pool, os.getpid())
         return pool
 
     async def async_pool(self, request: Request) -> httpcore2.AsyncConnectionPool:
@@ -162,6 +165,11 @@ class HttpxTransport:
 async def _close_pools(pools: dict[str | None, httpcore2.AsyncConnectionPool]) -> None:
     for pool in pools.values():
         await pool.aclose()
+
+
+def _close_pool(pool: httpcore2.ConnectionPool, process: int) -> None:
+    if process == os.getpid():  # a forked child must not end what its parent says
+        pool.close()
 
 
 def _proxy(url: str, tls: ssl.SSLContext | None) -> httpcore2.Proxy:
@@ -197,11 +205,16 @@ class BlockingExchange:
     """One request under way in this thread."""
 
     def __init__(
-        self, request: Request, message: dict[str, Any], pool: httpcore2.ConnectionPool
+        self,
+        request: Request,
+        message: dict[str, Any],
+        pool: httpcore2.ConnectionPool,
+        owner: HttpxTransport,
     ) -> None:
         self._request = request
         self._message = message
         self._pool = pool
+        self._owner = owner  # kept: without it, the pool is closed
         self._response: httpcore2.Response | None = None
         self._pieces: Iterator[bytes] = iter(())
 
