@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 from uuid import UUID
 
 from typing_extensions import TypedDict
@@ -101,32 +101,37 @@ def ensure_config(config: RunnableConfig | None = None) -> RunnableConfig:
 
 def check_config(config: dict[str, Any]) -> None:
     """Refuse what cannot work later: a limit that is no number or below one, tags that are no list."""
-    for key in ("recursion_limit", "max_concurrency"):
-        limit = config.get(key)
-        if limit is not None and (not isinstance(limit, int) or limit < 1):
-            raise UsageError(f"{key} must be a whole number of at least 1, not {limit!r}")
-    tags = config.get("tags")
+    for key, value in config.items():
+        check = CHECKS.get(key)
+        if check is not None and value is not None:
+            check(key, value)
+
+
+def _check_limit(key: str, limit: Any) -> None:
+    if not isinstance(limit, int) or limit < 1:
+        raise UsageError(f"{key} must be a whole number of at least 1, not {limit!r}")
+
+
+def _check_tags(key: str, tags: Any) -> None:
     if isinstance(tags, str):
         raise UsageError(f"tags must be a list of strings, not {tags!r}: write [{tags!r}]")
-    if tags is not None and not isinstance(tags, list | tuple | set):
+    if not isinstance(tags, list | tuple | set):
         raise UsageError(f"tags must be a list of strings, not {tags!r}")
-    for key in ("metadata", "configurable"):
-        if not isinstance(config.get(key, {}), Mapping):
-            raise UsageError(f"{key} must be a dict, not {config[key]!r}")
-    if config.get("run_id") is not None:
-        _check_run_id(config["run_id"])
-    if config.get("callbacks") is not None:
-        _check_callbacks(config["callbacks"])
 
 
-def _check_run_id(run_id: Any) -> None:
+def _check_mapping(key: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{key} must be a dict, not {value!r}")
+
+
+def _check_run_id(key: str, run_id: Any) -> None:
     try:
         UUID(str(run_id))
     except ValueError:
         raise UsageError(f"run_id must be a uuid.UUID, not {run_id!r:.80}") from None
 
 
-def _check_callbacks(callbacks: Any) -> None:
+def _check_callbacks(key: str, callbacks: Any) -> None:
     if isinstance(callbacks, BaseCallbackHandler):
         name = type(callbacks).__name__
         raise UsageError(f"callbacks must be a list of handlers: write [{name}(...)]")
@@ -140,6 +145,17 @@ def _check_callbacks(callbacks: Any) -> None:
             raise UsageError(
                 f"callbacks must hold instances of BaseCallbackHandler, not {handler!r}"
             )
+
+
+CHECKS: Final[dict[str, Callable[[str, Any], None]]] = {
+    "recursion_limit": _check_limit,
+    "max_concurrency": _check_limit,
+    "tags": _check_tags,
+    "metadata": _check_mapping,
+    "configurable": _check_mapping,
+    "run_id": _check_run_id,
+    "callbacks": _check_callbacks,
+}
 
 
 def merge_callbacks(first: Callbacks, second: Callbacks) -> Callbacks:

@@ -6,7 +6,7 @@ run is a few attributes: no uuid is made, no dict is copied, and `child()` is th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Token
 from functools import cache
@@ -25,7 +25,7 @@ from foldline._config import (
 from foldline._io import ASYNC, BLOCKING, IO, stopped_by
 from foldline.callbacks import hooks
 from foldline.callbacks.base import BaseCallbackHandler, Callbacks, Metadata
-from foldline.callbacks.dispatch import tell
+from foldline.callbacks.dispatch import tell_now
 from foldline.callbacks.manager import (
     RUN_MANAGERS,
     AsyncCallbackManager,
@@ -141,7 +141,7 @@ class Run:
             return Run(self.io, _without_own(self.given), None, NO_KWARGS)
         manager = self.manager
         if self.id is not None:
-            manager = child_manager(type(manager), manager, self.id, tag)
+            manager = child_manager(type(manager), manager, self.id, tag, is_private=True)
         elif tag:
             manager = manager.copy()
             manager.add_tags([tag], inherit=False)
@@ -214,7 +214,7 @@ class Run:
         )
         config = ensure_config(given)
         nested = self.child(tag).manager
-        config["callbacks"] = nested
+        config["callbacks"] = None if nested is None else nested.copy()
         return config
 
     def own_config(self) -> RunnableConfig:
@@ -238,7 +238,7 @@ class Run:
         """Give the object through which user code speaks to this run's handlers."""
         cls = RUN_MANAGERS[kind][not self.io.blocking]
         if self.manager is None:
-            return _noop(cast("Any", cls))
+            return _noop(cls)  # type: ignore[arg-type] # a class has a hash
         return cls.of(self.manager, self.id or uuid7())
 
     # -- telling
@@ -254,32 +254,32 @@ class Run:
             return
         self.id = self.given.get("run_id") or uuid7()
         self.started = True
-        await tell(
-            self.io,
-            self.manager.handlers,
-            event,
-            *args,
-            run_id=self.id,
-            parent_run_id=self.manager.parent_run_id,
-            tags=self.manager.tags,
-            metadata=self.manager.metadata,
-            **kwargs,
-        )
+        manager = self.manager
+        kwargs["run_id"] = self.id
+        kwargs["parent_run_id"] = manager.parent_run_id
+        kwargs["tags"] = manager.tags
+        kwargs["metadata"] = manager.metadata
+        waiting = tell_now(self.io, manager.handlers, event, args, kwargs)
+        if waiting is not None:
+            await waiting
 
     async def tell(self, event: str, *args: Any, **kwargs: Any) -> None:
         """Tell this run's handlers of an event."""
-        if self.manager is None or self.id is None:
-            return
-        await tell(
-            self.io,
-            self.manager.handlers,
-            event,
-            *args,
-            run_id=self.id,
-            parent_run_id=self.manager.parent_run_id,
-            tags=self.manager.tags,
-            **kwargs,
-        )
+        waiting = self.tell_now(event, args, kwargs)
+        if waiting is not None:
+            await waiting
+
+    def tell_now(
+        self, event: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Awaitable[None] | None:
+        """Tell this run's handlers of an event, or give what is to be waited for where one of them takes time."""
+        manager = self.manager
+        if manager is None or self.id is None:
+            return None
+        kwargs["run_id"] = self.id
+        kwargs["parent_run_id"] = manager.parent_run_id
+        kwargs["tags"] = manager.tags
+        return tell_now(self.io, manager.handlers, event, args, kwargs)
 
     async def leave(self, output: Any, **kwargs: Any) -> None:
         """Tell that the stream of this chain is closed: ended with what it gave, or failed with its neighbour."""

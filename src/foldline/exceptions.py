@@ -16,7 +16,7 @@
     + StreamTruncatedError        the stream ended without its end marker (retryable)
     + StreamClosedError           somebody closed the stream before its end
     + LimitExceededError          something was larger than the bound set for it
-    + StructuredOutputError       the answer never fitted the schema; .raw .issues .usage
+    + StructuredOutputError       the answer never fitted the schema; .raw .issues .usage (an OutputParserException too)
     + OutputRejectedError         a guard refused the answer; .guard .partial
   x OutputParserException       the model's words did not parse; .llm_output .observation
   x ToolException               what a tool raises to speak to the model
@@ -207,17 +207,6 @@ class StreamClosedError(ModelError):
     """The stream was closed before its end."""
 
 
-class StructuredOutputError(ModelError):
-    """The model's answer did not fit the schema, also after asking again."""
-
-    raw: Any = None
-    """The last raw answer (an `AIMessage`)."""
-    issues: list[str]
-    """What was wrong with it, one sentence each."""
-    usage: Any = None
-    """Tokens of every attempt, summed."""
-
-
 class OutputRejectedError(ModelError):
     """A guard refused the answer, which `partial` holds."""
 
@@ -240,6 +229,17 @@ class OutputParserException(FoldlineError, ValueError):
         self.llm_output = llm_output
         self.send_to_llm = send_to_llm
         super().__init__(error)
+
+
+class StructuredOutputError(ModelError, OutputParserException):
+    """The model's answer did not fit the schema, also after asking again, where it was asked again."""
+
+    raw: Any = None
+    """The last raw answer (an `AIMessage`)."""
+    issues: list[str]
+    """What was wrong with it, one sentence each."""
+    usage: Any = None
+    """Tokens of every attempt, summed."""
 
 
 class ToolException(FoldlineError):

@@ -171,7 +171,7 @@ def test_a_generator_is_closed_on_break():
 def test_a_retry_tells_the_model_what_was_wrong(call):
     model = Speaking(answers=['{"nom": 1}', '{"name": "Rome"}'])
 
-    call.invoke(model.with_structured_output(City, method="json_schema"), "x")
+    call.invoke(model.with_structured_output(City, method="json_schema", max_retries=2), "x")
 
     told = model.seen[1].messages
     assert '{"nom": 1}' in told[-2].text

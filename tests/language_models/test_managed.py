@@ -291,7 +291,8 @@ def test_postprocess_gives_usage_json_and_plain_calls(call):
 
     output = rewritten(call, lambda _: {"json": {"a": 2}, "usage": used, "tool_calls": [call_]})
 
-    assert output.json == json.loads(output.text) == {"a": 2}
+    assert output.json == json.loads(output.message.text) == {"a": 2}
+    assert output.text is None
     assert output.usage.cache_read_input_tokens == 4
     assert output.message.usage_metadata["total_tokens"] == 10
     assert output.tool_calls[0]["function"] == {"name": "g", "arguments": {"b": 2}}
@@ -383,6 +384,6 @@ def test_what_process_may_not_give_is_told(call):
             call.run(Odd(), "run", given)
 
 
-def test_a_model_without_process_says_so(call):
-    with pytest.raises(NotImplementedError, match="process"):
-        call.invoke(ChatModel(), "x")
+def test_a_model_without_process_cannot_be_made():
+    with pytest.raises(TypeError, match="process"):
+        ChatModel()

@@ -192,7 +192,9 @@ def test_a_model_without_any_hook_says_what_to_write(call):
     class Empty(BaseChatModel):
         pass
 
-    with pytest.raises(UsageError, match="implement `_events`, `_stream` or `_generate`"):
+    with pytest.raises(
+        UsageError, match="implement `_events`, `_stream`, `_generate` or `process`"
+    ):
         call.invoke(Empty(), "x")
 
 

@@ -100,7 +100,7 @@ def test_every_kind_of_schema_is_read_and_checked(call, schema):
 def test_a_wrong_answer_is_asked_for_again_with_the_issues(call, schema):
     model = Speaking(answers=['{"name": "Rex", "age": "old"}', GOOD])
 
-    call.invoke(model.with_structured_output(schema, method="json_schema"), "x")
+    call.invoke(model.with_structured_output(schema, method="json_schema", max_retries=2), "x")
 
     told = model.seen[1].messages
     assert [message.type for message in told] == ["human", "ai", "human"]
@@ -126,7 +126,8 @@ def test_transport_failures_and_wrong_answers_share_the_attempts_of_one_call(cal
     model = Speaking(answers=[ModelRateLimitError("slow"), BAD, GOOD])
 
     raw = call.invoke(
-        model.with_structured_output(Pet, method="json_schema", include_raw=True), "x"
+        model.with_structured_output(Pet, method="json_schema", include_raw=True, max_retries=2),
+        "x",
     )
 
     assert raw["parsed"] == Pet(name="Rex", age=3)
@@ -172,7 +173,9 @@ def test_repairs_are_recorded_and_never_silent(call, text, repair):
 def test_without_repair_a_fence_is_asked_for_again(call):
     model = Speaking(answers=[f"```\n{GOOD}\n```", GOOD])
 
-    call.invoke(model.with_structured_output(Pet, method="json_schema", repair=False), "x")
+    call.invoke(
+        model.with_structured_output(Pet, method="json_schema", repair=False, max_retries=1), "x"
+    )
 
     assert len(model.seen) == 2
 
@@ -387,7 +390,9 @@ def test_a_streamed_tool_call_gives_partial_objects(call):
 def test_a_stream_that_does_not_fit_begins_again_and_ends_right(call):
     model = Speaking(answers=['{"name": "Wrong one", "age": -3}', GOOD])
 
-    pets = call.stream(model.with_structured_output(JSON_PET, method="json_schema"), "x")
+    pets = call.stream(
+        model.with_structured_output(JSON_PET, method="json_schema", max_retries=2), "x"
+    )
 
     assert {"name": "Wrong "} in pets
     assert pets[-1] == {"name": "Rex", "age": 3}

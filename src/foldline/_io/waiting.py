@@ -29,6 +29,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
 T = TypeVar("T")
+R = TypeVar("R")
 logger = logging.getLogger("foldline")
 
 Around = AbstractContextManager[Any]
@@ -200,19 +201,21 @@ class ThreadIterator(AsyncIterator[T]):
             # One for all steps: what the user's generator sets, it sees again.
             self._context = copy_context()
 
+    def _in_context(self, function: Callable[[], R]) -> R:
+        with self._busy:  # around the context too: it can be entered by one thread at a time
+            return self._context.run(function)
+
     def _step(self) -> T | object:
-        with self._busy:
-            if self._iterator is None:
-                self._iterator = iter(self._items)
-            return next(self._iterator, END)
+        if self._iterator is None:
+            self._iterator = iter(self._items)
+        return next(self._iterator, END)
 
     def _close(self) -> None:
-        with self._busy:
-            if inspect.isgenerator(self._iterator):
-                self._iterator.close()
+        if inspect.isgenerator(self._iterator):
+            self._iterator.close()
 
     async def __anext__(self) -> T:
-        step = await in_thread(self._context.run, self._step)
+        step = await in_thread(self._in_context, self._step)
         if step is END:
             raise StopAsyncIteration
         return cast("T", step)
@@ -222,13 +225,11 @@ class ThreadIterator(AsyncIterator[T]):
         if self._busy.locked():
             THREADS.submit(self._close_quietly)
         elif inspect.isgenerator(self._iterator):
-            await in_thread(self._context.run, self._close)
+            await in_thread(self._in_context, self._close)
 
     def _close_quietly(self) -> None:
         try:
-            with self._busy:
-                pass
-            self._context.run(self._close)
+            self._in_context(self._close)
         except BaseException:
             logger.warning("a generator whose reader was cancelled failed to close", exc_info=True)
 

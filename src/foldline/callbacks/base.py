@@ -158,6 +158,12 @@ class BaseCallbackManager(CallbackManagerMixin):
             inheritable_metadata=self.inheritable_metadata.copy(),
         )
 
+    def with_metadata(self, metadata: Metadata) -> Self:
+        """Copy with more metadata, not inherited; the copy shares the lists, so it is for foldline's own use."""
+        copied = object.__new__(type(self))
+        copied.__dict__ = {**self.__dict__, "metadata": {**self.metadata, **metadata}}
+        return copied
+
     def merge(self, other: BaseCallbackManager) -> Self:
         """Join two managers; this one's parent run wins."""
         merged = self.copy()
@@ -175,9 +181,9 @@ class BaseCallbackManager(CallbackManagerMixin):
     def add_handler(self, handler: BaseCallbackHandler, inherit: bool = True) -> None:  # noqa: FBT001, FBT002
         """Add a handler once."""
         if handler not in self.handlers:
-            self.handlers.append(handler)
+            self.handlers = [*self.handlers, handler]  # a new list: managers share theirs
         if inherit and handler not in self.inheritable_handlers:
-            self.inheritable_handlers.append(handler)
+            self.inheritable_handlers = [*self.inheritable_handlers, handler]
 
     def remove_handler(self, handler: BaseCallbackHandler) -> None:
         """Take a handler away."""

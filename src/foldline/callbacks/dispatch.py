@@ -45,23 +45,25 @@ IGNORED_BY: dict[str, str] = {
 }
 
 _HEARD: dict[tuple[type, str], bool] = {}
+"""Class of handler and event -> whether it has a hook of its own."""
+_IS_PLAIN: dict[type, bool] = {}
+"""Class of handler -> whether it ignores nothing and says nothing of how its hooks are called."""
+SETTINGS = ("patience", "raise_error", "run_inline", *sorted({*IGNORED_BY.values()}))
 
 
 def hears(handler: BaseCallbackHandler, event: str) -> bool:
     """Whether a handler has a hook of its own for an event (an instance attribute counts)."""
-    if event in getattr(handler, "__dict__", ()):
-        return True
-    key = (type(handler), event)
-    heard = _HEARD.get(key)
+    cls = type(handler)
+    heard = _HEARD.get((cls, event))
     if heard is None:
-        own = getattr(type(handler), event, None)
+        own = getattr(cls, event, None)
         defaults = (
             getattr(BaseCallbackHandler, event, None),
             getattr(AsyncCallbackHandler, event, None),
         )
         # A class without the hook at all may answer through __getattr__ (a proxy): ask it.
-        heard = _HEARD[key] = own is None or own not in defaults
-    return heard
+        heard = _HEARD[cls, event] = own is None or own not in defaults
+    return heard or event in getattr(handler, "__dict__", ())
 
 
 def listening(handlers: Sequence[BaseCallbackHandler], event: str) -> list[BaseCallbackHandler]:
@@ -80,58 +82,115 @@ ENDS = frozenset(event for event in BORDERS if not event.endswith("_start"))
 """What a handler is also left to finish; a start must stay in the caller's task, whose context it may change."""
 
 
-def tell(
+async def tell(
     io: IO, handlers: Sequence[BaseCallbackHandler], event: str, *args: Any, **kwargs: Any
-) -> Coroutine[Any, Any, None]:
+) -> None:
     """Tell every handler that listens of an event."""
-    return _tell(io, handlers, event, IGNORED_BY.get(event), args, kwargs)
+    waiting = tell_now(io, handlers, event, args, kwargs)
+    if waiting is not None:
+        await waiting
 
 
-async def _tell(
+def tell_now(
     io: IO,
     handlers: Sequence[BaseCallbackHandler],
+    event: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Awaitable[None] | None:
+    """Tell every handler that listens of an event, or give what is to be waited for where one of them takes time."""
+    return _tell(io, tuple(handlers), event, IGNORED_BY.get(event), args, kwargs, None)
+
+
+def _tell(
+    io: IO,
+    handlers: tuple[BaseCallbackHandler, ...],
     event: str,
     ignored: str | None,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> None:
-    first: BaseException | None = None
-    for handler in tuple(handlers):  # a hook may add or remove handlers
-        if ignored is not None and getattr(handler, ignored, False):
-            continue
+    first: BaseException | None,
+) -> Awaitable[None] | None:
+    """Tell handlers; `first` is what one before them raised, to be raised when all have heard."""
+    for place, handler in enumerate(handlers):  # a tuple: a hook may add or remove handlers
         try:
-            waiting = _told(io, handler, event, args, kwargs)
-            if waiting is not None:
-                settled = _settled(io, handler, event, waiting, args, kwargs)
-                await (shield(settled) if event in ENDS and not io.blocking else settled)
+            waiting = _told(io, handler, event, ignored, args, kwargs)
         except BaseException as error:
             if event not in BORDERS:
                 raise
             first = first or error
+        else:
+            if waiting is not None:
+                settled = _settled(io, handler, event, waiting, args, kwargs)
+                rest = handlers[place + 1 :]
+                return _wait_and_tell(io, settled, rest, event, ignored, args, kwargs, first)
     if first is not None:
         raise first
+    return None
+
+
+async def _wait_and_tell(
+    io: IO,
+    settled: Coroutine[Any, Any, None],
+    handlers: tuple[BaseCallbackHandler, ...],
+    event: str,
+    ignored: str | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    first: BaseException | None,
+) -> None:
+    """Wait for a handler that takes time, then tell those behind it."""
+    try:
+        await (shield(settled) if event in ENDS and not io.blocking else settled)
+    except BaseException as error:
+        if event not in BORDERS:
+            raise
+        first = first or error
+    waiting = _tell(io, handlers, event, ignored, args, kwargs, first)
+    if waiting is not None:
+        await waiting
+
+
+def _is_plain(handler: BaseCallbackHandler) -> bool:
+    """Whether a handler ignores nothing, and its hooks are called as most are."""
+    is_plain = _IS_PLAIN.get(type(handler))
+    if is_plain is None:
+        is_plain = _has_defaults(type(handler))
+    return is_plain and "patience" not in handler.__dict__
+
+
+def _has_defaults(cls: type[BaseCallbackHandler]) -> bool:
+    has_defaults = _IS_PLAIN[cls] = cls.__dictoffset__ != 0 and all(
+        getattr(cls, name, None) is getattr(BaseCallbackHandler, name) for name in SETTINGS
+    )
+    return has_defaults
 
 
 def _told(
     io: IO,
     handler: BaseCallbackHandler,
     event: str,
+    ignored: str | None,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Awaitable[Any] | None:
     """Call a hook, or give what is to be waited for where it cannot be called at once."""
-    if not hears(handler, event):
-        return _tell_as_text(io, handler, args, kwargs) if event == "on_chat_model_start" else None
+    is_plain = _is_plain(handler)
+    is_ignored = not is_plain and ignored is not None and getattr(handler, ignored, False)
+    if is_ignored or not hears(handler, event):
+        is_text = event == "on_chat_model_start" and not is_ignored
+        return _tell_as_text(io, handler, args, kwargs) if is_text else None
     if event == "on_stream_event":
         args = (_copy(args[0]), *args[1:])
     try:
         hook: Callable[..., Any] = getattr(handler, event)
-        if isinstance(patience := getattr(handler, "patience", None), int | float):
+        if not is_plain and isinstance(patience := getattr(handler, "patience", None), int | float):
             return _in_time(io, patience, hook, args, _own(kwargs))
         if not (io.blocking or handler.run_inline or _is_inline(hook)):
             return io.call(hook, *args, **_own(kwargs))
         result = hook(*args, **_own(kwargs))
-        return io.settle(result) if hasattr(type(result), "__await__") else None
+        is_awaitable = result is not None and hasattr(type(result), "__await__")
+        return io.settle(result) if is_awaitable else None
     except NotImplementedError as error:
         return _unimplemented(io, handler, event, error, args, kwargs)
     except Exception as error:
@@ -139,6 +198,35 @@ def _told(
         if handler.raise_error:
             raise
         return None
+
+
+def direct_hooks(
+    io: IO, handlers: Sequence[BaseCallbackHandler], event: str
+) -> list[tuple[BaseCallbackHandler, Callable[..., Any]]] | None:
+    """Give the hooks of an event where each is a plain function that may be called at once, else None.
+
+    For what is told token by token: nothing is then looked up again, and nothing awaited. What a hook raises goes to
+    `hook_failed`, an awaitable that it returns nonetheless to `settle_now`.
+    """
+    heard = listening(handlers, event)
+    if not io.blocking or not all(_is_plain(handler) for handler in heard):
+        return None
+    hooks = [(handler, getattr(handler, event)) for handler in heard]
+    is_awaited = any(inspect.iscoroutinefunction(hook) for _, hook in hooks)
+    return None if is_awaited else hooks
+
+
+def hook_failed(handler: BaseCallbackHandler, event: str, error: Exception) -> None:
+    """Log what a hook raised; raise it where its handler says so."""
+    _complain(handler, event, error)
+    if handler.raise_error and not isinstance(error, NotImplementedError):
+        raise error
+
+
+def settle_now(result: Any) -> None:
+    """Wait in this thread for what a hook returned, if it is an awaitable."""
+    if hasattr(type(result), "__await__"):
+        drive(BLOCKING.settle(result))
 
 
 async def _in_time(
@@ -267,7 +355,11 @@ def handle_event(
     **kwargs: Any,
 ) -> None:
     """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
-    drive(_tell(BLOCKING, handlers, event_name, ignore_condition_name, args, kwargs))
+    waiting = _tell(
+        BLOCKING, tuple(handlers), event_name, ignore_condition_name, args, kwargs, None
+    )
+    if waiting is not None:
+        drive(cast("Coroutine[Any, Any, None]", waiting))
 
 
 async def ahandle_event(
@@ -278,7 +370,9 @@ async def ahandle_event(
     **kwargs: Any,
 ) -> None:
     """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
-    await _tell(ASYNC, handlers, event_name, ignore_condition_name, args, kwargs)
+    waiting = _tell(ASYNC, tuple(handlers), event_name, ignore_condition_name, args, kwargs, None)
+    if waiting is not None:
+        await waiting
 
 
 def shielded(func: F) -> F:

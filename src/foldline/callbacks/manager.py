@@ -78,16 +78,9 @@ class BaseRunManager(RunManagerMixin):
     @classmethod
     def of(cls, manager: BaseCallbackManager, run_id: UUID) -> Self:
         """Make the manager of a run that was started by another manager."""
-        return cls(
-            run_id=run_id,
-            handlers=manager.handlers,
-            inheritable_handlers=manager.inheritable_handlers,
-            parent_run_id=manager.parent_run_id,
-            tags=manager.tags,
-            inheritable_tags=manager.inheritable_tags,
-            metadata=manager.metadata,
-            inheritable_metadata=manager.inheritable_metadata,
-        )
+        made = object.__new__(cls)
+        made.__dict__ = {**manager.__dict__, "run_id": run_id}  # what both kinds of manager hold
+        return made
 
     @classmethod
     def get_noop_manager(cls) -> Self:
@@ -362,10 +355,14 @@ class _Manager(BaseCallbackManager):
         manager = _manager_of(cls, inheritable_callbacks)
         for handler in _handlers_of(local_callbacks):
             manager.add_handler(handler, inherit=False)
-        manager.add_tags(inheritable_tags or [])
-        manager.add_tags(local_tags or [], inherit=False)
-        manager.add_metadata(inheritable_metadata or {})
-        manager.add_metadata(local_metadata or {}, inherit=False)
+        if inheritable_tags:
+            manager.add_tags(inheritable_tags)
+        if local_tags:
+            manager.add_tags(local_tags, inherit=False)
+        if inheritable_metadata:
+            manager.add_metadata(inheritable_metadata)
+        if local_metadata:
+            manager.add_metadata(local_metadata, inherit=False)
         join_hooked(manager)
         if verbose:
             _add_verbose(manager)
@@ -412,19 +409,28 @@ def _add_verbose(manager: BaseCallbackManager) -> None:
 
 
 def child_manager(
-    cls: type[M], parent: BaseRunManager | BaseCallbackManager, run_id: UUID, tag: str | None = None
+    cls: type[M],
+    parent: BaseRunManager | BaseCallbackManager,
+    run_id: UUID,
+    tag: str | None = None,
+    *,
+    is_private: bool = False,
 ) -> M:
-    """Make the manager for calls nested in a run: what is inheritable, and a tag of its own."""
-    tags = list(parent.inheritable_tags)
-    return cls(
-        handlers=list(parent.inheritable_handlers),
-        inheritable_handlers=list(parent.inheritable_handlers),
-        parent_run_id=run_id,
+    """Make the manager for calls nested in a run: what is inheritable, and a tag of its own.
+
+    A private one, which nobody's code may change in place, shares its lists with its parent.
+    """
+    tags = parent.inheritable_tags
+    child = cls(
+        parent.inheritable_handlers,
+        parent.inheritable_handlers,
+        run_id,
         tags=[tag, *tags] if tag and tag not in tags else tags,
-        inheritable_tags=list(tags),
-        metadata=dict(parent.inheritable_metadata),
-        inheritable_metadata=dict(parent.inheritable_metadata),
+        inheritable_tags=tags,
+        metadata=parent.inheritable_metadata,
+        inheritable_metadata=parent.inheritable_metadata,
     )
+    return child if is_private else child.copy()
 
 
 # Names that LangChain keeps in this module.

@@ -25,7 +25,7 @@ from foldline.callbacks.base import Callbacks
 from foldline.chains._older import OlderCalls, Values
 from foldline.exceptions import UsageError
 from foldline.globals import get_verbose
-from foldline.load import dumpd
+from foldline.load.lazy_dump import LazyDump
 from foldline.memory.base import BaseMemory
 from foldline.outputs import RunInfo
 from foldline.runnables._trace import NOTHING, add_up, plus
@@ -174,7 +174,7 @@ class Chain(OlderCalls, ABC):
             yield AddableDict(info)
 
     def _described(self, run: Run) -> Any:
-        return dumpd(self) if run.manager is not None else None
+        return LazyDump(self) if run.manager is not None else None
 
     async def _prepared(self, input: Any, run: Run) -> Values:
         inputs = self._named(input)

@@ -129,7 +129,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         """Give what traces say of this model; the options of the call win over its fields."""
         params: LangSmithParams = {
-            "ls_provider": self._provider or _provider_of(type(self).__name__),
+            "ls_provider": self._provider or _provider_of(type(self)),
             "ls_model_type": self._ls_type(),
         }
         if name := kwargs.get("model") or self._model_name:
@@ -137,10 +137,10 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         if stop:
             params["ls_stop"] = stop
         temperature = kwargs.get("temperature", _said(self, "temperature"))
-        if isinstance(temperature, int | float):
+        if temperature is not None and isinstance(temperature, int | float):
             params["ls_temperature"] = temperature
         limit = kwargs.get("max_tokens", _said(self, "max_tokens"))
-        if isinstance(limit, int):
+        if limit is not None and isinstance(limit, int):
             params["ls_max_tokens"] = limit
         return params
 
@@ -210,9 +210,10 @@ def _may_have(cls: type[BaseLanguageModel[Any]], name: str) -> bool:
     return cls.model_config.get("extra") == "allow" or cls.__getattr__ is not BaseModel.__getattr__  # type: ignore[attr-defined]
 
 
-def _provider_of(class_name: str) -> str:
+@cache
+def _provider_of(cls: type[BaseLanguageModel[Any]]) -> str:
     """Guess a provider's name from its class: ChatAcme -> acme, AcmeLLM -> acme."""
-    return class_name.removeprefix("Chat").removesuffix("LLM").removesuffix("Chat").lower()
+    return cls.__name__.removeprefix("Chat").removesuffix("LLM").removesuffix("Chat").lower()
 
 
 __getattr__ = lazily(

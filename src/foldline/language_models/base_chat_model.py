@@ -7,10 +7,10 @@ version; every public method works.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, overload
 from uuid import UUID
 
 from pydantic import Field, SkipValidation, field_validator, model_validator
@@ -20,8 +20,13 @@ from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
 from foldline.callbacks.base import Callbacks
+from foldline.exceptions import UsageError
 from foldline.language_models.base import BaseLanguageModel, Params
-from foldline.language_models.call.author import inherited_chunks, inherited_result
+from foldline.language_models.call.author import (
+    inherited_chunks,
+    inherited_result,
+    process_beneath,
+)
 from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.generate import generate_each
 from foldline.language_models.call.request import ChatRequest, messages_of
@@ -30,14 +35,18 @@ from foldline.language_models.count import TokenCount, count_tokens
 from foldline.language_models.policies.model_hooks import ModelHooks
 from foldline.language_models.policies.prompt_caching import CacheConfig
 from foldline.language_models.profile import ModelProfile, find_profile
+from foldline.language_models.records.deltas import DeltaView
+from foldline.language_models.records.invoke_options import AgentInvokeOptions
+from foldline.language_models.records.parts import ChatModelOutputDelta
 from foldline.language_models.records.records import (
     ChatModelInput,
     ChatModelOutput,
     input_of,
+    is_record,
     output_of,
 )
 from foldline.language_models.streams.stream import AsyncChatModelStream, ChatModelStream
-from foldline.language_models.structured.output import structured_options
+from foldline.language_models.structured.output import StructuredCheck, structured_options
 from foldline.language_models.structured.parser import StructuredParser
 from foldline.language_models.structured.tool_binding import Validate, bound_tools
 from foldline.messages import AIMessage, AnyMessage, BaseMessage
@@ -49,6 +58,7 @@ from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables import _trace
 from foldline.runnables._opening import Opening
 from foldline.runnables.base import Runnable
+from foldline.utils.spelling import snake_case
 
 __all__ = ["BaseChatModel"]
 
@@ -120,6 +130,12 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
     """How the usage on an author's chunks adds up: "last" where the provider sends running totals (T59)."""
     _makes_new_events: ClassVar[bool] = False
     """Whether `_events` yields events made for one call, which the message may keep without copying."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_camel_case(cls, values: Any) -> Any:
+        """Read the options of the constructor in either spelling: `retryOnError` is `retry_on_error`."""
+        return in_snake_case(cls.model_fields, values)
 
     @field_validator("retry_on_error")
     @classmethod
@@ -209,11 +225,39 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
         request = ChatRequest(messages, stop, kwargs, stream=True)
         return inherited_chunks(self, request, Run.asynchronous(), "_astream")
 
+    # -- what an author may write in AIGNE's words, with records (`foldline.language_models.ChatModel`)
+
+    def preprocess(self, input: ChatModelInput, options: AgentInvokeOptions) -> Any:
+        """Look at the record before the model is asked; return another, or None. May be async."""
+        return None
+
+    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:
+        """Ask the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
+        return drive(process_beneath(self, input, options, Run.blocking()))
+
+    async def aprocess(
+        self, input: ChatModelInput, options: AgentInvokeOptions | None = None
+    ) -> Any:
+        """Ask the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
+        return await process_beneath(self, input, options, Run.asynchronous())
+
+    def postprocess(
+        self, input: ChatModelInput, output: ChatModelOutput, options: AgentInvokeOptions
+    ) -> Any:
+        """Look at the answer before the caller does; return another, or None. May be async."""
+        return None
+
     # -- what a call asks of its model
 
     def _request(self, value: Any, run: Run, *, stream: bool) -> ChatRequest:
-        messages = list(value.messages) if type(value) is ChatPromptValue else messages_of(value)
         options = dict(run.kwargs)
+        if type(value) is ChatPromptValue:
+            messages = list(value.messages)
+        elif type(value) is not str and type(value) is not list and is_record(value):
+            record, asked, _ = self._read_record(value, options)
+            messages, options = record.messages, {**asked, **options}
+        else:
+            messages = messages_of(value)
         stop = options.pop("stop", None)
         if type(stop) is str:
             stop = [stop]
@@ -268,7 +312,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
             return model_input
         if isinstance(model_input, str):
             return StringPromptValue(text=model_input)
-        return ChatPromptValue(messages=messages_of(model_input))
+        messages = input_of(model_input).messages if is_record(model_input) else None
+        return ChatPromptValue(messages=messages or messages_of(model_input))
 
     @property
     def OutputType(self) -> Any:
@@ -330,15 +375,15 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
         method: str = "auto",
         include_raw: bool = False,
         strict: bool | None = None,
-        max_retries: int = 2,
+        max_retries: int = 0,
         repair: bool = True,
         tools: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> Runnable[Any, Any]:
         """Return a runnable whose output fits a schema: a Pydantic model, dataclass, TypedDict or JSON Schema.
 
-        An answer that does not fit is asked for again, with what was wrong, `max_retries` times. With `include_raw`
-        the output is `{"raw": message, "parsed": object, "parsing_error": error}`.
+        With `max_retries` an answer that does not fit is asked for again, with what was wrong. With `include_raw` the
+        output is `{"raw": message, "parsed": object, "parsing_error": error}`.
         """
         options, check = structured_options(
             schema,
@@ -359,23 +404,94 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
         """Count the tokens of messages and tools, and say whether the count is exact. Opens no socket."""
         return count_tokens(self, messages, tools)
 
+    @overload
     def run(
-        self, input: ChatModelInput | Params, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> ChatModelOutput:
-        """Answer a `ChatModelInput` with a `ChatModelOutput`."""
-        return drive(self._run_record(input, Run.blocking(config, kwargs)))
+        self,
+        input: ChatModelInput | Mapping[str, Any],
+        config: RunnableConfig | None = None,
+        *,
+        streaming: Literal[False] = False,
+        **kwargs: Any,
+    ) -> ChatModelOutput: ...
+    @overload
+    def run(
+        self,
+        input: ChatModelInput | Mapping[str, Any],
+        config: RunnableConfig | None = None,
+        *,
+        streaming: Literal[True],
+        **kwargs: Any,
+    ) -> Iterator[ChatModelOutputDelta]: ...
+    def run(
+        self,
+        input: ChatModelInput | Mapping[str, Any],
+        config: RunnableConfig | None = None,
+        *,
+        streaming: bool = False,
+        **kwargs: Any,
+    ) -> ChatModelOutput | Iterator[ChatModelOutputDelta]:
+        """Answer a `ChatModelInput` with a `ChatModelOutput`, or with delta records that add up to one."""
+        run = Run.blocking(config, kwargs)
+        if streaming:
+            return drive_each(self._run_deltas(input, run))
+        return drive(self._run_record(input, run))
 
+    @overload
     async def arun(
-        self, input: ChatModelInput | Params, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> ChatModelOutput:
-        """Answer a `ChatModelInput` with a `ChatModelOutput`."""
-        return await self._run_record(input, Run.asynchronous(config, kwargs))
+        self,
+        input: ChatModelInput | Mapping[str, Any],
+        config: RunnableConfig | None = None,
+        *,
+        streaming: Literal[False] = False,
+        **kwargs: Any,
+    ) -> ChatModelOutput: ...
+    @overload
+    async def arun(
+        self,
+        input: ChatModelInput | Mapping[str, Any],
+        config: RunnableConfig | None = None,
+        *,
+        streaming: Literal[True],
+        **kwargs: Any,
+    ) -> AsyncGenerator[ChatModelOutputDelta, None]: ...
+    async def arun(
+        self,
+        input: ChatModelInput | Mapping[str, Any],
+        config: RunnableConfig | None = None,
+        *,
+        streaming: bool = False,
+        **kwargs: Any,
+    ) -> ChatModelOutput | AsyncGenerator[ChatModelOutputDelta, None]:
+        """Answer a `ChatModelInput` with a `ChatModelOutput`, or with delta records that add up to one."""
+        run = Run.asynchronous(config, kwargs)
+        if streaming:
+            return self._run_deltas(input, run)
+        return await self._run_record(input, run)
 
-    async def _run_record(self, input: ChatModelInput | Params, run: Run) -> ChatModelOutput:
-        record = input_of(input)
-        options, check = record.call_options(self.profile)
+    async def _run_record(self, input: Any, run: Run) -> ChatModelOutput:
+        record, options, check = self._read_record(input, run.kwargs)
         message = await self._step(record.messages, run.patched(kwargs={**options, **run.kwargs}))
         return output_of(message, check)
+
+    async def _run_deltas(self, input: Any, run: Run) -> AsyncGenerator[ChatModelOutputDelta, None]:
+        record, options, check = self._read_record(input, run.kwargs)
+        patched = run.patched(kwargs={**options, **run.kwargs})
+        call, view = ChatCall(self, record.messages, patched, stream=True), DeltaView(check)
+        async with aclosing(call.batches()) as batches:
+            async for batch in batches:
+                for delta in view.show(batch):
+                    yield delta
+        assert call.message is not None
+        for delta in view.finish(output_of(call.message, check)):
+            yield delta
+
+    def _read_record(
+        self, input: Any, options: Params
+    ) -> tuple[ChatModelInput, Params, StructuredCheck | None]:
+        """Read a record: the call options it asks for, and the check that reads its JSON."""
+        record, given = input_of(input), options.get("retry_on_error")
+        policy = self._retry_policy if given is None else RetryPolicy.of(given)
+        return record, *record.call_options(self.profile, policy.max_retries)
 
     # -- several conversations at once
 
@@ -442,3 +558,17 @@ RUN_KEYS = ("callbacks", "tags", "metadata", "run_name", "run_id")
 
 def _with_stop(kwargs: Params, stop: list[str] | None) -> Params:
     return kwargs if stop is None else {**kwargs, "stop": stop}
+
+
+def in_snake_case(fields: Mapping[str, Any], values: Any) -> Any:
+    """Return the arguments of a constructor with those in camelCase under the field's own name."""
+    if not isinstance(values, dict) or all(map(str.islower, values)):
+        return values
+    read: Params = {}
+    for name, value in values.items():
+        spelled = snake_case(name)
+        known = spelled if name not in fields and spelled in fields else name
+        if known in read:
+            raise UsageError(f"{name} and {known} mean the same: give one")
+        read[known] = value
+    return read

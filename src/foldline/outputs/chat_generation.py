@@ -10,7 +10,7 @@ from foldline.messages import AIMessageChunk, BaseMessage, BaseMessageChunk, mes
 from foldline.messages._lazy import LazyFields, set_real_fields
 from foldline.outputs.generation import Generation, Info, join_info
 from foldline.protocol.blocks import Json
-from foldline.utils.trusted import build_trusted
+from foldline.utils.trusted import bare, build_trusted
 
 __all__ = ["ChatGeneration", "ChatGenerationChunk", "merge_chat_generation_chunks"]
 
@@ -65,6 +65,13 @@ class ChatGenerationChunk(LazyFields, ChatGeneration):
     """The piece."""
     type: Literal["ChatGenerationChunk"] = "ChatGenerationChunk"  # type: ignore[assignment]
     _kind: ClassVar[str] = "ChatGenerationChunk"
+
+    @classmethod
+    def of_chunk(cls, message: AIMessageChunk) -> ChatGenerationChunk:
+        """Make a piece of a message's piece, unchecked; the rest is worked out when somebody looks."""
+        made = bare(ChatGenerationChunk)
+        set_real_fields(made, {"message": message})
+        return made
 
     def __init__(self, **given: Any) -> None:
         """Make a piece; one of a message alone, which a model that streams makes of every delta, is not checked."""

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny
 from foldline.outputs.chat_generation import ChatGeneration, ChatGenerationChunk
 from foldline.outputs.generation import Generation, GenerationChunk
 from foldline.outputs.run_info import RunInfo
+from foldline.utils.trusted import build_trusted
 
 __all__ = ["LLMResult"]
 
@@ -37,6 +38,16 @@ class LLMResult(BaseModel):
     """For each prompt, the run that answered it."""
     type: Literal["LLMResult"] = "LLMResult"
     """The kind of result, for serialisation."""
+
+    @classmethod
+    def _trusted(cls, generations: list[list[Any]], llm_output: dict[str, Any] | None) -> LLMResult:
+        fields = {
+            "generations": generations,
+            "llm_output": llm_output,
+            "run": None,
+            "type": "LLMResult",
+        }
+        return build_trusted(cls, fields)
 
     def flatten(self) -> list[LLMResult]:
         """Give one result for each prompt. The tokens are told once, with the first."""

@@ -21,7 +21,7 @@ from foldline._config import RunnableConfig
 from foldline._run import Run
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
-from foldline.load import dumpd
+from foldline.load.lazy_dump import LazyDump
 from foldline.prompt_values import ChatPromptValueConcrete, PromptValue, StringPromptValue
 from foldline.prompts._files import write_text
 from foldline.protocol.blocks import Json
@@ -104,8 +104,7 @@ class BasePromptTemplate(
             yield await self._step(whole, run)
 
     def _serialized(self) -> Values | None:
-        described: Values = dumpd(self)
-        return {**described, "name": self.get_name()}
+        return LazyDump(self, name=self.get_name())
 
     def _validate_input(self, inner_input: Json) -> Mapping[str, Any]:
         """Give the variables of an input; one that is no mapping is the value of the only variable."""

@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from foldline._run import Run
 from foldline.exceptions import UsageError
-from foldline.load import dumpd
+from foldline.load.lazy_dump import LazyDump
 from foldline.prompts._compile import compile_prompt
 from foldline.protocol.blocks import Json
 from foldline.runnables.serializable import RunnableSerializable
@@ -70,8 +70,7 @@ class DictPromptTemplate(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         return self._filled(input)
 
     def _serialized(self) -> dict[str, Any] | None:
-        described: dict[str, Any] = dumpd(self)
-        return {**described, "name": self.get_name()}
+        return LazyDump(self, name=self.get_name())
 
     def format(self, **kwargs: Any) -> dict[str, Any]:
         """Fill in the variables."""

@@ -27,10 +27,10 @@ from foldline.exceptions import (
     ModelError,
     UsageError,
 )
+from foldline.language_models.base_chat_model import BaseChatModel, in_snake_case
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
-from foldline.language_models.chat_models import BaseChatModel
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.events import Event
 from foldline.protocol.folded import Bounds
@@ -125,7 +125,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         if not isinstance(values, dict):
             return values
         read: dict[str, Json] = {}
-        for name, value in values.items():
+        for name, value in in_snake_case(cls.model_fields, values).items():
             field = cls.aliases.get(str(name)) or str(name)
             if field in read and read[field] != value and None not in (value, read[field]):
                 raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one")

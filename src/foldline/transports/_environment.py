@@ -91,9 +91,10 @@ def read_variable(name: str) -> tuple[str, str]:
         return name, value  # also if it is empty: that is how a proxy is turned off
     upper = name.upper()
     # A web server's CGI program gets the header `Proxy:` of a stranger as HTTP_PROXY (httpoxy, CVE-2016-5385).
-    if upper == "HTTP_PROXY" and "REQUEST_METHOD" in environment:
+    value = environment.get(upper, "")
+    if value and upper == "HTTP_PROXY" and "REQUEST_METHOD" in environment:
         return upper, ""
-    return upper, environment.get(upper, "")
+    return upper, value
 
 
 def certificate_paths() -> tuple[str | None, str | None]:

@@ -26,6 +26,7 @@ from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result,
 from foldline.language_models.call.deadline import bounded_source, pause, wait_for_rate_limit
 from foldline.language_models.call.message_bounds import close_message, error_of, open_message
 from foldline.language_models.call.model import CallModel
+from foldline.language_models.call.network_errors import read_author_error
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.call.retry_accounting import reset_event, usage_of_failure
@@ -99,10 +100,11 @@ async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, No
             last = await attempt.finish()
             break
         except Exception as error:  # noqa: BLE001  raised again unless there is another attempt
-            failure = error
-            attempt.note_failure(error)
+            failure = attempt.read_failure(error)
+            attempt.note_failure(failure)
         finally:
-            attempt.settle()
+            if attempt.usage is not None:
+                attempt.settle()
         outcome = await attempt.judge(failure)
         if attempt.parting:
             yield attempt.parting
@@ -125,13 +127,14 @@ class _Attempt:
     """One attempt: its events pass the policies, are folded, and are held back until the first content."""
 
     __slots__ = (
-        "_builder", "_call", "_held", "_is_out", "_is_plain", "_request", "_usage", "error", "last", "parting",
+        "_builder", "_call", "_held", "_is_asked", "_is_out", "_is_plain", "_request", "error", "last", "parting",
+        "usage",
     )  # fmt: skip
 
     def __init__(self, call: Call, request: ChatRequest) -> None:
         self._call = call
         self._request = request
-        self._usage = find_policy(call.policies, UsagePolicy) if call.policies else None
+        self.usage = find_policy(call.policies, UsagePolicy) if call.policies else None
         call.attempts += 1
         if call.attempts > 1:
             call.begin_attempt()
@@ -139,6 +142,8 @@ class _Attempt:
         """Whether the end of the message is passed on as it comes."""
         self._held: list[Event] | None = []
         """What came before the first content; None from then on."""
+        self._is_asked = False
+        """Whether what fails is the author's code: not what precedes it, and no policy."""
         self._is_out = False
         """Whether content has gone out."""
         self.last: Batch | None = None
@@ -152,17 +157,18 @@ class _Attempt:
     def comes_whole(self) -> bool:
         """Whether the answer is one message of `_generate` that nothing waits for and no policy sees."""
         call, request = self._call, self._request
-        if self._usage is not None or call.event_policies or call.model.rate_limiter is not None:
+        if self.usage is not None or call.event_policies or call.model.rate_limiter is not None:
             return False
         return call.hooks.generates and not (request.stream or call.stream)
 
     async def ask(self) -> AsyncGenerator[Any, None]:
         """Wait for the rate limit and a share of the usage; ask the model."""
-        call, request, usage = self._call, self._request, self._usage
+        call, request, usage = self._call, self._request, self.usage
         if call.model.rate_limiter is not None:
             await wait_for_rate_limit(call.model.rate_limiter, call.run.io)
         if usage is not None:
             await usage.reserve(request)
+        self._is_asked = True
         as_one_batch = call.stream and not request.stream
         source = author_events(call.model, request, call.run, as_one_batch=as_one_batch)
         return source if usage is None else bounded_source(source, call.run.io, usage.held)
@@ -175,7 +181,11 @@ class _Attempt:
         for policy in self._call.event_policies if self.last is None else ():
             if not batch:
                 return ()
-            batch = await policy.on_events(batch)
+            try:
+                batch = await policy.on_events(batch)
+            except Exception:
+                self._is_asked = False
+                raise
         return self.pass_on(batch) if batch else ()
 
     def take(self, item: Any) -> Batch:
@@ -284,6 +294,11 @@ class _Attempt:
 
     # -- what follows a failure
 
+    def read_failure(self, error: Exception) -> Exception:
+        """Return an error of the author's network as the error of a model call; any other as it is."""
+        is_authors = self._is_asked or self.comes_whole
+        return read_author_error(error) if is_authors else error
+
     def note_failure(self, error: Exception) -> None:
         """Count what a failed attempt says it has cost; keep what guards held back of it."""
         if not isinstance(error, ModelError):
@@ -296,10 +311,10 @@ class _Attempt:
 
     def settle(self, usage: UsageMetadata | None = None) -> None:
         """Count what an attempt has cost, as far as it is known; one that finished is settled already."""
-        if self._usage is not None:
+        if self.usage is not None:
             received = find_policy(self._call.event_policies, ReceivedMessage)
             known = received.usage if received is not None else None
-            self._usage.settle(known or usage or self._call.builder.usage)
+            self.usage.settle(known or usage or self._call.builder.usage)
 
     async def judge(self, error: Exception) -> ChatRequest | WholeAnswer | Exception:
         """Return what follows a failure: the request of another attempt, an answer in its place, or what to raise."""
@@ -336,6 +351,10 @@ class _Attempt:
         checks = find_policy(call.policies, ChecksPolicy)
         if checks is not None and checks.is_rejection(error):
             may_reset = may_reset or checks.resets or call.is_invoke
+            if policy.decide(error) is False:
+                return False
+            if checks.shares_retries and call.attempts > policy.max_retries:
+                return False
             return bool(getattr(error, "is_retryable", False)) and (may_reset or not is_delivered)
         if is_delivered and not may_reset:
             return False
@@ -382,7 +401,7 @@ def _is_start(event: Any) -> bool:
 
 def _kind(event: Any) -> str:
     """Return what an event is; raise for what is no event."""
-    if not isinstance(event, Mapping):
+    if type(event) is not dict and not isinstance(event, Mapping):
         raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
     kind = event.get("event")
     if not isinstance(kind, str):

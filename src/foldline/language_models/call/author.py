@@ -1,8 +1,8 @@
 """Which of an author's methods answers a request, as batches of events.
 
 An author writes one of `_events` (native, best), `_stream_chat_model_events`, `_stream`, `_generate`, or an async
-version. A method of the other mode is adapted: a sync one runs in a thread under an async call, an async one on a loop
-of its own under a sync call.
+version; or, in AIGNE's words, `process`. A method of the other mode is adapted: a sync one runs in a thread under an
+async call, an async one on a loop of its own under a sync call.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
 from foldline.language_models.call.chunk_bridge import ChunkBridge
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.records.author_records import process_events, request_of
+from foldline.language_models.records.records import ChatModelOutput, input_of, output_of
 from foldline.messages import AIMessage, BaseMessage
 from foldline.messages._view import ChunkView
 from foldline.outputs import ChatGenerationChunk, ChatResult
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
 from foldline.protocol.writer import EventWriter
-from foldline.utils.uuid import new_id
+from foldline.utils.uuid import id_text, new_id
 
 __all__ = [
     "AuthorHooks",
@@ -33,6 +35,7 @@ __all__ = [
     "generate_answer",
     "inherited_chunks",
     "inherited_result",
+    "process_beneath",
     "run_message_id",
 ]
 
@@ -40,7 +43,16 @@ NATIVE = ("_stream_chat_model_events", "_astream_chat_model_events")
 CHUNKS = ("_stream", "_astream")
 GENERATE = ("_generate", "_agenerate")
 STREAMING = ("_events", *NATIVE, *CHUNKS)
-HOOKS = frozenset({*STREAMING, *GENERATE, "_preprocess", "_postprocess"})
+PROCESS = ("process", "aprocess")
+RECORD_HOOKS = ("preprocess", "postprocess")
+HOOKS = frozenset({*STREAMING, *GENERATE, *PROCESS, *RECORD_HOOKS, "_preprocess", "_postprocess"})
+BASES = frozenset(
+    {
+        ("foldline.language_models.base_chat_model", "BaseChatModel"),
+        ("foldline.language_models.records.chat_model", "ChatModel"),
+    }
+)
+"""Where the ancestry of an author's class ends."""
 
 ByMode = tuple[str | None, str | None]
 """The method to call in a sync and in an async call."""
@@ -55,6 +67,7 @@ class AuthorHooks:
     """The methods that the author of a class wrote."""
 
     __slots__ = (
+        "beneath",
         "chunks",
         "defines_events",
         "generate",
@@ -63,11 +76,24 @@ class AuthorHooks:
         "native",
         "postprocesses",
         "preprocesses",
+        "process",
+        "record_postprocesses",
+        "record_preprocesses",
         "streams",
     )
 
     def __init__(self, places: dict[str, int]) -> None:
         """Choose by the places in the ancestry: what a subclass wrote is nearer than what it inherits."""
+        self.beneath: AuthorHooks = self
+        """What answers beneath `process`: what `super().process(...)` asks."""
+        self.process: ByMode = (None, None)
+        """`process`, where it is nearer than all of LangChain's methods."""
+        if _is_answered_by_process(places):
+            self.process = _by_mode(places, *PROCESS)
+            places = {name: place for name, place in places.items() if name not in PROCESS}
+            self.beneath = AuthorHooks(places)
+            answering = {*STREAMING, *GENERATE}
+            places = {name: place for name, place in places.items() if name not in answering}
         nearest = min((places[name] for name in STREAMING if name in places), default=None)
         near = {name for name in STREAMING if places.get(name) == nearest and nearest is not None}
         is_native = not near.isdisjoint(NATIVE)
@@ -79,7 +105,7 @@ class AuthorHooks:
         uses_chunks = not self.has_events and not is_native
         self.chunks = _by_mode(places, *CHUNKS) if uses_chunks else (None, None)
         self.generate = _by_mode(places, *GENERATE)
-        self.streams = nearest is not None
+        self.streams = nearest is not None or self.process != (None, None)
         """Whether the model can answer piece by piece."""
         whole = min((places[name] for name in GENERATE if name in places), default=None)
         is_older = self.has_events and whole is not None and places["_events"] < whole
@@ -87,6 +113,15 @@ class AuthorHooks:
         """Whether the model has a method that gives the whole answer, and no newer events to fold."""
         self.preprocesses = "_preprocess" in places
         self.postprocesses = "_postprocess" in places
+        self.record_preprocesses = "preprocess" in places
+        self.record_postprocesses = "postprocess" in places
+
+
+def _is_answered_by_process(places: dict[str, int]) -> bool:
+    """Whether `process` answers: a class that writes one of LangChain's methods beside it means those."""
+    process = min((places[name] for name in PROCESS if name in places), default=None)
+    others = min((places[name] for name in (*STREAMING, *GENERATE) if name in places), default=None)
+    return process is not None and (others is None or process < others)
 
 
 def _by_mode(places: dict[str, int], sync: str, awaited: str) -> ByMode:
@@ -96,11 +131,10 @@ def _by_mode(places: dict[str, int], sync: str, awaited: str) -> ByMode:
 
 @cache
 def author_hooks(cls: type[Any]) -> AuthorHooks:
-    """Find the methods that a class or its ancestors below `BaseChatModel` define."""
+    """Find the methods that a class or its ancestors below `BaseChatModel` and `ChatModel` define."""
     places: dict[str, int] = {}
     for place, ancestor in enumerate(cls.__mro__):
-        module, name = ancestor.__module__, ancestor.__name__
-        if module == "foldline.language_models.base_chat_model" and name == "BaseChatModel":
+        if (ancestor.__module__, ancestor.__name__) in BASES:
             break
         for hook in HOOKS & ancestor.__dict__.keys():
             places.setdefault(hook, place)
@@ -120,6 +154,13 @@ def author_events(
     if as_one_batch:
         return _buffered(model, request, run)
     hooks, mode = author_hooks(type(model)), not run.io.blocking
+    if process := hooks.process[mode]:
+        return process_events(getattr(model, process), model._model_name, request, run)
+    return _events_of(model, hooks, request, run)
+
+
+def _events_of(model: CallModel, hooks: AuthorHooks, request: ChatRequest, run: Run) -> Source:
+    mode = not run.io.blocking
     may_stream = request.stream or not hooks.generates
     if hooks.has_events and may_stream:
         return model._events(request, run)
@@ -130,7 +171,7 @@ def author_events(
     if hooks.generates:
         return _generated(model, request, run)
     raise UsageError(
-        f"{type(model).__name__} cannot answer: implement `_events`, `_stream` or `_generate` "
+        f"{type(model).__name__} cannot answer: implement `_events`, `_stream`, `_generate` or `process` "
         "(docs/write-a-provider.md)"
     )
 
@@ -237,7 +278,7 @@ def _set_id(message: BaseMessage, id: str) -> None:
 
 def run_message_id(run: Run) -> str:
     """Return the id of a message whose provider gave none: that of its run."""
-    return f"lc_run--{run.id or new_id()}"
+    return f"lc_run--{new_id() if run.id is None else id_text(run.id.int)}"
 
 
 # -- `super()._stream(...)` of a subclass whose parent answers by `_events`
@@ -272,3 +313,22 @@ async def inherited_result(
             for event in (item,) if isinstance(item, dict) else item:
                 builder.feed(event)
     return chat_result(AIMessage.from_fold(builder.result(), model._output_version))
+
+
+# -- `super().process(...)` of a subclass whose parent answers by one of LangChain's methods
+
+
+async def process_beneath(model: CallModel, record: Any, options: Any, run: Run) -> ChatModelOutput:
+    """Ask a model once, by what answers beneath `process`: no policy, no second attempt."""
+    request = request_of(model, input_of(record), ChatRequest([]))
+    request.options = {
+        **{k: v for k, v in (options or {}).items() if k != "stream"},
+        **request.options,
+    }
+    builder = MessageBuilder(model._fold_limits)
+    hooks = author_hooks(type(model)).beneath
+    async with aclosing(_events_of(model, hooks, request, run)) as source:
+        async for item in source:
+            for event in (item,) if isinstance(item, dict) else item:
+                builder.feed(event)
+    return output_of(AIMessage.from_fold(builder.result(), model._output_version))

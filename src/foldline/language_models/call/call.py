@@ -29,6 +29,7 @@ from foldline.language_models.policies.guards import approve_cached
 from foldline.language_models.policies.settings import NO_SETTINGS, CallSettings, take_settings
 from foldline.language_models.policies.stack import policies_for
 from foldline.language_models.profile import ModelProfile
+from foldline.language_models.records.author_records import call_postprocess, call_preprocess
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.messages._view import ChunkView
 from foldline.messages.usage import UsageMetadata
@@ -138,8 +139,8 @@ class ChatCall:
             show = show if listeners is None else _same_chunks(show, listeners)
             try:
                 async for batch in source:
-                    if listeners is not None:
-                        await listeners.tell_batch(batch)
+                    if listeners is not None and (waiting := listeners.tell_batch(batch)):
+                        await waiting
                     if self.is_answered:
                         self.undelivered = batch
                         await self._conclude(request)
@@ -184,6 +185,9 @@ class ChatCall:
         request.note = self._note
         if hooks.preprocesses:
             request = await model._preprocess(request, run)
+            request.note = self._note
+        if hooks.record_preprocesses:
+            request = await call_preprocess(model, request, run)
             request.note = self._note
         self.policies = policies_for(self, request)
         return await self._apply_before(request) if self.policies else request
@@ -302,6 +306,8 @@ class ChatCall:
             if not self._is_cached:
                 if self.hooks.postprocesses:
                     result = await self.model._postprocess(request, result, self.run)
+                if self.hooks.record_postprocesses:
+                    result = await call_postprocess(self.model, request, result, self.run)
                 if self._cache is not None:
                     await self._cache.update(result.generations)
                     if self._cache.fault is not None:
@@ -314,7 +320,7 @@ class ChatCall:
         self.is_complete = True
         try:
             if self.run.manager is not None:
-                output = LLMResult(generations=[result.generations], llm_output=result.llm_output)
+                output = LLMResult._trusted([[*result.generations]], result.llm_output)
                 await self.run.tell("on_llm_end", output)
         except Exception as error:  # noqa: BLE001  raised once the reader has the answer
             self._end_error = error
@@ -406,10 +412,6 @@ def _own_run(model: CallModel, run: Run) -> Run:
     """Return the run of one call: with what the model's constructor adds, and begun once."""
     if run.manager is None and not model.callbacks and not model.verbose:
         return run
-    options = dict(run.kwargs)
-    metadata = {
-        **model._get_ls_params(options.pop("stop", None), **options),
-        **(model.metadata or {}),
-    }
-    own = run.with_local(model.callbacks, model.tags, metadata, verbose=model.verbose)
-    return run.patched() if own is run else own
+    if not (model.callbacks or model.tags or model.metadata or model.verbose):
+        return run.patched()
+    return run.with_local(model.callbacks, model.tags, model.metadata, verbose=model.verbose)

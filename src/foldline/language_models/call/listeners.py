@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from foldline._run import Run
-from foldline.callbacks.dispatch import listening
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from foldline._run import Manager, Run
+from foldline.callbacks.base import BaseCallbackHandler
+from foldline.callbacks.dispatch import direct_hooks, hook_failed, listening, settle_now
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
-from foldline.load import dumpd
+from foldline.load.lazy_dump import LazyDump
 from foldline.messages import AIMessageChunk
 from foldline.messages._view import ChunkView
 from foldline.outputs import ChatGenerationChunk
@@ -15,13 +20,16 @@ from foldline.tracers._streaming import StreamingHandler, V2StreamingHandler
 
 __all__ = ["CallListeners"]
 
+TOKEN = "on_llm_new_token"
+Hooks = list[tuple[BaseCallbackHandler, Callable[..., Any]]]
+
 
 class CallListeners:
     """The handlers of a call's run: whether they want a stream, its events or its tokens."""
 
     __slots__ = (
-        "_emits_tokens", "_is_invoke", "_model", "_run", "_shows_events", "_view", "chunks", "tells_events",
-        "tells_tokens",
+        "_direct", "_emits_tokens", "_is_invoke", "_model", "_run", "_shows_events", "_view", "chunks",
+        "tells_events", "tells_tokens",
     )  # fmt: skip
 
     def __init__(self, model: CallModel, run: Run, *, is_invoke: bool, emits_tokens: bool) -> None:
@@ -31,6 +39,7 @@ class CallListeners:
         self._emits_tokens = emits_tokens
         self._shows_events = False
         self._view: ChunkView | None = None
+        self._direct: _DirectTokens | None = None
         self.tells_events = False
         self.tells_tokens = False
         self.chunks: list[AIMessageChunk] = []
@@ -45,13 +54,12 @@ class CallListeners:
         """Return whether to ask for a stream: as the caller does, or under `invoke` where a handler shows one."""
         if not self._is_invoke or self._model._streaming_disabled(self._run.kwargs):
             return stream
-        handlers = self._run.handlers
-        if any(isinstance(handler, V2StreamingHandler) for handler in handlers):
-            self._shows_events = True
-            return can_stream
-        if can_stream and any(isinstance(handler, StreamingHandler) for handler in handlers):
-            self._emits_tokens = True
-            return True
+        for handler in self._run.handlers:
+            if isinstance(handler, V2StreamingHandler):
+                self._shows_events = True
+                return can_stream
+            if can_stream and isinstance(handler, StreamingHandler):
+                self._emits_tokens = stream = True
         return stream
 
     def choose_events(self, *, stream: bool, generates: bool) -> None:
@@ -63,7 +71,7 @@ class CallListeners:
         wants_tokens = self._emits_tokens or any(
             isinstance(handler, StreamingHandler) for handler in handlers
         )
-        self.tells_tokens = wants_tokens and bool(listening(handlers, "on_llm_new_token"))
+        self.tells_tokens = wants_tokens and bool(listening(handlers, TOKEN))
         if self.tells_tokens:
             self._view = ChunkView(self._model._output_version)
 
@@ -71,23 +79,29 @@ class CallListeners:
         """Tell that the call starts."""
         model, run = self._model, self._run
         if run.manager is not None:  # a trace shows which model it was, as LangChain's do
-            run.manager = run.manager.copy()
-            run.manager.add_metadata(
-                dict(model._get_ls_params(request.stop, **request.options)), inherit=False
-            )
+            described = model._get_ls_params(request.stop, **request.options)
+            run.manager = run.manager.with_metadata(dict(described))
         await run.begin(
             "llm",
             "on_chat_model_start",
-            dumpd(model),
+            LazyDump(model),
             [list(request.messages)],
             invocation_params=model._get_invocation_params(request.stop, **request.options),
             options={"stop": request.stop, **request.options},
             name=run.get("run_name") or model.get_name(),
             batch_size=1,
         )
+        if self._view is not None and not self.tells_events:
+            self._direct = _DirectTokens.of(run, self._view)
 
-    async def tell_batch(self, batch: Batch) -> None:
-        """Tell of every event, and of the tokens that show it."""
+    def tell_batch(self, batch: Batch) -> Awaitable[None] | None:
+        """Tell of every event and of the tokens that show it, or give what is to be waited for."""
+        if self._direct is None or (chunks := self._direct.tell(batch)) is None:
+            return self._tell_batch(batch)
+        self.chunks = chunks
+        return None
+
+    async def _tell_batch(self, batch: Batch) -> None:
         run, view, self.chunks = self._run, self._view, []
         for event in batch:
             if self.tells_events:
@@ -96,4 +110,48 @@ class CallListeners:
             if chunk is not None:
                 self.chunks.append(chunk)
                 generation = ChatGenerationChunk._trusted(chunk)
-                await run.tell("on_llm_new_token", str(chunk.text), chunk=generation)
+                await run.tell(TOKEN, str(chunk.text), chunk=generation)
+
+
+class _DirectTokens:
+    """Tells tokens to hooks that are called at once, with nothing looked up for each."""
+
+    __slots__ = ("_handlers", "_hooks", "_manager", "_run_id", "_view")
+
+    def __init__(
+        self, run_id: UUID | None, manager: Manager, view: ChunkView, hooks: Hooks
+    ) -> None:
+        self._run_id = run_id
+        self._manager = manager
+        self._handlers = manager.handlers
+        self._hooks = hooks
+        self._view = view
+
+    @classmethod
+    def of(cls, run: Run, view: ChunkView) -> _DirectTokens | None:
+        """Find the hooks of a run; None where one of them must be waited for."""
+        manager = run.manager
+        if manager is None or (hooks := direct_hooks(run.io, manager.handlers, TOKEN)) is None:
+            return None
+        return cls(run.id, manager, view, hooks)
+
+    def tell(self, batch: Batch) -> list[AIMessageChunk] | None:
+        """Tell of the chunks that show a batch, and return them; None where a hook has changed the handlers."""
+        manager, run_id = self._manager, self._run_id
+        if manager.handlers is not self._handlers:
+            return None
+        parent, tags = manager.parent_run_id, manager.tags
+        chunks = self._view.show(batch)
+        for chunk in chunks:
+            piece = ChatGenerationChunk.of_chunk(chunk)
+            text = said if type(said := chunk.content) is str else str(chunk.text)
+            for handler, hook in self._hooks:
+                try:
+                    result = hook(
+                        text, chunk=piece, run_id=run_id, parent_run_id=parent, tags=tags.copy()
+                    )
+                    if result is not None:
+                        settle_now(result)
+                except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+                    hook_failed(handler, TOKEN, error)
+        return chunks

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from foldline.exceptions import UsageError
 from foldline.language_models.call.request import CallOptions
+from foldline.utils.spelling import snake_case
 
 __all__ = [
     "KNOWN_OPTIONS",
@@ -17,6 +18,7 @@ __all__ = [
     "from_config",
     "is_late",
     "merge_options",
+    "read_option_names",
     "read_tool_choice",
     "supported_options",
     "tool_choice_of",
@@ -157,6 +159,26 @@ class FromConfig:
 def from_config(key: str, default: Any = None) -> Any:
     """Let an option be looked up under `key` in `config["configurable"]` at each call."""
     return FromConfig(key, default)
+
+
+def read_option_names(
+    options: Mapping[str, Any], names: Mapping[str, str]
+) -> tuple[CallOptions, list[str]]:
+    """Return options under the names that the model knows them by, and the names that it does not know.
+
+    `names` holds the known ones in snake_case -> the model's own. Either spelling is read; what is not known stays as
+    it is written.
+    """
+    read: CallOptions = {}
+    unknown: list[str] = []
+    for name, value in options.items():
+        known = names.get(snake_case(name))
+        if known is None:
+            unknown.append(name)
+        elif known in read:
+            raise UsageError(f"model_options: {name} and {known} mean the same: give one")
+        read[known or name] = value
+    return read, unknown
 
 
 def merge_options(

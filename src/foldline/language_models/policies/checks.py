@@ -110,7 +110,7 @@ class ChecksPolicy(Policy):
             is_retryable=not is_last,
         )
         error.raw, error.issues, error.usage = message, verdict.issues, message.usage_metadata
-        error.partial = message
+        error.partial, error.llm_output = message, str(message.text)
         raise error
 
     # -- what follows a rejected answer
@@ -127,6 +127,11 @@ class ChecksPolicy(Policy):
     def resets(self) -> bool:
         """Whether the model may be asked again although pieces of the answer are out."""
         return any(getattr(check, "resets", False) for check in self._checks)
+
+    @property
+    def shares_retries(self) -> bool:
+        """Whether the call's retries are one budget, for failed requests and rejected answers together."""
+        return any(getattr(check, "shares_retries", False) for check in self._checks)
 
     def complaint(self, error: StructuredOutputError) -> list[BaseMessage]:
         """Return what is added to the request of the next attempt: the answer, and what was wrong with it."""

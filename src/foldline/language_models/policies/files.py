@@ -47,10 +47,12 @@ class FilesPolicy(Policy):
         """Put bytes in place of paths and URLs."""
         if not any(isinstance(message.content, list) for message in request.messages):
             return request
+        settings = self._call.settings
         takes_urls = self._call.profile.get("image_url_inputs") is not False
+        takes_urls = takes_urls and settings.prefer_input_file_type != "file"
         messages = await resolve_messages(
             request.messages,
-            self._call.settings.file_resolver,
+            settings.file_resolver,
             self._call.run.io,
             takes_urls=takes_urls,
         )
@@ -128,6 +130,9 @@ async def _resolved(given: Any, resolver: FileResolver | None, io: IO, *, takes_
     rest = {key: value for key, value in block.items() if key not in SOURCE}
     encoded = base64.b64encode(data).decode("ascii")
     mime = block.get("mime_type") or kind
+    media = (kind or "").partition("/")[0]
+    if rest["type"] == "file" and not block.get("mime_type") and media in MEDIA:
+        rest["type"] = media  # nobody knew what it is before it was read
     return {**rest, "base64": encoded, **({"mime_type": mime} if mime else {})}
 
 

@@ -7,7 +7,7 @@ from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.count import TokenCount
 from foldline.language_models.policies.base import CallContext, Policy
-from foldline.messages import trim_messages
+from foldline.messages import AIMessage, trim_messages
 
 __all__ = ["WindowPolicy"]
 
@@ -43,7 +43,7 @@ def _is_surely_short(request: ChatRequest, limit: int) -> bool:
         if (
             not isinstance(message.content, str)
             or message.additional_kwargs
-            or getattr(message, "tool_calls", None)
+            or (isinstance(message, AIMessage) and message.tool_calls)
         ):
             return False
         size += 4 * len(message.content) + 16

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from foldline.exceptions import MalformedStreamError, UsageError
+from foldline.language_models.records.reading import MEDIA, read_call, read_file
 from foldline.language_models.records.records import (
-    MEDIA,
     ChatModelOutput,
-    ChatModelUsage,
+    ChatModelOutputUsage,
     output_of,
 )
 from foldline.messages import AIMessage
@@ -18,6 +18,7 @@ from foldline.protocol.events import Event
 from foldline.protocol.replay import describe
 from foldline.protocol.writer import EventWriter
 from foldline.utils.json import dumps_canonical, to_jsonable
+from foldline.utils.spelling import snake_keys
 from foldline.utils.uuid import new_id
 
 Options = dict[str, Any]
@@ -32,12 +33,17 @@ VIEWS: dict[str, frozenset[str]] = {
 
 
 class Teller:
-    """Turns records and deltas into events: text and thoughts append, JSON merges, the rest replaces or adds."""
+    """Turns records and deltas into events: text and thoughts append, JSON merges, calls and files add."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: str | None = None) -> None:
+        """Write one message; `model` is the name of the model where no record says another."""
         self._writer = EventWriter(usage_mode="last")
         self._json: Any = None
         self._reason = "stop"
+        self._has_text = False
+        self._model = model
+        self._calls: set[str] = set()
+        self._files: list[Any] = []
 
     def tell(self, said: Any) -> list[Event]:
         """Say one record or delta."""
@@ -48,27 +54,30 @@ class Teller:
         if fields.get("thoughts"):
             events += writer.reasoning(str(fields["thoughts"]))
         if fields.get("text"):
+            self._has_text = True
             events += writer.text(str(fields["text"]))
         for call in fields.get("tool_calls") or ():
             events += self._call(call)
         for file in fields.get("files") or ():
-            events += writer.block(_file(file), whole=True)
+            events += self._file(file)
         if fields.get("json") is not None:
             self._json = _merged(self._json, fields["json"])
         if fields.get("usage") is not None:
             writer.usage(_usage(fields["usage"]))
-        if fields.get("model"):
-            writer.metadata({"model_name": fields["model"]})
+        self._model = fields.get("model") or self._model
         return events
 
     def end(self) -> list[Event]:
-        """End the message; JSON that came beside the text is said as text where there is none."""
+        """End the message; JSON is said as text where there is no other, so that every reader finds it."""
         events: list[Event] = []
         if self._json is not None:
-            events += self._writer.block(
-                {"type": "text", "text": dumps_canonical(to_jsonable(self._json))}, whole=True
-            )
-            self._writer.metadata({"json": self._json})
+            value = to_jsonable(self._json)
+            if not self._has_text:
+                text = {"type": "text", "text": dumps_canonical(value)}
+                events += self._writer.block(text, whole=True)
+            self._writer.metadata({"json": value})
+        if self._model:
+            self._writer.metadata({"model_name": self._model})
         return [*events, *self._writer.finish(self._reason)]
 
     def _message(self, message: AIMessage) -> list[Event]:
@@ -76,19 +85,31 @@ class Teller:
         events = list(writer.start(id=message.id, metadata=message.response_metadata))
         for block in message.content_blocks:
             events += writer.block(cast("Any", block), whole=True)
-        said = message.response_metadata
-        raw = message.finish_reason or said.get("finish_reason") or said.get("stop_reason")
+        metadata = message.response_metadata
+        self._has_text = True
+        self._model = metadata.get("model_name") or self._model
+        raw = message.finish_reason or metadata.get("finish_reason") or metadata.get("stop_reason")
         self._reason = str(raw or ("tool_use" if message.tool_calls else "stop"))
         writer.usage(cast("Any", message.usage_metadata))
         writer.additional_kwargs(message.additional_kwargs)
         return events
 
     def _call(self, call: Any) -> list[Event]:
+        """Say a tool call; one that a delta says again, as lists that grow do, is said once."""
         self._reason = "tool_use"
-        read = _call(call)
-        id = read["id"]
-        events = self._writer.tool_call(key=id, id=id, name=read["name"], args=read["args"])
+        read = _named_call(call)
+        if (id := read.pop("id")) in self._calls:
+            return []
+        self._calls.add(id)
+        events = self._writer.tool_call(key=id, id=id, **read)
         return [*events, *self._writer.close(id)]
+
+    def _file(self, file: Any) -> list[Event]:
+        read = read_file(file)
+        if read in self._files:
+            return []
+        self._files.append(read)
+        return self._writer.block(read, whole=True)
 
 
 def _fields(said: Any) -> Options:
@@ -107,7 +128,7 @@ def _fields(said: Any) -> Options:
         )
     if isinstance(delta := said.get("delta"), Mapping):  # AIGNE's response chunks
         said = {**(delta.get("json") or {}), **(delta.get("text") or {})}
-    fields = {_snake(key): value for key, value in said.items()}
+    fields = snake_keys(said)
     unknown = sorted(fields.keys() - KEYS)
     if unknown:
         raise MalformedStreamError(
@@ -134,13 +155,15 @@ def replaced(changed: Any, before: AIMessage) -> AIMessage:
         metadata.pop("json", None)
     elif fields["json"] != views.json_:
         metadata["json"] = to_jsonable(fields["json"])
-        if fields.get("text") in (None, views.text):
-            fields["text"] = dumps_canonical(metadata["json"])
+    if "json" in metadata and fields.get("text") is None:  # said as text where there is no other
+        fields["text"] = dumps_canonical(metadata["json"])
     if fields.get("model"):
         metadata["model_name"] = fields["model"]
     blocks: list[Any] = list(folded.blocks)
+    shown = {name: getattr(views, name) for name in VIEWS}
+    shown["text"] = str(before.text)
     for name, kinds in VIEWS.items():
-        if (fields.get(name) or None) != (getattr(views, name) or None):
+        if (fields.get(name) or None) != (shown[name] or None):
             blocks = _said_anew(blocks, kinds, _blocks_of(name, fields.get(name)))
     usage = folded.usage if fields.get("usage") is None else cast("Any", _usage(fields["usage"]))
     made = dataclasses.replace(folded, blocks=blocks, metadata=metadata, usage=usage)
@@ -163,16 +186,14 @@ def _blocks_of(name: str, value: Any) -> list[Any]:
     if name == "thoughts":
         return [{"type": "reasoning", "reasoning": str(value)}]
     if name == "files":
-        return [_file(file) for file in value]
-    return [{"type": "tool_call", **_call(call)} for call in value]
+        return [read_file(file) for file in value]
+    return [{"type": "tool_call", **_named_call(call)} for call in value]
 
 
-def _call(call: Any) -> Options:
-    """Read a tool call: AIGNE's, or a plain one with its name and args."""
-    function = call.get("function") or call
-    arguments = function.get("arguments", function.get("args"))
-    id = call.get("id") or f"call_{new_id()}"
-    return {"id": id, "name": function.get("name"), "args": arguments or {}}
+def _named_call(call: Any) -> Options:
+    """Read a tool call; one without an id gets one."""
+    read = read_call(call)
+    return {**read, "id": read["id"] or f"call_{new_id()}"}
 
 
 def _merged(left: Any, right: Any) -> Any:
@@ -183,30 +204,15 @@ def _merged(left: Any, right: Any) -> Any:
 
 
 def _usage(usage: Any) -> Options:
-    said = (
-        usage.model_dump()
-        if isinstance(usage, ChatModelUsage)
-        else {_snake(key): value for key, value in usage.items()}
+    counts = (
+        usage.model_dump(exclude_none=True)
+        if isinstance(usage, ChatModelOutputUsage)
+        else snake_keys(usage)
     )
     details = {
-        "cache_read": said.pop("cache_read_input_tokens", 0),
-        "cache_creation": said.pop("cache_creation_input_tokens", 0),
+        "cache_read": counts.pop("cache_read_input_tokens", 0),
+        "cache_creation": counts.pop("cache_creation_input_tokens", 0),
     }
     kept = {key: value for key, value in details.items() if value}
-    counts = {**said, "total_tokens": said.get("input_tokens", 0) + said.get("output_tokens", 0)}
-    return {**counts, **({"input_token_details": kept} if kept else {})}
-
-
-def _file(file: Any) -> Options:
-    read = {_snake(key): value for key, value in file.items()}
-    kind = read.get("type")
-    if kind in ("local", "url") or (kind == "file" and "data" in read):
-        media = str(read.get("mime_type") or "").split("/")[0]
-        read["type"] = media if media in ("image", "audio", "video") else "file"
-        if "data" in read:
-            read["base64"] = read.pop("data")
-    return read
-
-
-def _snake(key: str) -> str:
-    return "".join(f"_{char.lower()}" if char.isupper() else char for char in key)
+    total = (counts.get("input_tokens") or 0) + (counts.get("output_tokens") or 0)
+    return {**counts, "total_tokens": total, **({"input_token_details": kept} if kept else {})}

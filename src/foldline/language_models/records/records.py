@@ -6,24 +6,44 @@ keeps the ordered blocks in `.message`; its other fields are views of it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializationInfo,
+    ValidationError,
+    field_serializer,
+    field_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from foldline.exceptions import UsageError
 from foldline.language_models.call.request import messages_of
 from foldline.language_models.profile import ModelProfile
+from foldline.language_models.records.reading import (
+    MEDIA,
+    read_message,
+    read_response_format,
+    read_tool,
+)
 from foldline.language_models.structured.output import StructuredCheck, structured_options
 from foldline.language_models.structured.tool_binding import bound_tools
 from foldline.messages import AIMessage, BaseMessage
-from foldline.utils.json import to_jsonable
+from foldline.utils.json import dumps_canonical, to_jsonable
 
-__all__ = ["ChatModelInput", "ChatModelOutput", "ChatModelUsage", "input_of", "output_of"]
+__all__ = [
+    "ChatModelInput",
+    "ChatModelOutput",
+    "ChatModelOutputUsage",
+    "ChatModelUsage",
+    "input_of",
+    "is_record",
+    "output_of",
+]
 
-MEDIA = frozenset({"image", "audio", "video", "file"})
 Options = dict[str, Any]
 
 
@@ -34,6 +54,7 @@ class _Record(BaseModel):
         arbitrary_types_allowed=True,
         protected_namespaces=(),
         defer_build=True,
+        extra="forbid",
     )
 
 
@@ -52,11 +73,27 @@ class ChatModelInput(_Record):
     @classmethod
     def _read_messages(cls, value: Any) -> list[BaseMessage]:
         if isinstance(value, list):
-            value = [_message(one) for one in value]
+            value = [read_message(one) for one in value]
         return messages_of(value)
 
-    def call_options(self, profile: ModelProfile | None) -> tuple[Options, StructuredCheck | None]:
-        """Give the call options of this record, and the check that reads its JSON."""
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _read_tools(cls, value: Any) -> Any:
+        return [read_tool(tool) for tool in value] if isinstance(value, list) else value
+
+    @field_validator("response_format", mode="before")
+    @classmethod
+    def _read_format(cls, value: Any) -> Any:
+        return read_response_format(value) if isinstance(value, Mapping) else value
+
+    def call_options(
+        self, profile: ModelProfile | None, max_retries: int = 0
+    ) -> tuple[Options, StructuredCheck | None]:
+        """Return the call options of this record, and the check that reads its JSON.
+
+        `max_retries` is the number of retries of the call: one budget for failed requests and for JSON that does not
+        fit.
+        """
         options: Options = {}
         if self.model_options:
             options["model_options"] = dict(self.model_options)
@@ -66,38 +103,51 @@ class ChatModelInput(_Record):
             options |= bound_tools(self.tools, tool_choice=self.tool_choice)
         elif self.tool_choice is not None:
             options["tool_choice"] = self.tool_choice
-        schema = self._schema()
+        schema, strict = self._schema()
         if schema is None:
             return options, None
         described, check = structured_options(
             schema,
             profile,
             include_raw=True,
+            strict=strict,
+            max_retries=max_retries,
             tools=self.tools or None,
             method="auto" if profile else "json_schema",
         )
         check.gives_up_quietly = False
+        check.shares_retries = True
         return {**options, **described}, check
 
-    def _schema(self) -> Any:
+    def _schema(self) -> tuple[Any, bool | None]:
         wanted = self.response_format
         if wanted is None or wanted.get("type") in ("text", None):
-            return None
-        described = wanted.get("json_schema") or wanted.get("jsonSchema")
+            return None, None
+        described = wanted.get("json_schema")
         if not isinstance(described, Mapping) or not isinstance(described.get("schema"), Mapping):
             raise UsageError(
                 'response_format needs {"type": "json_schema", "json_schema": {"name": …, "schema": {…}}}'
             )
-        return {"title": described.get("name") or "Answer", **described["schema"]}
+        schema = {"title": described.get("name") or "Answer", **described["schema"]}
+        if described.get("name"):
+            schema["title"] = described["name"]
+        if described.get("description"):
+            schema["description"] = described["description"]
+        return schema, described.get("strict")
 
 
-class ChatModelUsage(_Record):
+class ChatModelOutputUsage(_Record):
     """Tokens of a call, every attempt included."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
+    aigne_hub_credits: float | None = None
+    """What AIGNE Hub charged."""
+
+
+ChatModelUsage = ChatModelOutputUsage
 
 
 class ChatModelOutput(_Record):
@@ -107,9 +157,10 @@ class ChatModelOutput(_Record):
     json_: Any = Field(default=None, alias="json")
     tool_calls: list[Any] = Field(default_factory=list)
     """`{"id", "type": "function", "function": {"name", "arguments"}}`, arguments as an object."""
-    usage: ChatModelUsage | None = None
+    usage: ChatModelOutputUsage | None = None
     model: str | None = None
     files: list[Any] = Field(default_factory=list)
+    """Media blocks; in the camelCase dump AIGNE's files: `{"type": "file", "data", "mimeType"}`."""
     thoughts: str | None = None
     message: AIMessage | None = Field(default=None, exclude=True)
     """The answer with its blocks in order; the other fields are views of it."""
@@ -117,6 +168,15 @@ class ChatModelOutput(_Record):
     def __getattribute__(self, name: str) -> Any:
         # `json` is a method of every Pydantic model, long deprecated; here it is the answer's JSON.
         return super().__getattribute__("json_" if name == "json" else name)
+
+    @field_serializer("files")
+    def _write_files(self, files: list[Any], info: SerializationInfo) -> list[Any]:
+        return [_aigne_file(file) for file in files] if info.by_alias else files
+
+
+def is_record(value: Any) -> bool:
+    """Whether the input of a model is a record of AIGNE's: a `ChatModelInput`, or a dict with messages."""
+    return isinstance(value, ChatModelInput) or (type(value) is dict and "messages" in value)
 
 
 def input_of(value: Any) -> ChatModelInput:
@@ -136,108 +196,81 @@ def input_of(value: Any) -> ChatModelInput:
         raise UsageError(
             f"ChatModelInput has no {unknown[0]!r}: put options of the model in model_options"
         )
-    return ChatModelInput.model_validate(dict(value))
+    try:
+        return ChatModelInput.model_validate(dict(value))
+    except ValidationError as error:
+        issue = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in issue["loc"])
+        raise UsageError(f"ChatModelInput, {where}: {issue['msg']}") from error
 
 
 def output_of(message: AIMessage, check: StructuredCheck | None = None) -> ChatModelOutput:
-    """Give an answer as a record."""
+    """Return an answer as a record; text that is nothing but the JSON is given as JSON only."""
     blocks = message.content_blocks
-    said = message.response_metadata
+    metadata = message.response_metadata
     thoughts = "".join(
         str(block.get("reasoning") or "") for block in blocks if block.get("type") == "reasoning"
     )
-    value = None
-    if check is not None and not check.calls_others(message):
-        value = to_jsonable(check.read(message).value)
-    elif check is None and isinstance(said.get("json"), dict | list):
-        value = said["json"]
+    text, value = str(message.text) or None, None
     own = check.schema.name if check is not None and check.method == "tool" else None
     calls = [call for call in message.tool_calls if call["name"] != own]
+    if check is not None and not check.calls_others(message):
+        value = to_jsonable(check.read(message).value)
+        is_called = own is not None and len(calls) < len(message.tool_calls)
+        text = text if is_called or "json" in metadata else None
+    elif check is None and "json" in metadata:
+        value = metadata["json"]
+    if "json" in metadata and text == dumps_canonical(metadata["json"]):
+        text = None
+    extras = {
+        block.get("id"): block["extras"]
+        for block in blocks
+        if block.get("type") == "tool_call" and block.get("extras")
+    }
     return ChatModelOutput(
-        text=str(message.text) or None,
+        text=text,
         json_=value,
-        tool_calls=[_call(call) for call in calls],
+        tool_calls=[_call(call, extras.get(call.get("id"))) for call in calls],
         usage=_usage(message.usage_metadata),
-        model=said.get("model_name") or said.get("model"),
+        model=metadata.get("model_name") or metadata.get("model"),
         files=[dict(block) for block in blocks if block.get("type") in MEDIA],
         thoughts=thoughts or None,
         message=message,
     )
 
 
-def _call(call: Any) -> Options:
-    return {
+def _call(call: Any, extras: Any) -> Options:
+    made: Options = {
         "id": call.get("id"),
         "type": "function",
         "function": {"name": call["name"], "arguments": call["args"]},
     }
+    return {**made, "metadata": dict(extras)} if extras else made
 
 
-def _usage(usage: Any) -> ChatModelUsage | None:
+def _usage(usage: Any) -> ChatModelOutputUsage | None:
     if not usage:
         return None
     details = usage.get("input_token_details") or {}
-    return ChatModelUsage(
+    return ChatModelOutputUsage(
         input_tokens=usage["input_tokens"],
         output_tokens=usage["output_tokens"],
         cache_read_input_tokens=details.get("cache_read") or 0,
         cache_creation_input_tokens=details.get("cache_creation") or 0,
+        aigne_hub_credits=usage.get("aigne_hub_credits"),
     )
 
 
-def _message(value: Any) -> Any:
-    """Read a message of AIGNE's: role `agent`, `toolCalls` with arguments as an object, `toolCallId`."""
-    if not isinstance(value, Mapping) or "role" not in value:
-        return value
-    role = {"agent": "assistant"}.get(value["role"], value["role"])
-    message: Options = {"role": role, "content": _content(value.get("content"))}
-    for key in ("name", "id"):
-        if value.get(key) is not None:
-            message[key] = value[key]
-    calls = value.get("tool_calls") or value.get("toolCalls")
-    if calls:
-        message["tool_calls"] = [_read_call(call) for call in calls]
-    result_of = value.get("tool_call_id") or value.get("toolCallId")
-    if result_of is not None:
-        message["tool_call_id"] = result_of
-    return message
-
-
-def _content(content: Any) -> Any:
-    if content is None:
-        return ""
-    if not isinstance(content, list):
-        return content
-    return [_block(block) for block in content]
-
-
-def _block(block: Any) -> Any:
-    """Read a content block of AIGNE's: `{"type": "url" | "file" | "local", "mimeType": …}` become media blocks."""
-    if not isinstance(block, Mapping):
-        return block
-    kind, mime = block.get("type"), block.get("mime_type") or block.get("mimeType")
-    source = {"url": "url", "file": "data", "local": "path"}.get(str(kind))
-    if source is None or source not in block or "base64" in block:
-        return dict(block)
-    media = (mime or "").split("/")[0]
-    made: Options = {"type": media if media in MEDIA else "file"}
-    made["base64" if source == "data" else source] = block[source]
-    if mime:
-        made["mime_type"] = mime
-    if name := block.get("filename"):
-        made["filename"] = name
-    return made
-
-
-def _read_call(call: Mapping[str, Any]) -> Options:
-    function = call.get("function")
-    if not isinstance(function, Mapping):
-        return dict(call)
-    arguments = function.get("arguments")
-    if not isinstance(arguments, str):
-        arguments = json.dumps(arguments or {}, ensure_ascii=False)
-    return {
-        "id": call.get("id"),
-        "type": "function",
-        "function": {"name": function["name"], "arguments": arguments},
-    }
+def _aigne_file(file: Any) -> Any:
+    """Write a media block as AIGNE's file, keys in camelCase; anything else as it is."""
+    if not isinstance(file, Mapping) or file.get("type") not in MEDIA:
+        return file
+    rest = {to_camel(key): value for key, value in file.items() if key != "type"}
+    for ours, key, kind in (
+        ("base64", "data", "file"),
+        ("path", "path", "local"),
+        ("url", "url", "url"),
+    ):
+        if ours in rest:
+            return {"type": kind, key: rest.pop(ours), **rest}
+    return dict(file)

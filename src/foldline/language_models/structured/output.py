@@ -190,6 +190,8 @@ class StructuredCheck:
         self.max_retries = max_retries
         self.repair = repair
         self.gives_up_quietly = gives_up_quietly
+        self.shares_retries = False
+        """Whether `max_retries` is the call's own number of retries, and one budget with it."""
         self.tools = tools
         """Other tools the model may call instead of answering."""
 
@@ -220,6 +222,8 @@ class StructuredCheck:
             if len(calls) > 1:
                 answer.repairs.append(f"took the first of {len(calls)} answers")
             return answer
+        if "json" in message.response_metadata:  # said beside the text (`ChatModel.process`)
+            return self._read_value(message.response_metadata["json"], [])
         return self._read_text(str(message.text), is_cut=self._is_cut(message))
 
     def calls_others(self, message: AIMessage) -> bool:
@@ -232,6 +236,7 @@ class StructuredCheck:
             f"the answer does not fit {self.schema.name}: {'; '.join(issues[:5])}"
         )
         error.raw, error.issues, error.usage = message, issues, message.usage_metadata
+        error.llm_output = str(message.text)
         return error
 
     def _read_uncalled(self, message: AIMessage) -> Answer:
@@ -323,7 +328,7 @@ def structured_options(
     method: str = "auto",
     include_raw: bool = False,
     strict: bool | None = None,
-    max_retries: int = 2,
+    max_retries: int = 0,
     repair: bool = True,
     tools: Sequence[Any] | None = None,
 ) -> tuple[dict[str, Any], StructuredCheck]:

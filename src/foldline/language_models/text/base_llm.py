@@ -23,7 +23,7 @@ from foldline.language_models.call.cache import CacheSlot, cache_in_force
 from foldline.language_models.call.cache_key import text_model_key
 from foldline.language_models.call.request import text_of
 from foldline.language_models.text.prompt_runs import PerPrompt, runs_of_prompts
-from foldline.load import dumpd
+from foldline.load.lazy_dump import LazyDump
 from foldline.outputs import Generation, GenerationChunk, LLMResult, RunInfo
 from foldline.prompt_values import PromptValue
 from foldline.runnables._trace import NOTHING, add_up, runs_of
@@ -168,7 +168,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         await one.run.begin(
             "llm",
             "on_llm_start",
-            dumpd(self),
+            LazyDump(self),
             [one.prompt],
             invocation_params=self._get_invocation_params(stop, **options),
             options={"stop": stop, **options},

@@ -1,0 +1,109 @@
+"""What an author writes in AIGNE's words, called: `process`, `preprocess`, `postprocess`, sync or async.
+
+A request becomes the record they get, and what they return becomes a request, events or a message again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from typing import Any, cast
+
+from foldline._run import Run
+from foldline.language_models.call.batch import Batch
+from foldline.language_models.call.model import CallModel
+from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.policies.call_options import read_option_names
+from foldline.language_models.policies.settings import option_names
+from foldline.language_models.records.invoke_options import AgentInvokeOptions
+from foldline.language_models.records.process import Teller, replaced
+from foldline.language_models.records.records import ChatModelInput, input_of, output_of
+from foldline.messages import AIMessage
+from foldline.outputs import ChatGeneration, ChatResult
+
+__all__ = ["call_postprocess", "call_preprocess", "process_events", "record_of", "request_of"]
+
+
+async def call_preprocess(model: CallModel, request: ChatRequest, run: Run) -> ChatRequest:
+    """Let an author's `preprocess` see the request as a record; return what it makes of it."""
+    changed = await _call(run, model.preprocess, record_of(request), _options(request, run))
+    return request if changed is None else request_of(model, input_of(changed), request)
+
+
+async def call_postprocess(
+    model: CallModel, request: ChatRequest, result: ChatResult, run: Run
+) -> ChatResult:
+    """Let an author's `postprocess` see the answer as a record; return what it makes of it."""
+    message = cast("AIMessage", result.generations[0].message)
+    arguments = record_of(request), output_of(message), _options(request, run)
+    changed = await _call(run, model.postprocess, *arguments)
+    if changed is None:
+        return result
+    first = ChatGeneration(message=replaced(changed, message))
+    return ChatResult(generations=[first, *result.generations[1:]], llm_output=result.llm_output)
+
+
+async def process_events(
+    method: Any, model_name: str | None, request: ChatRequest, run: Run
+) -> AsyncGenerator[Batch, None]:
+    """Yield what an author's `process` answers, a record or deltas, as events."""
+    named = request.options.get("model") or model_name
+    teller = Teller(named if isinstance(named, str) else None)
+    record = record_of(request)
+    options = _options(request, run, stream=request.stream)
+    if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+        outcome = method(record, options)
+    else:
+        outcome = await _call(run, method, record, options)
+    if not hasattr(outcome, "__aiter__") and not isinstance(outcome, Iterator):
+        yield [*teller.tell(outcome), *teller.end()]
+        return
+    async with aclosing(run.io.adapt(outcome)) as deltas:
+        async for delta in deltas:
+            if batch := teller.tell(delta):
+                yield batch
+    yield teller.end()
+
+
+async def _call(run: Run, method: Any, *arguments: Any) -> Any:
+    """Call what an author wrote, sync or async: an async method gets a loop of its own in a sync call."""
+    if run.io.blocking and inspect.iscoroutinefunction(method):
+        return await run.io.settle(method(*arguments))
+    return await run.io.call(method, *arguments)
+
+
+def _options(request: ChatRequest, run: Run, **more: Any) -> AgentInvokeOptions:
+    return AgentInvokeOptions({**request.options, **more}, run)
+
+
+def record_of(request: ChatRequest) -> ChatModelInput:
+    """Return a request as the record `process` gets."""
+    options = dict(request.options)
+    tools, choice = options.pop("tools", None), options.pop("tool_choice", None)
+    wanted = options.pop("response_format", None)
+    if request.stop:
+        options["stop"] = request.stop
+    return ChatModelInput(
+        messages=request.messages,
+        response_format=wanted,
+        output_file_type=request.output_file_type,
+        tools=tools,
+        tool_choice=choice,
+        model_options=options,
+    )
+
+
+def request_of(model: CallModel, record: ChatModelInput, request: ChatRequest) -> ChatRequest:
+    """Return a request that asks what a record says, in place of another request."""
+    options, _ = read_option_names(record.model_options, option_names(type(model)))
+    stop = options.pop("stop", request.stop)
+    for key in ("tools", "tool_choice", "response_format"):
+        if (value := getattr(record, key)) is not None:
+            options[key] = value
+    return request.replace(
+        messages=record.messages,
+        options=options,
+        stop=stop,
+        output_file_type=record.output_file_type or request.output_file_type,
+    )

@@ -1,0 +1,63 @@
+"""`LazyDump`: the JSON form of an object, written when somebody reads it.
+
+Every `on_*_start` hands handlers the form of what starts, and most never look. It is a real `dict`, so that handlers
+may treat it as one; a library that reads a dict past its methods sees only what was in it from the start (`lc`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from foldline.load.dump import dumpd
+
+__all__ = ["LazyDump"]
+
+
+class LazyDump(dict[str, Any]):
+    """What `dumpd` gives of an object, written at the first look; later changes of the object do not show.
+
+    ```python
+    from foldline.load.lazy_dump import LazyDump
+    from foldline.messages import HumanMessage
+
+    dump = LazyDump(HumanMessage("hello"))
+    print(dump["id"][-1])
+    #> HumanMessage
+    ```
+    """
+
+    __slots__ = ("_more", "_source")
+
+    def __init__(self, source: object, **more: Any) -> None:
+        super().__init__(lc=1)
+        self._source: object = source
+        self._more = more
+
+    def _write(self) -> None:
+        source = self._source
+        if source is not None:
+            dict.update(self, dumpd(source) | self._more)
+            self._source = None  # last: another thread may read meanwhile
+
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        return dict, (self.copy(),)
+
+
+def _after_writing(name: str) -> Callable[..., object]:
+    method = getattr(dict, name)
+
+    def read(self: LazyDump, *args: object, **kwargs: object) -> object:
+        self._write()
+        return method(self, *args, **kwargs)
+
+    read.__name__, read.__doc__ = name, method.__doc__
+    return read
+
+
+for _name in (
+    "__contains__", "__delitem__", "__eq__", "__getitem__", "__ior__", "__iter__", "__len__", "__ne__", "__or__",
+    "__repr__", "__reversed__", "__ror__", "__setitem__", "clear", "copy", "get", "items", "keys", "pop", "popitem",
+    "setdefault", "update", "values",
+):  # fmt: skip
+    setattr(LazyDump, _name, _after_writing(_name))

@@ -1,0 +1,28 @@
+"""Names in both spellings: `snake_case` as Python writes them, `camelCase` as JSON from TypeScript does. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["snake_case", "snake_keys"]
+
+
+def snake_case(name: str) -> str:
+    """Return a camelCase name in snake_case; one that is already written so is returned as it is.
+
+    ```python
+    from foldline.utils.spelling import snake_case
+
+    print(snake_case("toolCallId"), snake_case("tool_call_id"))
+    #> tool_call_id tool_call_id
+    ```
+    """
+    if name.islower():
+        return name
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
+
+
+def snake_keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with its own keys in snake_case; what is inside its values stays as written."""
+    return {snake_case(str(key)): value for key, value in values.items()}
