@@ -79,23 +79,21 @@ class CallCache:
             return None
         return cls(CacheSlot(cache, cache_key(model, request, policies), io))
 
-    @property
-    def fault(self) -> str | None:
-        """What the cache raised, if it did."""
-        return self._slot.fault
-
     async def lookup(self) -> list[ChatGeneration] | None:
         """Give the kept answer, its tokens marked as free of charge."""
         found = await self._slot.lookup()
         return None if found is None else [_replayed(one) for one in found]
 
     async def update(self, generations: list[ChatGeneration]) -> None:
-        """Keep an answer that is complete; a truncated, filtered or refused one is not kept."""
+        """Keep an answer that is complete; a truncated, filtered or refused one is not kept. Tell of a cache that failed."""
         if all(is_complete(one.message) for one in generations):
             copies = [
                 ChatGeneration(message=one.message.model_copy(deep=True)) for one in generations
             ]
             await self._slot.update(copies)
+        if self._slot.fault is not None:
+            message: Any = generations[0].message
+            message.response_metadata["cache_error"] = self._slot.fault
 
 
 def cache_in_force(own: Choice) -> BaseCache | None:

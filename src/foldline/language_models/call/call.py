@@ -310,9 +310,6 @@ class ChatCall:
                     result = await call_postprocess(self.model, request, result, self.run)
                 if self._cache is not None:
                     await self._cache.update(result.generations)
-                    if self._cache.fault is not None:
-                        told: Any = result.generations[0].message
-                        told.response_metadata["cache_error"] = self._cache.fault
             if self.policies:
                 result = await self._apply_after(request, result)
         message: Any = result.generations[0].message
