@@ -85,7 +85,7 @@ class CallCache:
         return None if found is None else [_replayed(one) for one in found]
 
     async def update(self, generations: list[ChatGeneration]) -> None:
-        """Keep an answer that is complete; a truncated, filtered or refused one is not kept. Tell of a cache that failed."""
+        """Keep an answer that is complete, not one that was cut, filtered or refused; tell of a cache that failed."""
         if all(is_complete(one.message) for one in generations):
             copies = [
                 ChatGeneration(message=one.message.model_copy(deep=True)) for one in generations
