@@ -75,15 +75,13 @@ def _ensure_config(config: RunnableConfig | None) -> RunnableConfig:
 
 def _load_provider(name: str) -> None:
     from contextlib import suppress  # noqa: PLC0415
-    from importlib import import_module  # noqa: PLC0415
 
     from foldline.exceptions import FoldlineError  # noqa: PLC0415
-    from foldline.providers import REGISTRY  # noqa: PLC0415
+    from foldline.providers import REGISTRY, find_provider  # noqa: PLC0415
 
     if name in REGISTRY:
-        with suppress(FoldlineError, ImportError):  # its extra is missing: it has no rows then
-            module, _, attribute = REGISTRY[name].partition(":")
-            getattr(import_module(module), attribute)
+        with suppress(FoldlineError):  # its extra is missing: it has no rows then
+            find_provider(name)
 
 
 extend("add_messages", _add_messages)

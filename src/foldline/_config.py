@@ -59,7 +59,7 @@ def _copied(key: str, value: Any) -> Any:
 @lru_cache(maxsize=256)
 def _warn_misspelt(key: str) -> None:
     """Warn of a key that is nearly a config key: as any other key it would be a value for `configurable`."""
-    near = suggestion(str(key), CONFIG_KEYS)
+    near = suggestion(str(key), CONFIG_KEYS, likeness=0.85)
     if near:
         warnings.warn(f"{key!r} is no key of a config{near}", UserWarning, stacklevel=5)
 

@@ -414,7 +414,7 @@ def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
 @cache
 def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
     """Warn once of an option that is nearly one that the model knows: it is sent as given."""
-    if name not in model.aliases and (near := suggestion(name, model.sent_fields)):
+    if name not in model.aliases and (near := suggestion(name, model.sent_fields, likeness=0.88)):
         told = f"{model.__name__} does not know the option {name}{near}: it is sent as given"
         warnings.warn(told, UserWarning, stacklevel=2)
 

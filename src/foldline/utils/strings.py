@@ -39,9 +39,9 @@ def sanitize_for_postgres(text: str, replacement: str = "") -> str:
     return text.replace("\x00", replacement)
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, known: Iterable[str], *, likeness: float = 0.75) -> str:
     """Return " (did you mean 'x'?)" where a word is nearly one that is known, else nothing."""
     from difflib import get_close_matches  # noqa: PLC0415  for words that are wrong
 
-    near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.75)
+    near = get_close_matches(word.lower(), list(known), n=1, cutoff=likeness)
     return f" (did you mean {near[0]!r}?)" if near else ""
