@@ -29,6 +29,13 @@
   x TracerException             a tracer was told of a run it does not know
   x UsageError                  you called foldline wrongly; says what to write instead
     + RecursionLimitError         a runnable called runnables deeper than recursion_limit
+  x FlowError                   a flow or a graph could not go on
+    + FlowChangedError            the flow no longer fits its journal; names the first place that differs
+    + FlowInterruptedError        it stopped for a person; .interrupts .thread_id
+    + StepTimeoutError            a step took longer than its timeout
+    + InvalidUpdateError          a node gave a key, a type or a pair of updates that the state cannot take
+    + InvalidRouteError           a route leads to no node
+    + GraphRecursionError         more steps than recursion_limit
 ```
 
 `str(error)` of a model error begins with where: `acme:anvil-1: slow down`. This file imports nothing of foldline.
@@ -42,7 +49,13 @@ __all__ = [
     "BlockingCallError",
     "BudgetExceeded",
     "ContextOverflowError",
+    "FlowChangedError",
+    "FlowError",
+    "FlowInterruptedError",
     "FoldlineError",
+    "GraphRecursionError",
+    "InvalidRouteError",
+    "InvalidUpdateError",
     "LangChainException",
     "LimitExceededError",
     "MalformedStreamError",
@@ -64,6 +77,7 @@ __all__ = [
     "RecursionLimitError",
     "SchemaError",
     "SecurityError",
+    "StepTimeoutError",
     "StoreError",
     "StreamClosedError",
     "StreamInterruptedError",
@@ -292,6 +306,39 @@ class UsageError(FoldlineError, ValueError):
 
 class RecursionLimitError(UsageError, RecursionError):
     """A runnable called runnables deeper than `recursion_limit`."""
+
+
+class FlowError(FoldlineError):
+    """A flow or a graph could not go on."""
+
+
+class FlowChangedError(FlowError):
+    """The flow no longer fits the journal of its thread; the message names the first place that differs."""
+
+
+class FlowInterruptedError(FlowError):
+    """A flow that was called as a function stopped for a person; answer with `flow.thread(id).resume(…)`."""
+
+    def __init__(self, message: str, interrupts: list[Any], thread_id: str | None) -> None:
+        super().__init__(message)
+        self.interrupts = interrupts
+        self.thread_id = thread_id
+
+
+class StepTimeoutError(FlowError, TimeoutError):
+    """A step took longer than its timeout."""
+
+
+class InvalidUpdateError(FlowError):
+    """A node gave a key, a type or a pair of updates that the state cannot take."""
+
+
+class InvalidRouteError(FlowError):
+    """A route leads to no node."""
+
+
+class GraphRecursionError(FlowError, RecursionError):
+    """A graph took more steps than `recursion_limit`."""
 
 
 STATUS_CLASSES: dict[int, type[ModelStatusError]] = {

@@ -356,7 +356,9 @@ def test_a_tool_that_needs_approval_never_starts_eagerly(call):
     ids=["approval", "approval of some", "limit", "retry"],
 )
 def test_F_Y15_middleware_about_a_tool_that_does_not_exist_is_refused(middleware):
-    with pytest.raises(UsageError, match=r"'ad', which .* not have .did you mean 'add'.*; its tools: add"):
+    with pytest.raises(
+        UsageError, match=r"'ad', which .* not have .did you mean 'add'.*; its tools: add"
+    ):
         create_agent(scripted(), [add], middleware=[middleware])
 
 

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from foldline.agents.checkpoint import SqliteSaver
-from foldline.agents.checkpoint.base import Entry
 from foldline.caches import SQLiteCache
 from foldline.chat_history import SQLiteChatMessageHistory
+from foldline.checkpoint.base import Entry
 from foldline.messages import HumanMessage
 from foldline.outputs import Generation
 from foldline.runnables import RunnableLambda

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from foldline.agents.agent import Agent, StateSnapshot
     from foldline.agents.executor import AgentExecutor, AgentExecutorIterator
     from foldline.agents.factory import create_agent
-    from foldline.agents.interrupts import Command, Interrupt, interrupt
     from foldline.agents.output_parsers import AgentOutputParser, MultiActionAgentOutputParser
     from foldline.agents.plans import (
         BaseMultiActionAgent,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from foldline.agents.runtime import InjectedState, InjectedStore, Runtime, ToolRuntime
     from foldline.agents.state import AgentState, add_messages
     from foldline.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
+    from foldline.workflows.interrupts import Command, Interrupt, interrupt
 
 __all__ = [
     "Agent",
@@ -76,7 +76,7 @@ __getattr__ = lazily(
         ".agent": "Agent StateSnapshot",
         ".executor": "AgentExecutor AgentExecutorIterator",
         ".factory": "create_agent",
-        ".interrupts": "Command Interrupt interrupt",
+        "foldline.workflows.interrupts": "Command Interrupt interrupt",
         ".output_parsers": "AgentOutputParser MultiActionAgentOutputParser",
         ".plans": "BaseMultiActionAgent BaseSingleActionAgent RunnableAgent "
         "RunnableMultiActionAgent",

@@ -26,7 +26,7 @@ __all__ = ["Acting", "Doing", "ExceptionTool", "InvalidTool"]
 
 Values = dict[str, Any]
 ToolMap = dict[str, BaseTool]
-Said = AgentFinish | AgentAction | AgentStep
+FlowEvent = AgentFinish | AgentAction | AgentStep
 
 
 class ExceptionTool(BaseTool):
@@ -91,7 +91,7 @@ class Acting(Chain):
             return trim(intermediate_steps)
         return intermediate_steps[-trim:] if trim > 0 else intermediate_steps
 
-    async def _next(self, doing: Doing, elapsed: float) -> AsyncGenerator[Said, None]:
+    async def _next(self, doing: Doing, elapsed: float) -> AsyncGenerator[FlowEvent, None]:
         """Take the next step, as a subclass says where it does; give what happens."""
         run = doing.run
         given = (doing.tools, doing.colors, doing.inputs, doing.steps)
@@ -105,7 +105,7 @@ class Acting(Chain):
                     yield AgentStep(action=action, observation=observation)
             return
         iterate = self._overridden("_iter_next_step", run)
-        said: AsyncGenerator[Said, None] = (
+        said: AsyncGenerator[FlowEvent, None] = (
             self._iterated(doing)
             if iterate is None
             else run.io.each(iterate(*given, run_manager=run.run_manager("chain")))
@@ -114,7 +114,9 @@ class Acting(Chain):
             while (one := await self._in_time(said, run, elapsed)) is not None:
                 yield one
 
-    async def _in_time(self, said: AsyncGenerator[Said, None], run: Run, elapsed: float) -> Any:
+    async def _in_time(
+        self, said: AsyncGenerator[FlowEvent, None], run: Run, elapsed: float
+    ) -> Any:
         if self.max_execution_time is None or run.io.blocking:  # a thread could not be stopped
             return await anext(said, None)
 
@@ -123,7 +125,7 @@ class Acting(Chain):
 
         return await run.io.bounded(max(0.001, self.max_execution_time - elapsed), step())
 
-    async def _iterated(self, doing: Doing) -> AsyncGenerator[Said, None]:
+    async def _iterated(self, doing: Doing) -> AsyncGenerator[FlowEvent, None]:
         try:
             shown = self._prepare_intermediate_steps(doing.steps)
             plan: Plan = await self.agent._planned(shown, doing.run, doing.inputs)

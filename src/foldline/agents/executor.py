@@ -21,7 +21,15 @@ from pydantic import model_validator
 from foldline._io import OutOfTime
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
-from foldline.agents.acting import Acting, Doing, ExceptionTool, InvalidTool, Said, ToolMap, Values
+from foldline.agents.acting import (
+    Acting,
+    Doing,
+    ExceptionTool,
+    FlowEvent,
+    InvalidTool,
+    ToolMap,
+    Values,
+)
 from foldline.agents.plans import (
     BaseMultiActionAgent,
     BaseSingleActionAgent,
@@ -39,7 +47,7 @@ from foldline.utils.input import get_color_mapping
 
 __all__ = ["AgentExecutor", "AgentExecutorIterator", "ExceptionTool", "InvalidTool"]
 
-NextStep = list[Said]
+NextStep = list[FlowEvent]
 ASIDE = frozenset({"actions", "steps", "messages", "intermediate_step"})
 """What a stream gives besides the outputs."""
 
@@ -195,7 +203,7 @@ class AgentExecutor(Acting):
     def _iter_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
         intermediate_steps: Steps, run_manager: Any = None,
-    ) -> Iterator[Said]:  # fmt: skip
+    ) -> Iterator[FlowEvent]:  # fmt: skip
         run = Run.blocking(_config(run_manager))
         doing = Doing(name_to_tool_map, color_mapping, inputs, run, intermediate_steps)
         return drive_each(self._iterated(doing))
@@ -203,7 +211,7 @@ class AgentExecutor(Acting):
     def _aiter_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
         intermediate_steps: Steps, run_manager: Any = None,
-    ) -> AsyncIterator[Said]:  # fmt: skip
+    ) -> AsyncIterator[FlowEvent]:  # fmt: skip
         run = Run.asynchronous(_config(run_manager))
         return self._iterated(
             Doing(name_to_tool_map, color_mapping, inputs, run, intermediate_steps)

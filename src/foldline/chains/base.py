@@ -14,7 +14,7 @@ from abc import ABC
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -68,7 +68,9 @@ class Chain(OlderCalls, ABC):
     metadata: Values | None = None
     """Metadata of every run of this chain."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, ignored_types=(list, property))
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        arbitrary_types_allowed=True, ignored_types=(list, property)
+    )
 
     @property
     def _chain_type(self) -> str:

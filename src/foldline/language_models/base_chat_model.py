@@ -47,9 +47,9 @@ from foldline.language_models.records.records import (
 )
 from foldline.language_models.streams.stream import AsyncChatModelStream, ChatModelStream
 from foldline.language_models.structured.output import StructuredCheck, structured_options
-from foldline.language_models.structured.parser import StructuredParser
+from foldline.language_models.structured.parser import RawAndParsed, Schema, StructuredParser
 from foldline.language_models.structured.tool_binding import Validate, bound_tools
-from foldline.messages import AIMessage, AnyMessage, BaseMessage
+from foldline.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage
 from foldline.messages.output_version import output_version
 from foldline.outputs import ChatGenerationChunk, ChatResult, LLMResult
 from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
@@ -72,7 +72,7 @@ UNSET = (None,) * len(SETTINGS)
 _settings_of = itemgetter(*SETTINGS)
 
 
-class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var]  # an AIMessage is one of them
+class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     """A model that answers messages with a message.
 
     ```python
@@ -167,6 +167,16 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
         return find_profile(self._provider, self._model_name)
 
     if TYPE_CHECKING:
+
+        def stream(
+            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+        ) -> Iterator[AIMessageChunk]:
+            """Answer piece by piece; the chunks add up to the message."""
+
+        def astream(
+            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+        ) -> AsyncGenerator[AIMessageChunk, None]:
+            """Answer piece by piece; the chunks add up to the message."""
 
         def stream_v2(
             self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
@@ -368,6 +378,58 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):  # type: ignore[type-var
         )
         return self.bind(**options, **kwargs)
 
+    @overload
+    def with_structured_output(
+        self,
+        schema: type[Schema],
+        *,
+        method: str = "auto",
+        include_raw: Literal[False] = False,
+        strict: bool | None = None,
+        max_retries: int = 0,
+        repair: bool = True,
+        tools: Sequence[Any] | None = None,
+        **kwargs: Any,
+    ) -> Runnable[Any, Schema]: ...
+    @overload
+    def with_structured_output(
+        self,
+        schema: type[Schema],
+        *,
+        method: str = "auto",
+        include_raw: Literal[True],
+        strict: bool | None = None,
+        max_retries: int = 0,
+        repair: bool = True,
+        tools: Sequence[Any] | None = None,
+        **kwargs: Any,
+    ) -> Runnable[Any, RawAndParsed[Schema]]: ...
+    @overload
+    def with_structured_output(
+        self,
+        schema: Mapping[str, Any],
+        *,
+        method: str = "auto",
+        include_raw: bool = False,
+        strict: bool | None = None,
+        max_retries: int = 0,
+        repair: bool = True,
+        tools: Sequence[Any] | None = None,
+        **kwargs: Any,
+    ) -> Runnable[Any, Params]: ...
+    @overload
+    def with_structured_output(
+        self,
+        schema: Any,
+        *,
+        method: str = "auto",
+        include_raw: bool = False,
+        strict: bool | None = None,
+        max_retries: int = 0,
+        repair: bool = True,
+        tools: Sequence[Any] | None = None,
+        **kwargs: Any,
+    ) -> Runnable[Any, Any]: ...
     def with_structured_output(
         self,
         schema: Any,

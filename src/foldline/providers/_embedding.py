@@ -6,6 +6,7 @@ A provider gives `_embed_some` (one batch), or over HTTP the request of a batch 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -36,11 +37,30 @@ class BatchedEmbeddings(Embeddings):
         raise NotImplementedError
 
     async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
-        vectors: Vectors = []
-        for start in range(0, len(texts), self.chunk_size):
-            some = texts[start : start + self.chunk_size]
-            vectors += await self._embed_some(some, io, is_query=is_query)
-        return vectors
+        size = self._batch_size()
+        batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+
+        async def embed_batch(batch: list[str]) -> Vectors:
+            return await self._embed_some(batch, io, is_query=is_query)
+
+        limit = self._concurrency()
+        if limit == 1 or len(batches) < 2:
+            return [vector for batch in batches for vector in await embed_batch(batch)]
+        vectors: dict[int, Vectors] = {}
+        outcomes = io.as_completed(embed_batch, batches, limit=limit)
+        async with aclosing(outcomes):
+            async for outcome in outcomes:
+                if outcome.error is not None:
+                    raise outcome.error
+                vectors[outcome.place] = outcome.value
+        return [vector for place in sorted(vectors) for vector in vectors[place]]
+
+    def _batch_size(self) -> int:
+        return self.chunk_size
+
+    def _concurrency(self) -> int:
+        """Return how many batches may be under way at once."""
+        return 1
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed texts that will be searched."""
@@ -62,13 +82,15 @@ class BatchedEmbeddings(Embeddings):
 class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     """Embeddings behind an HTTP API."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         populate_by_name=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True
     )
 
     model: str = ""
     chunk_size: int = Field(default=512, ge=1)
     """Texts sent in one request."""
+    max_concurrency: int = Field(default=1, ge=1)
+    """Requests under way at once."""
 
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
@@ -79,6 +101,9 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         if not isinstance(values, dict):
             return values
         return {cls.aliases.get(name, name): value for name, value in values.items()}
+
+    def _concurrency(self) -> int:
+        return self.max_concurrency
 
     # -- what a provider writes: pure
 

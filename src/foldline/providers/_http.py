@@ -38,6 +38,7 @@ from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
+from foldline.providers._names import read_names
 from foldline.providers._readable import Path, readable_blocks
 from foldline.providers._reading import Reading, StreamReading
 from foldline.providers._wire import (
@@ -73,7 +74,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
     The fields are LangChain's, under all the names it accepts. What is not set is not sent.
     """
 
-    model_config = ConfigDict(populate_by_name=True, hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        populate_by_name=True, hide_input_in_errors=True
+    )
 
     model: str = ""
     """The model's id."""
@@ -122,26 +125,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
     @model_validator(mode="before")
     @classmethod
     def _read_names(cls, values: Json) -> Json:
-        if not isinstance(values, dict):
-            return values
-        read: dict[str, Json] = {}
-        for name, value in in_snake_case(cls.model_fields, values).items():
-            field = cls.aliases.get(str(name)) or str(name)
-            if field in read and read[field] != value and None not in (value, read[field]):
-                raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one")
-            if field not in read or value is not None:
-                read[field] = value
-        unknown = [name for name in read if name not in cls.model_fields]
-        if unknown:
-            told = [f"{name}{suggestion(name, cls.model_fields)}" for name in sorted(unknown)]
-            warnings.warn(
-                f"{cls.__name__} does not know {', '.join(told)}: sent as given, in model_kwargs",
-                UserWarning,
-                stacklevel=4,
-            )
-            extra = {name: read.pop(name) for name in unknown}
-            read["model_kwargs"] = {**extra, **(read.get("model_kwargs") or {})}
-        return read
+        if isinstance(values, dict):
+            values = in_snake_case(cls.model_fields, values)
+        return read_names(cls, values, cls.aliases)
 
     @property
     def model_name(self) -> str:

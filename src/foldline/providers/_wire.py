@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from foldline.exceptions import (
     ContextOverflowError,
@@ -40,6 +40,7 @@ __all__ = [
     "dump_text",
     "error_class",
     "guarded",
+    "guarded_value",
     "is_error",
     "merge_settings",
     "odd_payload",
@@ -49,6 +50,7 @@ __all__ = [
     "retry_after",
 ]
 
+T = TypeVar("T")
 ErrorTable: TypeAlias = Mapping[str, type[ModelError]]
 """Vendor's code or type of error -> error class."""
 Block: TypeAlias = dict[str, Any]
@@ -226,6 +228,16 @@ def guarded(
     """Call a decoder; what it stumbles over is the vendor's fault, and said to be."""
     try:
         return hear(*args, **kwargs)
+    except FoldlineError:
+        raise
+    except ODD as error:
+        raise odd_payload(malformed, error) from error
+
+
+def guarded_value(malformed: Malformed, read: Callable[..., T], *args: Any) -> T:
+    """Call what reads a payload; what it stumbles over is the vendor's fault, and said to be."""
+    try:
+        return read(*args)
     except FoldlineError:
         raise
     except ODD as error:

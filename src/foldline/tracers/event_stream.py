@@ -44,6 +44,8 @@ class RunInfo(TypedDict):
     metadata: dict[str, Any]
     inputs: NotRequired[Any]
     parent_run_id: UUID | None
+    parent_ids: list[str]
+    outer: RunInfo | None
     shown: bool
 
 
@@ -71,7 +73,6 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         self._send = send
         self._filters = filters or {}
         self._runs: dict[UUID, RunInfo] = {}
-        self._parents: dict[UUID, UUID | None] = {}
 
     # -- runs
 
@@ -84,6 +85,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         kwargs: dict[str, Any],
     ) -> None:
         run_id: UUID = kwargs["run_id"]
+        parent: UUID | None = kwargs.get("parent_run_id")
         name = kwargs.get("name") or _class_name(serialized)
         tags = kwargs.get("tags") or []
         info: RunInfo = {
@@ -91,23 +93,30 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             "run_type": run_type,
             "tags": tags,
             "metadata": kwargs.get("metadata") or {},
-            "parent_run_id": kwargs.get("parent_run_id"),
+            "parent_run_id": parent,
+            "parent_ids": [] if parent is None else [*self._above(parent), str(parent)],
+            "outer": self._runs.get(run_id),
             "shown": shows(self._filters, name, run_type, tags),
         }
         if inputs is not None:
             info["inputs"] = inputs
         self._runs[run_id] = info
-        self._parents[run_id] = info["parent_run_id"]
         self._tell("start", run_id, info, data)
 
     def _end(self, run_id: UUID, data: dict[str, Any], what: str = "end") -> None:
-        info = self._runs.pop(run_id, None)
+        info = self._leave(run_id)
         if info is None:
             return
         if "input" not in data and "inputs" in info:
             data["input"] = info["inputs"]
         self._tell(what, run_id, info, data)
-        self._parents.pop(run_id, None)
+
+    def _leave(self, run_id: UUID) -> RunInfo | None:
+        """Forget a run; one of the same id that was there before it, as a parent's may be, is there again."""
+        info = self._runs.pop(run_id, None)
+        if info is not None and (outer := info["outer"]) is not None:
+            self._runs[run_id] = outer
+        return info
 
     def _tell(self, what: str, run_id: UUID, info: RunInfo, data: dict[str, Any]) -> None:
         if info["shown"]:
@@ -125,16 +134,13 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             "tags": list(info["tags"]),
             "run_id": str(run_id),
             "metadata": dict(info["metadata"]),
-            "parent_ids": self._above(run_id),
+            "parent_ids": list(info["parent_ids"] if "parent_ids" in info else self._above(run_id)),
         }
 
     def _above(self, run_id: UUID) -> list[str]:
-        above: list[str] = []
-        parent = self._parents.get(run_id)
-        while parent is not None:
-            above.append(str(parent))
-            parent = self._parents.get(parent)
-        return above[::-1]
+        """Return the ids of the runs above one that runs, outermost first."""
+        info = self._runs.get(run_id)
+        return info["parent_ids"] if info is not None else []
 
     # -- models
 
@@ -246,8 +252,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
 
     def _forget(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A run failed: no event says so, the caller gets the error itself."""
-        self._runs.pop(run_id, None)
-        self._parents.pop(run_id, None)
+        self._leave(run_id)
 
     on_chain_error = on_llm_error = on_retriever_error = _forget
 

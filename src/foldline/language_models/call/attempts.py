@@ -24,7 +24,12 @@ from foldline.language_models.call.author import (
 )
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result, with_finish
 from foldline.language_models.call.deadline import bounded_source, pause, wait_for_rate_limit
-from foldline.language_models.call.message_bounds import close_message, error_of, open_message
+from foldline.language_models.call.message_bounds import (
+    attach_partial,
+    close_message,
+    error_of,
+    open_message,
+)
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.network_errors import read_author_error
 from foldline.language_models.call.request import ChatRequest
@@ -301,13 +306,13 @@ class _Attempt:
 
     def note_failure(self, error: Exception) -> None:
         """Count what a failed attempt says it has cost; keep what guards held back of it."""
-        if not isinstance(error, ModelError):
-            return
         guards = find_policy(self._call.policies, GuardsPolicy)
-        if guards is not None and guards.holds_back and error.partial is None:
+        if guards is not None and guards.holds_back:
             received = find_policy(self._call.event_policies, ReceivedMessage)
-            error.partial = None if received is None else received.partial
-        self.settle(usage_of_failure(error, self._call.builder))
+            if received is not None:
+                attach_partial(error, received.partial)
+        if isinstance(error, ModelError):
+            self.settle(usage_of_failure(error, self._call.builder))
 
     def settle(self, usage: UsageMetadata | None = None) -> None:
         """Count what an attempt has cost, as far as it is known; one that finished is settled already."""

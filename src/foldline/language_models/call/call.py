@@ -21,9 +21,11 @@ from foldline.language_models.call.author import AuthorHooks, author_hooks
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
 from foldline.language_models.call.cache import CallCache
 from foldline.language_models.call.listeners import CallListeners
+from foldline.language_models.call.message_bounds import attach_partial
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.call.structured_format import take_format
 from foldline.language_models.policies.base import FoldedAttempt, Policy
 from foldline.language_models.policies.guards import approve_cached
 from foldline.language_models.policies.settings import NO_SETTINGS, CallSettings, take_settings
@@ -160,6 +162,11 @@ class ChatCall:
         if self._end_error is not None:
             raise self._end_error
 
+    @property
+    def is_concluding(self) -> bool:
+        """Whether the answer is whole and its end under way: hooks, policies, the cache."""
+        return self.is_answered and not self.is_complete
+
     # -- before the model is asked
 
     async def prepare(self) -> ChatRequest:
@@ -178,10 +185,11 @@ class ChatCall:
             )
             self.stream = listeners.choose_stream(stream=self.stream, can_stream=hooks.streams)
         request = model._request(self.value, run, stream=self.stream)
+        structured = take_format(request.options) if request.options else None
         self.settings = take_settings(model, request, run.given.get("configurable") or {})
         if listeners is not None:
             listeners.choose_events(stream=self.stream, generates=hooks.generates)
-            await listeners.tell_start(request)
+            await listeners.tell_start(request, structured)
         request.note = self._note
         if hooks.preprocesses:
             request = await model._preprocess(request, run)
@@ -386,11 +394,10 @@ class ChatCall:
             error = StreamClosedError("the stream was closed before its end", **self.location)
         self.error = error
         self.message = self.partial
-        if isinstance(error, BudgetExceeded) and self.message.content:
-            error.partial = error.partial or self.message
+        if self.message.content or not isinstance(error, BudgetExceeded):
+            attach_partial(error, self.message)
         if isinstance(error, ModelError):
             error.attempts = max(self.attempts, 1)
-            error.partial = error.partial or self.message
             error.provider = error.provider or self.model._provider
             error.model = error.model or self.model._model_name
         if self.run.manager is not None:

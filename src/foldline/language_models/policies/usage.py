@@ -226,7 +226,7 @@ class Spending:
         prices: Prices | None,
         where: str,
     ) -> None:
-        self.scope = scope
+        self.scope: UsageScope = scope
         self._input = input_tokens
         self._expected = max_tokens
         self._prices = prices

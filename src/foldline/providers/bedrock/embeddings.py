@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import aclosing
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -76,22 +75,7 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
 
     async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
         await self._preload_region(io)
-        starts = range(0, len(texts), self.chunk_size)
-        if len(starts) <= 1:
-            return await super()._embed(texts, io, is_query=is_query)
-
-        async def embed_batch(start: int) -> Vectors:
-            batch = texts[start : start + self.chunk_size]
-            return await self._embed_some(batch, io, is_query=is_query)
-
-        batches: dict[int, Vectors] = {}
-        outcomes = io.as_completed(embed_batch, starts, limit=self.max_concurrency)
-        async with aclosing(outcomes):
-            async for outcome in outcomes:
-                if outcome.error is not None:
-                    raise outcome.error
-                batches[outcome.place] = outcome.value
-        return [vector for place in sorted(batches) for vector in batches[place]]
+        return await super()._embed(texts, io, is_query=is_query)
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
         is_titan = self._family() == "titan"

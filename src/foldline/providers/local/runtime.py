@@ -73,8 +73,8 @@ class Runtime:
     def __init__(self, path: Path, settings: Settings) -> None:
         self.path = path
         self.settings = settings
-        self.name = path.stem
-        self.version = str(load_library().__version__)
+        self.name: str = path.stem
+        self.version: str = str(load_library().__version__)
         self._key = secrets.token_urlsafe(24)
         self._server = _start(path, settings, self._key, self.name)
 
@@ -101,8 +101,11 @@ class Runtime:
         """Start an answer; gives its chunks as they are spoken."""
         return Feed(lambda emit: self.produce(request, emit))
 
-    def produce(self, request: Request, emit: Emit[Chunk]) -> None:
-        """Answer in this thread, handing each chunk to `emit` until it says stop."""
+    def produce(self, request: Request, emit: Emit[Chunk], *, is_chat: bool = True) -> None:
+        """Answer a chat, or continue a text, in this thread; each chunk goes to `emit` until it says stop."""
+        handle = (
+            self._server.handle_chat_completions if is_chat else self._server.handle_completions
+        )
         sent = {
             "stream_options": {"include_usage": True},
             **request,
@@ -120,7 +123,7 @@ class Runtime:
             return emit(mender.feed(chunk) if told else None)
 
         try:
-            self._server.handle_chat_completions(sent, on_chunk)
+            handle(sent, on_chunk)
         except ValueError as error:
             raise ModelInvalidRequestError(
                 str(error), provider=PROVIDER, model=self.name, status=400
@@ -246,7 +249,10 @@ def says_something(chunk: Chunk) -> bool:
     except that the name of a tool whose call was begun for the model comes with it too.
     """
     deltas = [choice.get("delta") or {} for choice in chunk.get("choices") or ()]
-    return any(value for delta in deltas for key, value in delta.items() if key != "role")
+    texts = [choice.get("text") for choice in chunk.get("choices") or ()]
+    return any(texts) or any(
+        value for delta in deltas for key, value in delta.items() if key != "role"
+    )
 
 
 def default_threads() -> int:
