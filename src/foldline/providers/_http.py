@@ -397,9 +397,15 @@ def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
     return batch
 
 
+def _plain_name(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
 @cache
 def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
     """Warn once of an option that is nearly one that the model knows: it is sent as given."""
+    if _plain_name(name) in {_plain_name(field) for field in model.sent_fields}:
+        return  # in the words of the API: maxTokens
     if name not in model.aliases and (near := suggestion(name, model.sent_fields, likeness=0.88)):
         told = f"{model.__name__} does not know the option {name}{near}: it is sent as given"
         warnings.warn(told, UserWarning, stacklevel=2)
