@@ -41,7 +41,7 @@ __all__ = [
     "error_class",
     "guarded",
     "guarded_value",
-    "is_error",
+    "is_error_body",
     "merge_settings",
     "odd_payload",
     "plain_id",
@@ -159,11 +159,11 @@ def read_failure(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error 
     )
 
 
-def is_error(answer: Any) -> bool:  # noqa: ANN401  whatever JSON an answer is
-    """Say whether a whole answer tells of an error; some gateways send the event of a stream as the body."""
-    if isinstance(answer, list):  # Google wraps errors in a list
-        return len(answer) == 1 and is_error(answer[0])
-    return isinstance(answer, dict) and (bool(answer.get("error")) or answer.get("type") == "error")
+def is_error_body(data: Any) -> bool:  # noqa: ANN401  whatever JSON came under a good status
+    """Say whether a whole answer tells of an error; gateways send the event of a stream, or a list, as body."""
+    if isinstance(data, list) and data:
+        data = data[0]
+    return isinstance(data, dict) and (bool(data.get("error")) or data.get("type") == "error")
 
 
 def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type[ModelError] | None:

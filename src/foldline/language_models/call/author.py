@@ -16,6 +16,7 @@ from foldline._run import Run
 from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
 from foldline.language_models.call.chunk_bridge import ChunkBridge
+from foldline.language_models.call.llm_output import llm_output_of
 from foldline.language_models.call.message_bounds import attach_partial
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
@@ -317,7 +318,9 @@ async def inherited_result(
         async for item in source:
             for event in (item,) if isinstance(item, dict) else item:
                 builder.feed(event)
-    return chat_result(AIMessage.from_fold(builder.result(), model._output_version))
+    result = chat_result(AIMessage.from_fold(builder.result(), model._output_version))
+    result.llm_output = llm_output_of(result)
+    return result
 
 
 # -- `super().process(...)` of a subclass whose parent answers by one of LangChain's methods
