@@ -33,6 +33,12 @@ RAISED = (BudgetExceeded, BlockingCallError)
 """Errors of a tool that no other call of the model would mend."""
 
 
+BROKE_OFF = (
+    "{} was called before, and the process or the run ended while it ran: whether it took effect is not known. "
+    "Find out before you call it again."
+)
+
+
 class ToolStep:
     """Runs the tools; the update of the state that came of it is in `update`, and where to go on in `jump`."""
 
@@ -59,18 +65,11 @@ class ToolStep:
 
     async def _run_all(self, calls: list[ToolCall], asked: AIMessage, run: Run) -> None:
         context = self.context
-        finished, todo = context.thread.finished, []
-        for call in calls:
-            if call["id"] in finished:
-                continue  # it ran before the process was killed or the run stopped
-            problem = problem_of(call, asked, context.setup.tools)
-            if problem is not None:
-                await self._finish(
-                    call, {"messages": [error_message(call, problem)]}, problem, is_kept=False
-                )
-            else:
-                todo.append(call)
+        todo = await self._open_calls(calls, asked)
         self.eager.drop_stale(todo)
+        once = [call for call in todo if context.setup.tools[call["name"]].run_once]
+        for call in once:
+            await context.keep(Record("start", step=context.thread.step, call_id=call["id"]))
         limit = context.run.max_concurrency or len(todo)
         outcomes = context.io.as_completed(lambda call: self._run_one(call, run), todo, limit=limit)
         interrupts: list[Interrupt] = []
@@ -83,7 +82,7 @@ class ToolStep:
                     raise error  # cancelled, or Ctrl-C
                 else:
                     # With one call alone the step is kept next, and its result with it, if nobody hears of it first.
-                    is_kept = len(calls) > 1 or context.is_observed
+                    is_kept = len(calls) > 1 or context.is_observed or bool(once)
                     failure = (
                         await self._settle(todo[place], value, error, is_kept=is_kept) or failure
                     )
@@ -91,6 +90,23 @@ class ToolStep:
             raise failure
         if interrupts:
             raise FlowInterrupt(interrupts)
+
+    async def _open_calls(self, calls: list[ToolCall], asked: AIMessage) -> list[ToolCall]:
+        """Return the calls to run; those that cannot be are answered."""
+        thread, todo = self.context.thread, []
+        for call in calls:
+            if call["id"] in thread.finished:
+                continue  # it ran before the process was killed or the run stopped
+            problem = problem_of(call, asked, self.context.setup.tools)
+            if call["id"] in thread.started:
+                problem = BROKE_OFF.format(call["name"])
+            if problem is not None:
+                await self._finish(
+                    call, {"messages": [error_message(call, problem)]}, problem, is_kept=False
+                )
+            else:
+                todo.append(call)
+        return todo
 
     async def _run_one(self, call: ToolCall, run: Run) -> Json:
         early = self.eager.take(call)

@@ -4,6 +4,7 @@
     fork       a run goes on from an earlier record
     node       a step is done: its update of the state, and the step after it
     tool       one tool call of the step under way is done: its messages, so that it never runs twice
+    start      a tool call that must not run twice begins
     interrupt  the run stopped for these questions
     resume     the answers to them
     claim      somebody carries on (after a crash)
@@ -30,7 +31,7 @@ from foldline.workflows.journal import VERSION, read_body
 
 __all__ = ["Codec", "Record", "Thread"]
 
-KINDS = frozenset({"input", "fork", "node", "tool", "interrupt", "resume", "claim"})
+KINDS = frozenset({"input", "fork", "node", "start", "tool", "interrupt", "resume", "claim"})
 BASES = frozenset({"input", "fork", "node"})
 """The kinds after which another step comes."""
 Json = Any
@@ -70,6 +71,8 @@ class Thread:
     """The records since then."""
     finished: dict[str, Values] = field(default_factory=dict)
     """What the finished tool calls of the step under way gave, by call."""
+    started: set[str] = field(default_factory=set)
+    """Calls of the step under way that must not run twice, and began."""
     interrupts: list[Interrupt] = field(default_factory=list)
     asked: list[Interrupt] = field(default_factory=list)
     """The questions that were answered in the step under way; a wrong answer can be given again."""
@@ -81,8 +84,11 @@ class Thread:
         self.come_to(record)
         if record.kind == "tool":
             self.finished[record.call_id or ""] = record.values
+        elif record.kind == "start":
+            self.started.add(record.call_id or "")
         elif record.kind == "interrupt":
             self.interrupts = record.interrupts
+            self.started = set()  # what asks is called again, from its beginning
         elif record.kind == "resume":
             self.answers |= record.answers
             self.asked, self.interrupts = self.interrupts or self.asked, []
@@ -92,6 +98,7 @@ class Thread:
             self.step = record.step
         if record.kind in BASES:
             self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
+            self.started = set()
 
     def come_to(self, record: Record) -> None:
         """Go on to a record of the log."""
