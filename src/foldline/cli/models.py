@@ -90,7 +90,7 @@ def _row(name: str) -> dict[str, Any]:
 
 
 MAKERS = {
-    "google_vertexai": "google",
+    "google_vertexai": "google_genai",
     "google_anthropic_vertex": "anthropic",
     "anthropic_bedrock": "anthropic",
     "bedrock_mantle_anthropic": "anthropic",
