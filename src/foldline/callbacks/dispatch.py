@@ -48,6 +48,10 @@ _HEARD: dict[tuple[type, str], bool] = {}
 """Class of handler and event -> whether it has a hook of its own."""
 _IS_PLAIN: dict[type, bool] = {}
 """Class of handler -> whether it ignores nothing and says nothing of how its hooks are called."""
+_IS_DIRECT: dict[tuple[type, str], bool] = {}
+"""Class of handler and event -> whether its hook is a plain function that a sync call may call at once."""
+COPIED_EVENTS = frozenset({"on_stream_event"})
+"""Events whose first argument each handler gets as a copy of its own."""
 SETTINGS = ("patience", "raise_error", "run_inline", *sorted({*IGNORED_BY.values()}))
 
 
@@ -166,6 +170,23 @@ def _has_defaults(cls: type[BaseCallbackHandler]) -> bool:
     return has_defaults
 
 
+def _is_direct(handler: BaseCallbackHandler, event: str) -> bool:
+    """Whether a sync call may call a hook at once, with nothing more to find out: so it is with most."""
+    cls = type(handler)
+    is_direct = _IS_DIRECT.get((cls, event))
+    if is_direct is None:
+        is_direct = _IS_DIRECT[cls, event] = (
+            _has_defaults(cls)
+            and hears(handler, event)
+            and event not in COPIED_EVENTS
+            and not inspect.iscoroutinefunction(getattr(cls, event, None))
+        )
+    if not is_direct:
+        return False
+    own = handler.__dict__
+    return "patience" not in own and event not in own
+
+
 def _told(
     io: IO,
     handler: BaseCallbackHandler,
@@ -175,12 +196,19 @@ def _told(
     kwargs: dict[str, Any],
 ) -> Awaitable[Any] | None:
     """Call a hook, or give what is to be waited for where it cannot be called at once."""
+    if io.blocking and _is_direct(handler, event):
+        try:
+            result = getattr(handler, event)(*args, **_own(kwargs))
+            is_awaitable = result is not None and hasattr(type(result), "__await__")
+            return io.settle(result) if is_awaitable else None
+        except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+            return _failed(io, handler, event, error, args, kwargs)
     is_plain = _is_plain(handler)
     is_ignored = not is_plain and ignored is not None and getattr(handler, ignored, False)
     if is_ignored or not hears(handler, event):
         is_text = event == "on_chat_model_start" and not is_ignored
         return _tell_as_text(io, handler, args, kwargs) if is_text else None
-    if event == "on_stream_event":
+    if event in COPIED_EVENTS:
         args = (_copy(args[0]), *args[1:])
     try:
         hook: Callable[..., Any] = getattr(handler, event)
@@ -191,13 +219,8 @@ def _told(
         result = hook(*args, **_own(kwargs))
         is_awaitable = result is not None and hasattr(type(result), "__await__")
         return io.settle(result) if is_awaitable else None
-    except NotImplementedError as error:
-        return _unimplemented(io, handler, event, error, args, kwargs)
-    except Exception as error:
-        _complain(handler, event, error)
-        if handler.raise_error:
-            raise
-        return None
+    except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+        return _failed(io, handler, event, error, args, kwargs)
 
 
 def direct_hooks(
@@ -256,17 +279,13 @@ async def _settled(
 ) -> None:
     try:
         await waiting
-    except NotImplementedError as error:
-        instead = _unimplemented(io, handler, event, error, args, kwargs)
+    except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+        instead = _failed(io, handler, event, error, args, kwargs)
         if instead is not None:
             await instead
-    except Exception as error:
-        _complain(handler, event, error)
-        if handler.raise_error:
-            raise
 
 
-def _unimplemented(
+def _failed(
     io: IO,
     handler: BaseCallbackHandler,
     event: str,
@@ -274,10 +293,13 @@ def _unimplemented(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Awaitable[None] | None:
-    """A handler of text models says so with NotImplementedError; elsewhere it is a fault, and never the run's."""
-    if event == "on_chat_model_start":
+    """Log what a hook raised; raise it where its handler says so.
+
+    A handler of text models says so with NotImplementedError; elsewhere that is a fault, and never the run's.
+    """
+    if event == "on_chat_model_start" and isinstance(error, NotImplementedError):
         return _tell_as_text(io, handler, args, kwargs)
-    _complain(handler, event, error)
+    hook_failed(handler, event, error)
     return None
 
 

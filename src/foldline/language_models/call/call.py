@@ -181,7 +181,8 @@ class ChatCall:
         self.settings = take_settings(model, request, run.given.get("configurable") or {})
         if listeners is not None:
             listeners.choose_events(stream=self.stream, generates=hooks.generates)
-            await listeners.tell_start(request)
+            if (waiting := listeners.tell_start(request)) is not None:
+                await waiting
         request.note = self._note
         if hooks.preprocesses:
             request = await model._preprocess(request, run)
@@ -318,7 +319,8 @@ class ChatCall:
         try:
             if self.run.manager is not None:
                 output = LLMResult._trusted([[*result.generations]], result.llm_output)
-                await self.run.tell("on_llm_end", output)
+                if (waiting := self.run.tell_now("on_llm_end", (output,), {})) is not None:
+                    await waiting
         except Exception as error:  # noqa: BLE001  raised once the reader has the answer
             self._end_error = error
         finally:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
-from uuid import UUID
+from typing import Any, cast
 
 from foldline._run import Manager, Run
-from foldline.callbacks.base import BaseCallbackHandler
+from foldline.callbacks.base import BaseCallbackHandler, Metadata
 from foldline.callbacks.dispatch import direct_hooks, hook_failed, listening, settle_now
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.model import CallModel
@@ -28,7 +27,7 @@ class CallListeners:
     """The handlers of a call's run: whether they want a stream, its events or its tokens."""
 
     __slots__ = (
-        "_direct", "_emits_tokens", "_is_invoke", "_model", "_run", "_shows_events", "_view", "chunks",
+        "_direct", "_emits_tokens", "_is_first", "_is_invoke", "_model", "_run", "_shows_events", "_view", "chunks",
         "tells_events", "tells_tokens",
     )  # fmt: skip
 
@@ -40,6 +39,8 @@ class CallListeners:
         self._shows_events = False
         self._view: ChunkView | None = None
         self._direct: _DirectTokens | None = None
+        self._is_first = True
+        """Whether no batch has come yet."""
         self.tells_events = False
         self.tells_tokens = False
         self.chunks: list[AIMessageChunk] = []
@@ -75,27 +76,28 @@ class CallListeners:
         if self.tells_tokens:
             self._view = ChunkView(self._model._output_version)
 
-    async def tell_start(self, request: ChatRequest) -> None:
-        """Tell that the call starts."""
+    def tell_start(self, request: ChatRequest) -> Awaitable[None] | None:
+        """Tell that the call starts, or give what is to be waited for where a handler takes time."""
         model, run = self._model, self._run
+        stop, options = request.stop, request.options
         if run.manager is not None:  # a trace shows which model it was, as LangChain's do
-            described = model._get_ls_params(request.stop, **request.options)
-            run.manager = run.manager.with_metadata(dict(described))
-        await run.begin(
-            "llm",
-            "on_chat_model_start",
-            LazyDump(model),
-            [list(request.messages)],
-            invocation_params=model._get_invocation_params(request.stop, **request.options),
-            options={"stop": request.stop, **request.options},
-            name=run.get("run_name") or model.get_name(),
-            batch_size=1,
-        )
-        if self._view is not None and not self.tells_events:
-            self._direct = _DirectTokens.of(run, self._view)
+            described = model._get_ls_params(stop, **options)
+            run.manager = run.manager.with_metadata(cast("Metadata", described))
+        details = {
+            "invocation_params": model._get_invocation_params(stop, **options),
+            "options": {"stop": stop, **options},
+            "name": run.given.get("run_name") or model.get_name(),
+            "batch_size": 1,
+        }
+        started = (LazyDump(model), [list(request.messages)])
+        return run.begin_now("on_chat_model_start", started, details)
 
     def tell_batch(self, batch: Batch) -> Awaitable[None] | None:
         """Tell of every event and of the tokens that show it, or give what is to be waited for."""
+        if self._is_first:
+            self._is_first = False
+            if self._view is not None and not self.tells_events:
+                self._direct = _DirectTokens.of(self._run, self._view)
         if self._direct is None or (chunks := self._direct.tell(batch)) is None:
             return self._tell_batch(batch)
         self.chunks = chunks
@@ -116,16 +118,14 @@ class CallListeners:
 class _DirectTokens:
     """Tells tokens to hooks that are called at once, with nothing looked up for each."""
 
-    __slots__ = ("_handlers", "_hooks", "_manager", "_run_id", "_view")
+    __slots__ = ("_handlers", "_hooks", "_manager", "_run_id", "_show")
 
-    def __init__(
-        self, run_id: UUID | None, manager: Manager, view: ChunkView, hooks: Hooks
-    ) -> None:
-        self._run_id = run_id
+    def __init__(self, run: Run, manager: Manager, view: ChunkView, hooks: Hooks) -> None:
+        self._run_id = run.id
         self._manager = manager
         self._handlers = manager.handlers
         self._hooks = hooks
-        self._view = view
+        self._show = view.show
 
     @classmethod
     def of(cls, run: Run, view: ChunkView) -> _DirectTokens | None:
@@ -133,7 +133,7 @@ class _DirectTokens:
         manager = run.manager
         if manager is None or (hooks := direct_hooks(run.io, manager.handlers, TOKEN)) is None:
             return None
-        return cls(run.id, manager, view, hooks)
+        return cls(run, manager, view, hooks)
 
     def tell(self, batch: Batch) -> list[AIMessageChunk] | None:
         """Tell of the chunks that show a batch, and return them; None where a hook has changed the handlers."""
@@ -141,7 +141,7 @@ class _DirectTokens:
         if manager.handlers is not self._handlers:
             return None
         parent, tags = manager.parent_run_id, manager.tags
-        chunks = self._view.show(batch)
+        chunks = self._show(batch)
         for chunk in chunks:
             piece = ChatGenerationChunk.of_chunk(chunk)
             text = said if type(said := chunk.content) is str else str(chunk.text)
