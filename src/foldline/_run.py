@@ -261,7 +261,8 @@ class Run:
         manager = self.manager
         if manager is None or self.started:
             return None
-        self.id = self.given.get("run_id") or uuid7()
+        known = self.given.get("run_id")
+        self.id = uuid7() if known is None else known if isinstance(known, UUID) else UUID(known)
         self.started = True
         kwargs["run_id"] = self.id
         kwargs["parent_run_id"] = manager.parent_run_id

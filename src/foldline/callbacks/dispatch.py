@@ -52,7 +52,9 @@ _IS_DIRECT: dict[tuple[type, str], bool] = {}
 """Class of handler and event -> whether its hook is a plain function that a sync call may call at once."""
 COPIED_EVENTS = frozenset({"on_stream_event"})
 """Events whose first argument each handler gets as a copy of its own."""
-SETTINGS = ("patience", "raise_error", "run_inline", *sorted({*IGNORED_BY.values()}))
+SYNC_SETTINGS = ("patience", *sorted({*IGNORED_BY.values()}))
+"""What a handler may say of how a sync call calls its hooks."""
+SETTINGS = ("raise_error", "run_inline", *SYNC_SETTINGS)
 
 
 def hears(handler: BaseCallbackHandler, event: str) -> bool:
@@ -165,9 +167,13 @@ def _is_plain(handler: BaseCallbackHandler) -> bool:
 
 def _has_defaults(cls: type[BaseCallbackHandler]) -> bool:
     has_defaults = _IS_PLAIN[cls] = cls.__dictoffset__ != 0 and all(
-        getattr(cls, name, None) is getattr(BaseCallbackHandler, name) for name in SETTINGS
+        _has_default(cls, name) for name in SETTINGS
     )
     return has_defaults
+
+
+def _has_default(cls: type[BaseCallbackHandler], name: str) -> bool:
+    return getattr(cls, name, None) is getattr(BaseCallbackHandler, name)
 
 
 def _is_direct(handler: BaseCallbackHandler, event: str) -> bool:
@@ -176,7 +182,8 @@ def _is_direct(handler: BaseCallbackHandler, event: str) -> bool:
     is_direct = _IS_DIRECT.get((cls, event))
     if is_direct is None:
         is_direct = _IS_DIRECT[cls, event] = (
-            _has_defaults(cls)
+            all(_has_default(cls, name) for name in SYNC_SETTINGS)
+            and cls.__dictoffset__ != 0
             and hears(handler, event)
             and event not in COPIED_EVENTS
             and not inspect.iscoroutinefunction(getattr(cls, event, None))
@@ -199,7 +206,7 @@ def _told(
     if io.blocking and _is_direct(handler, event):
         try:
             result = getattr(handler, event)(*args, **_own(kwargs))
-            is_awaitable = result is not None and hasattr(type(result), "__await__")
+            is_awaitable = result is not None and _is_awaitable(type(result))
             return io.settle(result) if is_awaitable else None
         except Exception as error:  # noqa: BLE001  the handler says whether it is raised
             return _failed(io, handler, event, error, args, kwargs)
@@ -217,7 +224,7 @@ def _told(
         if not (io.blocking or handler.run_inline or _is_inline(hook)):
             return io.call(hook, *args, **_own(kwargs))
         result = hook(*args, **_own(kwargs))
-        is_awaitable = result is not None and hasattr(type(result), "__await__")
+        is_awaitable = result is not None and _is_awaitable(type(result))
         return io.settle(result) if is_awaitable else None
     except Exception as error:  # noqa: BLE001  the handler says whether it is raised
         return _failed(io, handler, event, error, args, kwargs)
@@ -248,8 +255,14 @@ def hook_failed(handler: BaseCallbackHandler, event: str, error: Exception) -> N
 
 def settle_now(result: Any) -> None:
     """Wait in this thread for what a hook returned, if it is an awaitable."""
-    if hasattr(type(result), "__await__"):
+    if _is_awaitable(type(result)):
         drive(BLOCKING.settle(result))
+
+
+@functools.lru_cache(maxsize=256)
+def _is_awaitable(cls: type) -> bool:
+    """Whether what a hook returned must be waited for; a class of Pydantic is slow to say that it need not."""
+    return hasattr(cls, "__await__")
 
 
 async def _in_time(
@@ -257,7 +270,7 @@ async def _in_time(
 ) -> None:
     async def hear() -> None:
         result = hook(*args, **kwargs) if io.blocking else await io.call(hook, *args, **kwargs)
-        if hasattr(type(result), "__await__"):
+        if _is_awaitable(type(result)):
             await io.settle(result)
 
     try:
