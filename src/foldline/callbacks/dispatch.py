@@ -49,7 +49,7 @@ _HEARD: dict[tuple[type, str], bool] = {}
 _IS_PLAIN: dict[type, bool] = {}
 """Class of handler -> whether it ignores nothing and says nothing of how its hooks are called."""
 _IS_DIRECT: dict[tuple[type, str], bool] = {}
-"""Class of handler and event -> whether its hook is a plain function that a sync call may call at once."""
+"""Class of handler and event -> whether its hook is a plain function of which nothing more must be found out."""
 COPIED_EVENTS = frozenset({"on_stream_event"})
 """Events whose first argument each handler gets as a copy of its own."""
 SYNC_SETTINGS = ("patience", *sorted({*IGNORED_BY.values()}))
@@ -177,7 +177,7 @@ def _has_default(cls: type[BaseCallbackHandler], name: str) -> bool:
 
 
 def _is_direct(handler: BaseCallbackHandler, event: str) -> bool:
-    """Whether a sync call may call a hook at once, with nothing more to find out: so it is with most."""
+    """Whether a hook may be called with nothing more to find out, where it may be called in place at all."""
     cls = type(handler)
     is_direct = _IS_DIRECT.get((cls, event))
     if is_direct is None:
@@ -203,7 +203,7 @@ def _told(
     kwargs: dict[str, Any],
 ) -> Awaitable[Any] | None:
     """Call a hook, or give what is to be waited for where it cannot be called at once."""
-    if io.blocking and _is_direct(handler, event):
+    if (io.blocking or handler.run_inline) and _is_direct(handler, event):
         try:
             result = getattr(handler, event)(*args, **_own(kwargs))
             is_awaitable = result is not None and _is_awaitable(type(result))
@@ -233,17 +233,16 @@ def _told(
 def direct_hooks(
     io: IO, handlers: Sequence[BaseCallbackHandler], event: str
 ) -> list[tuple[BaseCallbackHandler, Callable[..., Any]]] | None:
-    """Give the hooks of an event where each is a plain function that may be called at once, else None.
+    """Give the hooks of an event where each is a plain function that may be called in place, else None.
 
     For what is told token by token: nothing is then looked up again, and nothing awaited. What a hook raises goes to
-    `hook_failed`, an awaitable that it returns nonetheless to `settle_now`.
+    `hook_failed`, an awaitable that it returns nonetheless to `settled`.
     """
     heard = listening(handlers, event)
-    if not io.blocking or not all(_is_plain(handler) for handler in heard):
-        return None
-    hooks = [(handler, getattr(handler, event)) for handler in heard]
-    is_awaited = any(inspect.iscoroutinefunction(hook) for _, hook in hooks)
-    return None if is_awaited else hooks
+    for handler in heard:
+        if not (io.blocking or handler.run_inline) or not _is_direct(handler, event):
+            return None
+    return [(handler, getattr(handler, event)) for handler in heard]
 
 
 def hook_failed(handler: BaseCallbackHandler, event: str, error: Exception) -> None:
@@ -253,10 +252,14 @@ def hook_failed(handler: BaseCallbackHandler, event: str, error: Exception) -> N
         raise error
 
 
-def settle_now(result: Any) -> None:
-    """Wait in this thread for what a hook returned, if it is an awaitable."""
-    if _is_awaitable(type(result)):
-        drive(BLOCKING.settle(result))
+def settled(io: IO, result: Any) -> Coroutine[Any, Any, Any] | None:
+    """Wait in a sync call for what a hook returned, if it is an awaitable; give it to an async call, to be awaited."""
+    if not _is_awaitable(type(result)):
+        return None
+    if not io.blocking:
+        return io.settle(result)
+    drive(io.settle(result))
+    return None
 
 
 @functools.lru_cache(maxsize=256)

@@ -166,7 +166,7 @@ def useful_fields(model: BaseModel) -> dict[str, Any]:
     arguments = {}
     for name, argument, field in _written_fields(type(model)):
         value = getattr(model, name)
-        if not _is_default(field, value):
+        if value is not field.default and not _is_default(field, value):
             arguments[argument] = value
     arguments.update(model.__pydantic_extra__ or {})
     return arguments

@@ -142,7 +142,7 @@ class RowWriter:
         """Write a run as a row."""
         usage = (run.usage if run.run_type == "llm" else None) or {}
         inputs, outputs, extra, tags, events = self._texts(
-            run.inputs, run.outputs, run.extra, run.tags or [], run.events
+            run.inputs, run.outputs, run.extra, run.tags or [], _plain_events(run.events)
         )
         return (
             run_key(run.id),
@@ -189,6 +189,16 @@ class RowWriter:
         if key not in self._forms:
             self._forms[key] = (source, written(serialized, self._redactor))
         return self._forms[key][1]
+
+
+def _plain_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Write the times of a run's events here: the encoder would ask for each."""
+    return [
+        {**event, "time": time.isoformat()}
+        if isinstance(time := event.get("time"), datetime)
+        else event
+        for event in list(events)
+    ]
 
 
 def written(value: Any, redactor: Redactor) -> str:

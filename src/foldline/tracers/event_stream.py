@@ -20,6 +20,7 @@ from foldline.tracers._filter import Filters, shows, take_filters
 from foldline.tracers._streaming import StreamingHandler, StreamObserver
 from foldline.tracers.core import llm_outputs
 from foldline.tracers.memory_stream import beside, with_handler
+from foldline.tracers.schemas import run_key
 from foldline.utils.uuid import uuid7
 
 __all__ = [
@@ -44,6 +45,7 @@ class RunInfo(TypedDict):
     metadata: dict[str, Any]
     inputs: NotRequired[Any]
     parent_run_id: UUID | None
+    parent_ids: list[str]
     shown: bool
 
 
@@ -71,7 +73,6 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         self._send = send
         self._filters = filters or {}
         self._runs: dict[UUID, RunInfo] = {}
-        self._parents: dict[UUID, UUID | None] = {}
 
     # -- runs
 
@@ -92,12 +93,12 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             "tags": tags,
             "metadata": kwargs.get("metadata") or {},
             "parent_run_id": kwargs.get("parent_run_id"),
+            "parent_ids": self._above(kwargs.get("parent_run_id")),
             "shown": shows(self._filters, name, run_type, tags),
         }
         if inputs is not None:
             info["inputs"] = inputs
         self._runs[run_id] = info
-        self._parents[run_id] = info["parent_run_id"]
         self._tell("start", run_id, info, data)
 
     def _end(self, run_id: UUID, data: dict[str, Any], what: str = "end") -> None:
@@ -107,7 +108,6 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         if "input" not in data and "inputs" in info:
             data["input"] = info["inputs"]
         self._tell(what, run_id, info, data)
-        self._parents.pop(run_id, None)
 
     def _tell(self, what: str, run_id: UUID, info: RunInfo, data: dict[str, Any]) -> None:
         if info["shown"]:
@@ -123,18 +123,17 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             "data": data,
             "name": name,
             "tags": list(info["tags"]),
-            "run_id": str(run_id),
+            "run_id": run_key(run_id),
             "metadata": dict(info["metadata"]),
-            "parent_ids": self._above(run_id),
+            "parent_ids": list(info["parent_ids"]),
         }
 
-    def _above(self, run_id: UUID) -> list[str]:
-        above: list[str] = []
-        parent = self._parents.get(run_id)
-        while parent is not None:
-            above.append(str(parent))
-            parent = self._parents.get(parent)
-        return above[::-1]
+    def _above(self, parent: UUID | None) -> list[str]:
+        """Give the ids of the runs above the children of a run, from the root down."""
+        if parent is None:
+            return []
+        info = self._runs.get(parent)
+        return [*(info["parent_ids"] if info is not None else ()), run_key(parent)]
 
     # -- models
 
@@ -234,12 +233,14 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     ) -> None:
         """An event of the application's own."""
         if shows(self._filters, name, "on_custom_event", tags or []):
+            info = self._runs.get(run_id)
+            above = [] if info is None else info["parent_ids"]
             self._send(
                 self._event(
                     "on_custom_event",
                     name,
                     run_id,
-                    {"tags": tags or [], "metadata": metadata or {}},
+                    {"tags": tags or [], "metadata": metadata or {}, "parent_ids": above},
                     data,
                 )
             )
@@ -247,7 +248,6 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     def _forget(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A run failed: no event says so, the caller gets the error itself."""
         self._runs.pop(run_id, None)
-        self._parents.pop(run_id, None)
 
     on_chain_error = on_llm_error = on_retriever_error = _forget
 
@@ -290,6 +290,9 @@ async def events_of(
     root = _Root(str(run_id), value, version)
     async with aclosing(beside(io, runnable, value, config, kwargs, channel)) as events:
         async for event in events:
+            if version == "v2" and event["run_id"] != root.run_id:
+                yield event
+                continue
             for seen in root.translate(event):
                 yield seen
 
@@ -328,12 +331,12 @@ class _Root:
     """Says the root's input as the caller gave it, and translates to v1 where asked."""
 
     def __init__(self, run_id: str, value: Any, version: str) -> None:
-        self._run_id, self._value, self._version = run_id, value, version
+        self.run_id, self._value, self._version = run_id, value, version
         self._is_tool = False
 
     def translate(self, event: StreamEvent) -> list[StreamEvent]:
         before: list[StreamEvent] = []
-        if event["run_id"] == self._run_id and event["event"] != "on_custom_event":
+        if event["run_id"] == self.run_id and event["event"] != "on_custom_event":
             data = dict(event["data"])
             if event["event"].endswith("_start"):
                 data["input"] = self._value
@@ -361,7 +364,7 @@ class _Root:
         if event["event"] in ("on_custom_event", "on_tool_error"):
             return []
         event = {**event, "parent_ids": []}
-        if event["event"] == "on_chat_model_end" and event["run_id"] != self._run_id:
+        if event["event"] == "on_chat_model_end" and event["run_id"] != self.run_id:
             message = event["data"]["output"]
             kind = (
                 "ChatGenerationChunk"

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from foldline._run import Manager, Run
 from foldline.callbacks.base import BaseCallbackHandler, Metadata
-from foldline.callbacks.dispatch import direct_hooks, hook_failed, listening, settle_now
+from foldline.callbacks.dispatch import direct_hooks, hook_failed, listening, settled
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
@@ -98,10 +98,11 @@ class CallListeners:
             self._is_first = False
             if self._view is not None and not self.tells_events:
                 self._direct = _DirectTokens.of(self._run, self._view)
-        if self._direct is None or (chunks := self._direct.tell(batch)) is None:
+        direct = self._direct
+        if direct is None or (chunks := direct.tell(batch)) is None:
             return self._tell_batch(batch)
         self.chunks = chunks
-        return None
+        return direct.wait() if direct.waiting else None
 
     async def _tell_batch(self, batch: Batch) -> None:
         run, view, self.chunks = self._run, self._view, []
@@ -118,14 +119,17 @@ class CallListeners:
 class _DirectTokens:
     """Tells tokens to hooks that are called at once, with nothing looked up for each."""
 
-    __slots__ = ("_handlers", "_hooks", "_manager", "_run_id", "_show")
+    __slots__ = ("_handlers", "_hooks", "_io", "_manager", "_run_id", "_show", "waiting")
 
     def __init__(self, run: Run, manager: Manager, view: ChunkView, hooks: Hooks) -> None:
+        self._io = run.io
         self._run_id = run.id
         self._manager = manager
         self._handlers = manager.handlers
         self._hooks = hooks
         self._show = view.show
+        self.waiting: list[tuple[BaseCallbackHandler, Awaitable[Any]]] = []
+        """What hooks returned, against their kind, that an async call must await."""
 
     @classmethod
     def of(cls, run: Run, view: ChunkView) -> _DirectTokens | None:
@@ -150,8 +154,17 @@ class _DirectTokens:
                     result = hook(
                         text, chunk=piece, run_id=run_id, parent_run_id=parent, tags=tags.copy()
                     )
-                    if result is not None:
-                        settle_now(result)
+                    if result is not None and (waiting := settled(self._io, result)) is not None:
+                        self.waiting.append((handler, waiting))
                 except Exception as error:  # noqa: BLE001  the handler says whether it is raised
                     hook_failed(handler, TOKEN, error)
         return chunks
+
+    async def wait(self) -> None:
+        """Await what hooks returned."""
+        waiting, self.waiting = self.waiting, []
+        for handler, result in waiting:
+            try:
+                await result
+            except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+                hook_failed(handler, TOKEN, error)
