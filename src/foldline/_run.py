@@ -261,8 +261,10 @@ class Run:
         manager = self.manager
         if manager is None or self.started:
             return None
-        known = self.given.get("run_id")
-        self.id = uuid7() if known is None else known if isinstance(known, UUID) else UUID(known)
+        known: Any = self.given.get("run_id")  # `check_config` lets its text pass too
+        self.id = (
+            uuid7() if known is None else known if isinstance(known, UUID) else UUID(str(known))
+        )
         self.started = True
         kwargs["run_id"] = self.id
         kwargs["parent_run_id"] = manager.parent_run_id

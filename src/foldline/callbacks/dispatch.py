@@ -206,9 +206,9 @@ def _told(
     if (io.blocking or handler.run_inline) and _is_direct(handler, event):
         try:
             result = getattr(handler, event)(*args, **_own(kwargs))
-            is_awaitable = result is not None and _is_awaitable(type(result))
+            is_awaitable = result is not None and _is_awaitable(result)
             return io.settle(result) if is_awaitable else None
-        except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+        except Exception as error:
             return _failed(io, handler, event, error, args, kwargs)
     is_plain = _is_plain(handler)
     is_ignored = not is_plain and ignored is not None and getattr(handler, ignored, False)
@@ -224,9 +224,9 @@ def _told(
         if not (io.blocking or handler.run_inline or _is_inline(hook)):
             return io.call(hook, *args, **_own(kwargs))
         result = hook(*args, **_own(kwargs))
-        is_awaitable = result is not None and _is_awaitable(type(result))
+        is_awaitable = result is not None and _is_awaitable(result)
         return io.settle(result) if is_awaitable else None
-    except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+    except Exception as error:
         return _failed(io, handler, event, error, args, kwargs)
 
 
@@ -254,7 +254,7 @@ def hook_failed(handler: BaseCallbackHandler, event: str, error: Exception) -> N
 
 def settled(io: IO, result: Any) -> Coroutine[Any, Any, Any] | None:
     """Wait in a sync call for what a hook returned, if it is an awaitable; give it to an async call, to be awaited."""
-    if not _is_awaitable(type(result)):
+    if not _is_awaitable(result):
         return None
     if not io.blocking:
         return io.settle(result)
@@ -262,9 +262,14 @@ def settled(io: IO, result: Any) -> Coroutine[Any, Any, Any] | None:
     return None
 
 
-@functools.lru_cache(maxsize=256)
-def _is_awaitable(cls: type) -> bool:
+def _is_awaitable(result: object) -> bool:
     """Whether what a hook returned must be waited for; a class of Pydantic is slow to say that it need not."""
+    cls: Any = type(result)
+    return _has_await(cls)
+
+
+@functools.lru_cache(maxsize=256)
+def _has_await(cls: type) -> bool:
     return hasattr(cls, "__await__")
 
 
@@ -273,7 +278,7 @@ async def _in_time(
 ) -> None:
     async def hear() -> None:
         result = hook(*args, **kwargs) if io.blocking else await io.call(hook, *args, **kwargs)
-        if _is_awaitable(type(result)):
+        if _is_awaitable(result):
             await io.settle(result)
 
     try:
@@ -295,7 +300,7 @@ async def _settled(
 ) -> None:
     try:
         await waiting
-    except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+    except Exception as error:
         instead = _failed(io, handler, event, error, args, kwargs)
         if instead is not None:
             await instead

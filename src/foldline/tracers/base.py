@@ -132,9 +132,7 @@ class AsyncBaseTracer(_TracerCore, AsyncCallbackHandler, ABC):
         """A token arrived."""
 
 
-def _as_text(
-    core: _TracerCore, step: Step, args: tuple[Any, ...]
-) -> tuple[Step, tuple[Any, ...]]:
+def _as_text(core: _TracerCore, step: Step, args: tuple[Any, ...]) -> tuple[Step, tuple[Any, ...]]:
     """Messages become text for a tracer of the original format, as they do for a handler of text models."""
     if step.make != "_create_chat_model_run" or core._schema_format != "original":
         return step, args

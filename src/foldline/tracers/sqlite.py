@@ -1,8 +1,8 @@
 """A tracer that writes runs into one SQLite file, safe under many threads and processes.
 
 The run pays for one entry in a queue that has no lock. A thread from foldline's pool makes rows of the runs, many at a
-time, writes them in short transactions and leaves when there is nothing more. A file that is locked, full or gone costs rows, never the run:
-they are counted in `dropped`, and the trouble is logged once.
+time, writes them in short transactions and leaves when there is nothing more. A file that is locked, full or gone costs
+rows, never the run: they are counted in `dropped`, and the trouble is logged once.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ reader who leaves there leaves a finished call.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, cast
 
 from foldline._run import Run
@@ -317,15 +317,17 @@ class ChatCall:
         self.result, self.message = result, message
         self.is_complete = True
         try:
-            if self.run.manager is not None:
-                output = LLMResult._trusted([[*result.generations]], result.llm_output)
-                if (waiting := self.run.tell_now("on_llm_end", (output,), {})) is not None:
-                    await waiting
+            if self.run.manager is not None and (waiting := self._tell_end(result)) is not None:
+                await waiting
         except Exception as error:  # noqa: BLE001  raised once the reader has the answer
             self._end_error = error
         finally:
             if self._opening is not None:
                 await self._end_opening(self._opening)
+
+    def _tell_end(self, result: ChatResult) -> Awaitable[None] | None:
+        output = LLMResult._trusted([[*result.generations]], result.llm_output)
+        return self.run.tell_now("on_llm_end", (output,), {})
 
     async def _end_opening(self, opening: Opening) -> None:
         try:
