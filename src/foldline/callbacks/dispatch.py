@@ -46,15 +46,12 @@ IGNORED_BY: dict[str, str] = {
 
 _HEARD: dict[tuple[type, str], bool] = {}
 """Class of handler and event -> whether it has a hook of its own."""
-_IS_PLAIN: dict[type, bool] = {}
-"""Class of handler -> whether it ignores nothing and says nothing of how its hooks are called."""
 _IS_DIRECT: dict[tuple[type, str], bool] = {}
 """Class of handler and event -> whether its hook is a plain function of which nothing more must be found out."""
 COPIED_EVENTS = frozenset({"on_stream_event"})
 """Events whose first argument each handler gets as a copy of its own."""
-SYNC_SETTINGS = ("patience", *sorted({*IGNORED_BY.values()}))
-"""What a handler may say of how a sync call calls its hooks."""
-SETTINGS = ("raise_error", "run_inline", *SYNC_SETTINGS)
+SETTINGS = ("patience", *sorted({*IGNORED_BY.values()}))
+"""What a handler may say of how its hooks are called, where they may be called in place."""
 
 
 def hears(handler: BaseCallbackHandler, event: str) -> bool:
@@ -157,32 +154,13 @@ async def _wait_and_tell(
         await waiting
 
 
-def _is_plain(handler: BaseCallbackHandler) -> bool:
-    """Whether a handler ignores nothing, and its hooks are called as most are."""
-    is_plain = _IS_PLAIN.get(type(handler))
-    if is_plain is None:
-        is_plain = _has_defaults(type(handler))
-    return is_plain and "patience" not in handler.__dict__
-
-
-def _has_defaults(cls: type[BaseCallbackHandler]) -> bool:
-    has_defaults = _IS_PLAIN[cls] = cls.__dictoffset__ != 0 and all(
-        _has_default(cls, name) for name in SETTINGS
-    )
-    return has_defaults
-
-
-def _has_default(cls: type[BaseCallbackHandler], name: str) -> bool:
-    return getattr(cls, name, None) is getattr(BaseCallbackHandler, name)
-
-
 def _is_direct(handler: BaseCallbackHandler, event: str) -> bool:
     """Whether a hook may be called with nothing more to find out, where it may be called in place at all."""
     cls = type(handler)
     is_direct = _IS_DIRECT.get((cls, event))
     if is_direct is None:
         is_direct = _IS_DIRECT[cls, event] = (
-            all(_has_default(cls, name) for name in SYNC_SETTINGS)
+            all(getattr(cls, name, None) is getattr(BaseCallbackHandler, name) for name in SETTINGS)
             and cls.__dictoffset__ != 0
             and hears(handler, event)
             and event not in COPIED_EVENTS
@@ -203,31 +181,40 @@ def _told(
     kwargs: dict[str, Any],
 ) -> Awaitable[Any] | None:
     """Call a hook, or give what is to be waited for where it cannot be called at once."""
-    if (io.blocking or handler.run_inline) and _is_direct(handler, event):
-        try:
-            result = getattr(handler, event)(*args, **_own(kwargs))
-            is_awaitable = result is not None and _is_awaitable(result)
-            return io.settle(result) if is_awaitable else None
-        except Exception as error:
-            return _failed(io, handler, event, error, args, kwargs)
-    is_plain = _is_plain(handler)
-    is_ignored = not is_plain and ignored is not None and getattr(handler, ignored, False)
+    try:
+        if (io.blocking or handler.run_inline) and _is_direct(handler, event):
+            return _result(io, getattr(handler, event)(*args, **_own(kwargs)))
+        return _called(io, handler, event, ignored, args, kwargs)
+    except Exception as error:
+        return _failed(io, handler, event, error, args, kwargs)
+
+
+def _called(
+    io: IO,
+    handler: BaseCallbackHandler,
+    event: str,
+    ignored: str | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Awaitable[Any] | None:
+    """Call a hook as its handler wants it called, if it does."""
+    is_ignored = ignored is not None and getattr(handler, ignored, False)
     if is_ignored or not hears(handler, event):
         is_text = event == "on_chat_model_start" and not is_ignored
         return _tell_as_text(io, handler, args, kwargs) if is_text else None
     if event in COPIED_EVENTS:
         args = (_copy(args[0]), *args[1:])
-    try:
-        hook: Callable[..., Any] = getattr(handler, event)
-        if not is_plain and isinstance(patience := getattr(handler, "patience", None), int | float):
-            return _in_time(io, patience, hook, args, _own(kwargs))
-        if not (io.blocking or handler.run_inline or _is_inline(hook)):
-            return io.call(hook, *args, **_own(kwargs))
-        result = hook(*args, **_own(kwargs))
-        is_awaitable = result is not None and _is_awaitable(result)
-        return io.settle(result) if is_awaitable else None
-    except Exception as error:
-        return _failed(io, handler, event, error, args, kwargs)
+    hook: Callable[..., Any] = getattr(handler, event)
+    if isinstance(patience := getattr(handler, "patience", None), int | float):
+        return _in_time(io, patience, hook, args, _own(kwargs))
+    if not (io.blocking or handler.run_inline or _is_inline(hook)):
+        return io.call(hook, *args, **_own(kwargs))
+    return _result(io, hook(*args, **_own(kwargs)))
+
+
+def _result(io: IO, result: Any) -> Awaitable[Any] | None:
+    """Give what is to be waited for of what a hook returned; most return nothing."""
+    return io.settle(result) if result is not None and _is_awaitable(result) else None
 
 
 def direct_hooks(

@@ -207,7 +207,14 @@ def written(value: Any, redactor: Redactor) -> str:
         clean = redactor.json(_plain(value))
         return json.dumps(clean, ensure_ascii=True, allow_nan=True, default=repr)
     except RecursionError:  # a value that contains itself must not cost the row
-        return json.dumps(repr(type(value)))
+        return json.dumps(redactor.json(_kinds(value)))
+
+
+def _kinds(value: Any) -> Any:
+    """Name the classes of what a value holds, where it cannot be written whole."""
+    if isinstance(value, dict):
+        return {str(key): repr(type(item)) for key, item in list(value.items())}
+    return [repr(type(item)) for item in value] if isinstance(value, list) else repr(type(value))
 
 
 def _plain(value: Any) -> Any:
