@@ -13,7 +13,8 @@ import pytest
 from foldline import providers
 from foldline.chat_models import ConfigurableChatModel, init_chat_model, split_name
 from foldline.exceptions import MissingExtraError, UsageError
-from foldline.providers import REGISTRY, find_provider, provider_names
+from foldline.language_models.chat_models import BaseChatModel
+from foldline.providers import ADVICE, REGISTRY, find_provider, provider_names
 
 
 @pytest.mark.parametrize(
@@ -31,11 +32,79 @@ from foldline.providers import REGISTRY, find_provider, provider_names
         ("deepseek-chat", ("deepseek-chat", "deepseek")),
         ("grok-4", ("grok-4", "xai")),
         ("local:/models/a.gguf", ("/models/a.gguf", "local")),
+        ("command-a-03-2025", ("command-a-03-2025", "cohere")),
+        ("solar-pro2", ("solar-pro2", "upstage")),
+        ("amazon.nova-lite-v1:0", ("amazon.nova-lite-v1:0", "bedrock")),
         ("azure-openai:mine", ("mine", "azure-openai")),
     ],
 )
 def test_names_are_split_or_guessed(name: str, expected: tuple[str, str]) -> None:
     assert split_name(name) == expected
+
+
+LANGCHAIN_NAMES = [
+    "anthropic",
+    "anthropic_bedrock",
+    "azure_ai",
+    "azure_openai",
+    "baseten",
+    "bedrock",
+    "bedrock_converse",
+    "bedrock_mantle_anthropic",
+    "bedrock_mantle_openai",
+    "cohere",
+    "deepseek",
+    "fireworks",
+    "google_anthropic_vertex",
+    "google_genai",
+    "google_vertexai",
+    "groq",
+    "huggingface",
+    "ibm",
+    "langsmith",
+    "litellm",
+    "meta",
+    "mistralai",
+    "nvidia",
+    "ollama",
+    "openai",
+    "openrouter",
+    "perplexity",
+    "together",
+    "upstage",
+    "xai",
+]
+"""The providers of `init_chat_model` of langchain 1.4.7."""
+AIGNE_NAMES = [
+    "openai",
+    "anthropic",
+    "bedrock",
+    "deepseek",
+    "gemini",
+    "google",
+    "ollama",
+    "openRouter",
+    "open-router",
+    "xai",
+    "doubao",
+    "poe",
+    "aignehub",
+    "aigne-hub",
+    "ideogram",
+    "lmstudio",
+]
+"""The providers of @aigne/aigne-hub 0.10.16 and of the packages named after one."""
+
+
+@pytest.mark.parametrize("name", sorted({*LANGCHAIN_NAMES, *AIGNE_NAMES}))
+def test_every_name_of_others_lists_is_a_model_or_says_what_to_use(name: str) -> None:
+    if name in ADVICE:
+        with pytest.raises(UsageError, match=f"no provider '{name}': .* "):
+            init_chat_model(f"{name}:some-model")
+    else:
+        model = init_chat_model(f"{name}:some-model")
+        assert isinstance(model, BaseChatModel)
+        assert model.model == "some-model"
 
 
 def test_a_provider_can_be_given_apart() -> None:
@@ -50,7 +119,7 @@ def test_a_provider_can_be_given_apart() -> None:
 def test_what_is_not_known_is_listed() -> None:
     with pytest.raises(UsageError, match=r"whose model is 'acme:anvil'.*anthropic.*xai"):
         init_chat_model("acme:anvil")
-    with pytest.raises(UsageError, match="there is no provider 'acme': choose one of anthropic"):
+    with pytest.raises(UsageError, match=r"there is no provider 'acme': choose one of .*anthropic"):
         init_chat_model("anvil", model_provider="acme")
 
 

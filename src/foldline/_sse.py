@@ -163,7 +163,8 @@ class SSEDecoder:
         self._size += size - start + 1
         if self._size > self._max_event + 1:  # the last line's newline is not part of the data
             raise LimitExceededError(
-                f"an event of the stream is larger than {self._max_event} bytes"
+                f"an event of the stream is larger than {self._max_event} bytes: "
+                "a model takes larger ones with `limits=Limits(sse_event=...)`"
             )
         self._data.append(line[start:])
 
@@ -193,7 +194,8 @@ class SSEDecoder:
 
     def _too_long(self) -> LimitExceededError:
         return LimitExceededError(
-            f"a line of the event stream is longer than {self._max_line} bytes"
+            f"a line of the event stream is longer than {self._max_line} bytes: "
+            "a model takes longer ones with `limits=Limits(sse_line=...)`"
         )
 
     def _fail(self, events: list[SSEEvent], error: ModelError) -> list[SSEEvent]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, overload
 
 from foldline.exceptions import UsageError
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
-from foldline.providers import find_provider, provider_names
+from foldline.providers import ADVICE, find_provider, provider_names
 from foldline.runnables.base import Runnable
 from foldline.runnables.configurable import DynamicRunnable, _Made
 from foldline.runnables.utils import ConfigurableFieldSpec
@@ -22,6 +22,13 @@ BEGINNINGS: Final[tuple[tuple[str, str], ...]] = (
     ("o3", "openai"),
     ("o4", "openai"),
     ("codex", "openai"),
+    ("text-davinci", "openai"),
+    ("amazon.", "bedrock"),
+    ("anthropic.", "bedrock"),
+    ("meta.", "bedrock"),
+    ("command", "cohere"),
+    ("solar", "upstage"),
+    ("doubao", "doubao"),
     ("claude", "anthropic"),
     ("gemini", "google"),
     ("gemma", "google"),
@@ -42,6 +49,33 @@ BEGINNINGS: Final[tuple[tuple[str, str], ...]] = (
 """How a model's name begins -> whose it is."""
 
 
+@overload
+def init_chat_model(
+    model: str,
+    *,
+    model_provider: str | None = None,
+    configurable_fields: None = None,
+    config_prefix: str | None = None,
+    **kwargs: Any,
+) -> BaseChatModel: ...
+@overload
+def init_chat_model(
+    model: None = None,
+    *,
+    model_provider: str | None = None,
+    configurable_fields: Literal["any"] | Sequence[str] | None = None,
+    config_prefix: str | None = None,
+    **kwargs: Any,
+) -> ConfigurableChatModel: ...
+@overload
+def init_chat_model(
+    model: str | None = None,
+    *,
+    model_provider: str | None = None,
+    configurable_fields: Literal["any"] | Sequence[str],
+    config_prefix: str | None = None,
+    **kwargs: Any,
+) -> ConfigurableChatModel: ...
 def init_chat_model(
     model: str | None = None,
     *,
@@ -49,7 +83,7 @@ def init_chat_model(
     configurable_fields: Literal["any"] | Sequence[str] | None = None,
     config_prefix: str | None = None,
     **kwargs: Any,
-) -> Any:  # noqa: ANN401  a chat model, or a configurable one
+) -> BaseChatModel | ConfigurableChatModel:
     """Make a chat model by name; without a name, or with `configurable_fields`, one that a call's config chooses.
 
     ```python
@@ -90,7 +124,8 @@ def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
     if provider is not None:
         return model.removeprefix(f"{provider}:"), provider
     head, colon, rest = model.partition(":")
-    if colon and rest and head.replace("-", "_").lower() in provider_names():
+    word = head.replace("-", "_").lower()
+    if colon and rest and (word in ADVICE or word in provider_names()):
         return rest, head
     lower = model.lower()
     for beginning, guess in BEGINNINGS:

@@ -22,6 +22,7 @@
   x ToolException               what a tool raises to speak to the model
   x BlockingCallError           `invoke` reached work that needs an event loop
   x BudgetExceeded              a usage limit was passed; .used .limit
+  x RateLimitError              a rate limiter would not let a request through; .wait
   x SchemaError                 serialised data does not fit (load)
   x StoreError                  a cache, history or store could not answer
   x SecurityError               refused: the request would leave what was allowed
@@ -29,6 +30,13 @@
   x TracerException             a tracer was told of a run it does not know
   x UsageError                  you called foldline wrongly; says what to write instead
     + RecursionLimitError         a runnable called runnables deeper than recursion_limit
+  x FlowError                   a flow or a graph could not go on
+    + FlowChangedError            the flow no longer fits its journal; names the first place that differs
+    + FlowInterruptedError        it stopped for a person; .interrupts .thread_id
+    + StepTimeoutError            a step took longer than its timeout
+    + InvalidUpdateError          a node gave a key, a type or a pair of updates that the state cannot take
+    + InvalidRouteError           a route leads to no node
+    + GraphRecursionError         more steps than recursion_limit
 ```
 
 `str(error)` of a model error begins with where: `acme:anvil-1: slow down`. This file imports nothing of foldline.
@@ -42,7 +50,13 @@ __all__ = [
     "BlockingCallError",
     "BudgetExceeded",
     "ContextOverflowError",
+    "FlowChangedError",
+    "FlowError",
+    "FlowInterruptedError",
     "FoldlineError",
+    "GraphRecursionError",
+    "InvalidRouteError",
+    "InvalidUpdateError",
     "LangChainException",
     "LimitExceededError",
     "MalformedStreamError",
@@ -61,9 +75,11 @@ __all__ = [
     "ModelTimeoutError",
     "OutputParserException",
     "OutputRejectedError",
+    "RateLimitError",
     "RecursionLimitError",
     "SchemaError",
     "SecurityError",
+    "StepTimeoutError",
     "StoreError",
     "StreamClosedError",
     "StreamInterruptedError",
@@ -266,6 +282,15 @@ class BudgetExceeded(FoldlineError):
         super().__init__(message)
 
 
+class RateLimitError(FoldlineError):
+    """A rate limiter would not let a request through: it never fits, or not within `max_wait`."""
+
+    def __init__(self, message: str, *, wait: float | None = None) -> None:
+        self.wait = wait
+        """Seconds after which it might be let through, where that is known."""
+        super().__init__(message)
+
+
 class LimitExceededError(ModelError):
     """Something was larger than the bound set for it."""
 
@@ -292,6 +317,39 @@ class UsageError(FoldlineError, ValueError):
 
 class RecursionLimitError(UsageError, RecursionError):
     """A runnable called runnables deeper than `recursion_limit`."""
+
+
+class FlowError(FoldlineError):
+    """A flow or a graph could not go on."""
+
+
+class FlowChangedError(FlowError):
+    """The flow no longer fits the journal of its thread; the message names the first place that differs."""
+
+
+class FlowInterruptedError(FlowError):
+    """A flow that was called as a function stopped for a person; answer with `flow.thread(id).resume(…)`."""
+
+    def __init__(self, message: str, interrupts: list[Any], thread_id: str | None) -> None:
+        super().__init__(message)
+        self.interrupts = interrupts
+        self.thread_id = thread_id
+
+
+class StepTimeoutError(FlowError, TimeoutError):
+    """A step took longer than its timeout."""
+
+
+class InvalidUpdateError(FlowError):
+    """A node gave a key, a type or a pair of updates that the state cannot take."""
+
+
+class InvalidRouteError(FlowError):
+    """A route leads to no node."""
+
+
+class GraphRecursionError(FlowError, RecursionError):
+    """A graph took more steps than `recursion_limit`."""
 
 
 STATUS_CLASSES: dict[int, type[ModelStatusError]] = {

@@ -1,4 +1,4 @@
-"""Answers kept: every API reads and writes the cache, only complete answers stay (T97, F-K03, F-K06, F-K07)."""
+"""Answers kept: every API reads and writes the cache, only complete answers stay (T93, F-K03, F-K06, F-K07)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _sum(chunks: list[Any]) -> Any:
 
 @pytest.mark.parametrize("second", list(APIS))
 @pytest.mark.parametrize("first", list(APIS))
-def test_T97_every_api_reads_and_writes_the_cache(call, cached, first, second):
+def test_T93_every_api_reads_and_writes_the_cache(call, cached, first, second):
     written = APIS[first](call, cached)
     kept = APIS[second](call, cached)
 
@@ -54,7 +54,7 @@ def test_T97_every_api_reads_and_writes_the_cache(call, cached, first, second):
     assert isinstance(kept.content, list) is (second == "v2")
 
 
-def test_T97_a_hit_replays_events_with_the_id_that_is_returned(call, cached):
+def test_T93_a_hit_replays_events_with_the_id_that_is_returned(call, cached):
     listener = Listener()
     call.invoke(cached, "q")
 

@@ -1,4 +1,4 @@
-"""Stream objects (T69-T87): laziness, replay, errors, closing, cancelling, threads, drivers from outside."""
+"""Stream objects: laziness, replay, errors, closing, cancelling, threads, drivers from outside."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rich() -> ScriptedChatModel:
 # -- reading
 
 
-def test_T69_projections_give_pieces_and_wholes(call):
+def test_projections_give_pieces_and_wholes(call):
     found = read(call, rich(), "texts", "text", "reasoning", "tool_calls", "usage", "output")
 
     assert found.values[:3] == [["Hel", "lo"], "Hello", "hm"]
@@ -55,14 +55,14 @@ def test_T69_projections_give_pieces_and_wholes(call):
     assert found.value.text == "Hello"
 
 
-def test_T70_tool_calls_iterate_slices_with_id_and_name(call):
+def test_tool_calls_iterate_slices_with_id_and_name(call):
     slices = read(call, rich(), "slices").value
 
     assert "".join(one["args"] for one in slices) == '{"a": 1}'
     assert {(one["id"], one["name"]) for one in slices} == {("c", "f")}
 
 
-def test_T71_nothing_happens_before_the_first_read(call):
+def test_T69_nothing_happens_before_the_first_read(call):
     listener, model = Listener(), rich()
 
     found = read(call, model, config={"callbacks": [listener]})
@@ -71,7 +71,7 @@ def test_T71_nothing_happens_before_the_first_read(call):
     assert found.stream.output_message is None
 
 
-def test_T72_every_iteration_begins_at_the_first_event_and_projections_lose_nothing(call):
+def test_T70_every_iteration_begins_at_the_first_event_and_projections_lose_nothing(call):
     found = read(call, rich(), "texts", "events", "slices", "events", "texts")
 
     assert found.values[1] == found.values[3]
@@ -79,7 +79,7 @@ def test_T72_every_iteration_begins_at_the_first_event_and_projections_lose_noth
     assert len(found.values[2]) == 1
 
 
-def test_T73_switching_between_projections_in_the_middle_loses_nothing():
+def test_T71_switching_between_projections_in_the_middle_loses_nothing():
     stream = rich().stream_v2("x")
     words, events = iter(stream.text), iter(stream)
 
@@ -125,7 +125,7 @@ def test_T74_a_slow_reader_holds_the_model_back_awaited():
     asyncio.run(body())
 
 
-def test_T75_usage_is_live_while_somebody_reads():
+def test_usage_is_live_while_somebody_reads():
     stream = rich().stream_v2("x")
     events = iter(stream)
     next(events)
@@ -139,7 +139,7 @@ def test_T75_usage_is_live_while_somebody_reads():
 # -- errors
 
 
-def test_T76_the_same_error_from_every_reader_and_no_growing_traceback(call):
+def test_T87_the_same_error_from_every_reader_and_no_growing_traceback(call):
     found = read(call, Chunked(items=["a", ModelError("cut")]), "output")
     lengths = []
     for part in ("output", "text", "events", "slices") * 3:
@@ -150,7 +150,7 @@ def test_T76_the_same_error_from_every_reader_and_no_growing_traceback(call):
     assert max(lengths) - min(lengths) <= 3
 
 
-def test_T77_the_partial_is_on_the_error_and_on_the_stream(call):
+def test_T10_the_partial_is_on_the_error_and_on_the_stream(call):
     found = read(call, ScriptedChatModel(script=[["ab", Call("f", '{"a": ')]], fail_at=5), "output")
 
     assert found.error.partial is found.stream.partial is found.stream.output_message
@@ -162,7 +162,7 @@ def test_T77_the_partial_is_on_the_error_and_on_the_stream(call):
 # -- closing
 
 
-def test_T78_closing_before_reading_starts_nothing(call):
+def test_T77_closing_before_reading_starts_nothing(call):
     listener, model = Listener(), rich()
     if call.colour == "blocking":
         with model.stream_v2("x", {"callbacks": [listener]}) as stream:
@@ -180,7 +180,7 @@ def test_T78_closing_before_reading_starts_nothing(call):
     assert isinstance(again(call, stream, "output"), StreamClosedError)
 
 
-def test_T79_closing_in_the_middle_closes_the_source_and_tells_once(call):
+def test_T72_T76_closing_in_the_middle_closes_the_source_and_tells_once(call):
     listener, model = Listener(), rich()
     if call.colour == "blocking":
         stream = model.stream_v2("x", {"callbacks": [listener]})
@@ -208,7 +208,7 @@ def test_T79_closing_in_the_middle_closes_the_source_and_tells_once(call):
     assert again(call, stream, "text") is error
 
 
-def test_T80_a_finished_stream_stays_finished(call):
+def test_a_finished_stream_stays_finished(call):
     found = read(call, rich(), "output")
 
     found.stream.fail(ValueError("late"))
@@ -245,7 +245,7 @@ def stalling() -> ScriptedChatModel:
     return ScriptedChatModel(script=[["Hel", Stall()]], is_cyclic=True)
 
 
-def test_T81_cancelling_the_reader_cancels_the_producer_and_others_see_a_closed_stream():
+def test_T75_cancelling_the_reader_cancels_the_producer_and_others_see_a_closed_stream():
     listener, model = Listener(), stalling()
 
     async def body() -> None:
@@ -265,7 +265,7 @@ def test_T81_cancelling_the_reader_cancels_the_producer_and_others_see_a_closed_
     assert listener.ends == ["on_llm_error"]
 
 
-def test_T82_closing_from_another_task_interrupts_the_reader_with_a_closed_stream():
+def test_T79_closing_from_another_task_interrupts_the_reader_with_a_closed_stream():
     listener, model = Listener(), stalling()
 
     async def body() -> None:
@@ -283,7 +283,7 @@ def test_T82_closing_from_another_task_interrupts_the_reader_with_a_closed_strea
     assert isinstance(listener.named("on_llm_error")[0][0], StreamClosedError)
 
 
-def test_T82_a_reader_that_was_cancelled_too_is_cancelled():
+def test_a_reader_that_was_cancelled_too_is_cancelled():
     async def body() -> None:
         stream = await stalling().astream_v2("x")
         reader = asyncio.ensure_future(stream._finished())
@@ -350,7 +350,7 @@ def test_two_tasks_read_one_stream_at_once():
 # -- threads
 
 
-def test_T83_two_threads_read_one_stream():
+def test_T73_two_threads_read_one_stream():
     model = Chunked(items=[f"{number} " for number in range(300)])
     stream = model.stream_v2("x")
     found: list[list[str]] = []
@@ -365,7 +365,7 @@ def test_T83_two_threads_read_one_stream():
     assert len(found) == 4
 
 
-def test_T83_closing_from_another_thread_ends_the_reader_with_a_closed_stream():
+def test_closing_from_another_thread_ends_the_reader_with_a_closed_stream():
     go, in_wait = threading.Event(), threading.Event()
 
     def wait() -> str:
@@ -394,7 +394,7 @@ def test_T83_closing_from_another_thread_ends_the_reader_with_a_closed_stream():
     assert listener.ends == ["on_llm_error"]
 
 
-def test_T84_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(call):
+def test_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(call):
     refused: list[BaseException] = []
 
     class Curious(Listener):
@@ -438,7 +438,7 @@ def test_T85_changing_what_a_projection_gave_harms_nobody(call):
 # -- driven from outside
 
 
-def test_T86_a_stream_driven_from_outside():
+def test_a_stream_driven_from_outside():
     stream = ChatModelStream(namespace=["graph"], node="model", message_id="m")
     pending = [start("p"), *text_events("a", "b"), FINISH]
 
@@ -456,7 +456,7 @@ def test_T86_a_stream_driven_from_outside():
         stream.dispatch(text(0, "late"))  # type: ignore[arg-type]
 
 
-def test_T86_an_async_stream_driven_from_outside():
+def test_an_async_stream_driven_from_outside():
     async def body() -> None:
         stream = AsyncChatModelStream()
         message = asyncio.ensure_future(stream._finished())
@@ -469,7 +469,7 @@ def test_T86_an_async_stream_driven_from_outside():
     asyncio.run(body())
 
 
-def test_T86_an_async_stream_with_a_pump():
+def test_T84_an_async_stream_with_a_pump():
     async def body() -> None:
         stream = AsyncChatModelStream()
         pending = [start(), *text_events("a"), FINISH]
@@ -486,7 +486,7 @@ def test_T86_an_async_stream_with_a_pump():
     asyncio.run(body())
 
 
-def test_T86_closing_a_stream_whose_pump_waits_wakes_its_readers():
+def test_closing_a_stream_whose_pump_waits_wakes_its_readers():
     async def body() -> None:
         stream = AsyncChatModelStream()
         stream.bind_pump(asyncio.Event().wait)  # type: ignore[arg-type]
@@ -501,7 +501,7 @@ def test_T86_closing_a_stream_whose_pump_waits_wakes_its_readers():
     asyncio.run(body())
 
 
-def test_T86_outside_errors_fail_every_reader():
+def test_outside_errors_fail_every_reader():
     stream = ChatModelStream()
     stream.dispatch(start())
     stream.dispatch(block_start(0, type="text", text=""))
@@ -515,7 +515,7 @@ def test_T86_outside_errors_fail_every_reader():
         list(stream.text)
 
 
-def test_T86_an_error_event_from_outside_fails_the_stream():
+def test_an_error_event_from_outside_fails_the_stream():
     stream = ChatModelStream()
     stream.dispatch(start())
     stream.dispatch({"event": "error", "message": "gone", "code": "c"})
@@ -532,7 +532,7 @@ def test_a_stream_nobody_finished_says_so():
     assert list(stream.text) == []
 
 
-def test_T87_projections_can_be_driven_alone():
+def test_projections_can_be_driven_alone():
     words = SyncTextProjection()
     pending = ["a", "b"]
 
@@ -552,7 +552,7 @@ def test_T87_projections_can_be_driven_alone():
     assert (list(numbers), numbers.get(), numbers.done) == ([1], [7], True)
 
 
-def test_T87_async_projections_can_be_driven_alone():
+def test_async_projections_can_be_driven_alone():
     async def body() -> None:
         words = AsyncTextProjection()
         reader = asyncio.ensure_future(words.get())

@@ -11,7 +11,13 @@ import pytest
 from foldline.caches import InMemoryCache
 from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import UsageError
-from foldline.language_models import LLM, BaseLLM, FakeListLLM, FakeStreamingListLLM
+from foldline.language_models import (
+    LLM,
+    BaseLLM,
+    FakeListChatModel,
+    FakeListLLM,
+    FakeStreamingListLLM,
+)
 from foldline.language_models.fake import FakeListLLMError
 from foldline.language_models.llms import (
     aget_prompts,
@@ -20,7 +26,7 @@ from foldline.language_models.llms import (
     get_prompts,
     update_cache,
 )
-from foldline.messages import HumanMessage
+from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.prompt_values import StringPromptValue
 
@@ -314,3 +320,14 @@ def test_a_function_is_tried_again_by_hand(monkeypatch):
         return "done"
 
     assert (flaky(), len(calls), waits) == ("done", 3, [4.0, 4.0])
+
+
+@pytest.mark.parametrize("kind", ["text", "chat"])
+def test_predict_is_invoke_under_older_names(call, kind) -> None:
+    model: Any = FakeListLLM(responses=["Paris"])
+    if kind == "chat":
+        model = FakeListChatModel(responses=["Paris"])
+    assert call.run(model, "predict", "The capital of France is ", stop=["."]) == "Paris"
+    answer = call.run(model, "predict_messages", [HumanMessage("The capital of France?")])
+    assert isinstance(answer, AIMessage)
+    assert answer.text == "Paris"

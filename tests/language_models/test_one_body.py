@@ -19,6 +19,7 @@ from foldline.messages import AIMessage
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.providers.openai import ChatOpenAI
 from foldline.runnables import RunnableLambda
+from foldline.tracers._streaming import V2StreamingHandler
 
 START = {"event": "message-start", "role": "ai", "id": "m1"}
 FINISH = {"event": "message-finish"}
@@ -63,7 +64,7 @@ def native(*scripts: list[Any], **settings: Any) -> Native:
     return Native(scripts=list(scripts), tries=[], **settings)
 
 
-class Watching(BaseCallbackHandler):
+class Watching(BaseCallbackHandler, V2StreamingHandler):
     raise_error = True
 
     def __init__(self) -> None:

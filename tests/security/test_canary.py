@@ -66,6 +66,8 @@ def made(kind: Any, url: str, **more: Any) -> Any:
         "default_headers": {"x-gateway": HEADER},
         "default_query": {"key": QUERY, "v": "2"},
     }
+    if kind.__name__.endswith(("Vertex", "VertexAI")):
+        settings["project"] = "p"
     return kind(**settings | more)
 
 

@@ -14,13 +14,14 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from tests.servers.event_stream import event
+from tests.servers.event_stream import chunk, event
 
 ACCESS_KEY, SECRET_KEY, SESSION_TOKEN = "AKIDSTUB12345", "stub/secret+key", "stub-session-token"
 BEARER = "stub-bearer-key"
 REGION = "eu-central-1"
 AUTHORIZATION = re.compile(
-    r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/]+)/(?P<date>\d{8})/(?P<region>[^/]+)/bedrock/aws4_request, "
+    r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/]+)/(?P<date>\d{8})/(?P<region>[^/]+)/"
+    r"(?P<service>bedrock(?:-mantle)?)/aws4_request, "
     r"SignedHeaders=(?P<names>[^,]+), Signature=(?P<signature>[0-9a-f]{64})"
 )
 
@@ -35,7 +36,7 @@ def has_good_signature(method: str, url: str, headers: dict[str, str], body: byt
         return False
     request = AWSRequest(method, url, {name: headers[name] for name in names}, body)
     request.context["timestamp"] = headers["x-amz-date"]
-    signer = SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "bedrock", match["region"])
+    signer = SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), match["service"], match["region"])
     text = signer.string_to_sign(request, signer.canonical_request(request))
     return bool(signer.signature(text, request) == match["signature"])
 
@@ -49,6 +50,8 @@ class BedrockStub:
         self.answer: Any = {}
         self.events: list[tuple[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
+        self.frames = b""
+        """What InvokeModelWithResponseStream says, where the events as chunks are not meant."""
         self.metadata: dict[str, Any] = {}
         """Path -> body, of the metadata services."""
 
@@ -101,7 +104,9 @@ class _Handler(BaseHTTPRequestHandler):
             shown = json.dumps(headers)
             self._send(403, {"message": f"wrong signature: {shown}"}, "InvalidSignatureException")
         elif self.path.endswith("/converse-stream"):
-            self._stream(stub.events)
+            self._stream(b"".join(event(name, payload) for name, payload in stub.events))
+        elif self.path.endswith("/invoke-with-response-stream"):
+            self._stream(stub.frames or b"".join(chunk(payload) for _, payload in stub.events))
         else:
             self._send(200, stub.answer)
 
@@ -116,13 +121,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream(self, events: list[tuple[str, Any]]) -> None:
+    def _stream(self, data: bytes) -> None:
         self.send_response(200)
         self.send_header("content-type", "application/vnd.amazon.eventstream")
         self.send_header("transfer-encoding", "chunked")
         self.send_header("x-amzn-requestid", "request-1")
         self.end_headers()
-        data = b"".join(event(name, payload) for name, payload in events)
         for start in range(0, len(data), 37):  # cut anywhere, as networks do
             part = data[start : start + 37]
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from datetime import datetime
 from struct import pack
@@ -44,6 +45,11 @@ def event(name: str, data: Any) -> bytes:
     """An event as Bedrock sends it."""
     headers = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
     return frame({key: (7, value) for key, value in headers.items()}, json.dumps(data).encode())
+
+
+def chunk(data: Any) -> bytes:
+    """An event of a model's own API, as InvokeModelWithResponseStream wraps it."""
+    return event("chunk", {"bytes": b64encode(json.dumps(data).encode()).decode(), "p": "abcd"})
 
 
 def exception(name: str, message: str, **fields: Any) -> bytes:

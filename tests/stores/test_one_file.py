@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from foldline.agents.checkpoint.sqlite import SqliteSaver
 from foldline.caches.sqlite import SQLiteCache
 from foldline.chat_history.sqlite import SQLiteChatMessageHistory
+from foldline.checkpoint.sqlite import SqliteSaver
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.exceptions import StoreError
 from foldline.outputs import Generation

@@ -246,3 +246,17 @@ def test_a_missing_extra_says_the_command():
         done.stdout
         == 'MissingExtraError OpenTelemetry is not installed: pip install "foldline[otel]"\n'
     )
+
+
+def test_F_Y16_a_run_under_the_id_of_its_parent_has_a_span_of_its_own(call, spans):
+    id = uuid4()
+    inner = RunnableLambda(lambda value: value + "!", name="inner")
+    outer = RunnableLambda(
+        lambda value, config: inner.invoke(value, {**config, "run_id": id}), name="outer"
+    )
+    tracer = OpenTelemetryTracer(tracer_provider=spans.provider)
+
+    call.invoke(outer, "x", {"run_id": id, "callbacks": [tracer]})
+
+    assert spans.names() == ["inner", "outer"]
+    assert spans["inner"].parent.span_id == spans["outer"].context.span_id

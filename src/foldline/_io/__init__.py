@@ -25,7 +25,14 @@ from typing import Any, Protocol, TypeVar
 from foldline._io.asynchronous import Async
 from foldline._io.blocking import Blocking
 from foldline._io.gather import stopped_by
-from foldline._io.locks import Interruptible, OneAtATime, Signal, mutex
+from foldline._io.locks import (
+    HomeLoop,
+    Interruptible,
+    OneAtATime,
+    Signal,
+    mutex,
+    running_loop,
+)
 from foldline._io.private_loop import PrivateLoop, run_loop
 from foldline._io.waiting import UNCHANGED, Around, Outcome, OutOfTime, shield
 
@@ -34,6 +41,7 @@ __all__ = [
     "BLOCKING",
     "IO",
     "Channel",
+    "HomeLoop",
     "Interruptible",
     "OneAtATime",
     "OutOfTime",
@@ -43,6 +51,7 @@ __all__ = [
     "Started",
     "mutex",
     "run_loop",
+    "running_loop",
     "shield",
     "stopped_by",
 ]
@@ -63,6 +72,8 @@ class Channel(Protocol):
 
     def put(self, item: Any) -> None: ...
     async def get(self) -> Any: ...
+    async def get_within(self, seconds: float) -> Any:
+        """Return the next item, or None where none came in time."""
 
 
 class IO(Protocol):

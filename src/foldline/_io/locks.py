@@ -64,10 +64,11 @@ class Interruptible:
     The interrupted task sees no cancellation: its `with` block just ends, and `is_interrupted` says why.
     """
 
-    __slots__ = ("_task", "is_interrupted")
+    __slots__ = ("_is_cancelled", "_task", "is_interrupted")
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Any] | None = None
+        self._is_cancelled = False
         self.is_interrupted = False
 
     @property
@@ -78,19 +79,50 @@ class Interruptible:
     def interrupt(self) -> None:
         """Stop the step under way."""
         self.is_interrupted = True
-        if self._task is not None and not self.is_mine:
-            self._task.cancel()
+        # Once, however many interrupt it: the task takes one cancellation back.
+        if self._task is not None and not self.is_mine and not self._is_cancelled:
+            self._is_cancelled = self._task.cancel()
 
     def __enter__(self) -> None:
         self._task = asyncio.current_task()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         task, self._task = self._task, None
-        if not self.is_interrupted or task is None or not task.cancelling():
+        is_cancelled, self._is_cancelled = self._is_cancelled, False
+        if not is_cancelled or task is None:
             return False
         # Somebody else may have cancelled the task too: that stays.
         left = task.uncancel()
         return kind is not None and issubclass(kind, asyncio.CancelledError) and not left
+
+
+running_loop = asyncio.get_running_loop
+
+
+class HomeLoop:
+    """The event loop in which something was begun; what waits there can be woken from no other loop."""
+
+    __slots__ = ("loop",)
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The loop of whoever entered first."""
+
+    def enter(self) -> bool:
+        """Return whether this is the loop of whoever entered first."""
+        if self.loop is None:
+            self.loop = running_loop()
+        return self.loop is running_loop()
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether somebody entered, in another loop than the one that runs now."""
+        return self.loop is not None and self.loop is not running_loop()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the loop has ended."""
+        return self.loop is not None and self.loop.is_closed()
 
 
 class Signal:
@@ -128,6 +160,12 @@ class ThreadChannel:
     async def get(self) -> Any:
         return self._items.get()
 
+    async def get_within(self, seconds: float) -> Any:
+        try:
+            return self._items.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
 
 class LoopChannel:
     """Items arrive in the order they were put, from the loop's own thread or from another one."""
@@ -151,3 +189,10 @@ class LoopChannel:
             self._arrived.clear()
             await self._arrived.wait()
         return self._items.popleft()
+
+    async def get_within(self, seconds: float) -> Any:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.get()
+        except TimeoutError:
+            return None

@@ -18,21 +18,21 @@ from foldline._config import RunnableConfig
 from foldline._io import IO
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.agents.checkpoint.base import BaseCheckpointSaver
 from foldline.agents.checkpoint.records import Thread, chain_of
-from foldline.agents.interrupts import AgentInterrupt, Interrupt
 from foldline.agents.loop import Loop
-from foldline.agents.nesting import within
 from foldline.agents.opening import load_thread, thread_of
-from foldline.agents.said import Said
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
-from foldline.agents.views import View
+from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
 from foldline.runnables import _trace
 from foldline.runnables.base import Runnable
 from foldline.runnables.graph import Graph
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.nesting import within
+from foldline.workflows.views import View
 
 __all__ = ["Agent", "StateSnapshot"]
 
@@ -76,7 +76,7 @@ class Agent(Runnable[Any, Values]):
                 if outer is not None and outer.emit is not None:
                     outer.emit(said)
         if loop.is_inner and loop.thread.interrupts:
-            raise AgentInterrupt(loop.thread.interrupts)
+            raise FlowInterrupt(loop.thread.interrupts)
         return loop.result()
 
     async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
@@ -101,7 +101,7 @@ class Agent(Runnable[Any, Values]):
                 for piece in view.pieces(_relative(said, loop)):
                     yield piece
         if loop.is_inner and loop.thread.interrupts:
-            raise AgentInterrupt(loop.thread.interrupts)
+            raise FlowInterrupt(loop.thread.interrupts)
 
     async def _traced_stream(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
         """Stream as a told run, whose output is the last state and not the sum of the pieces."""
@@ -307,7 +307,7 @@ def _ends(setup: Setup) -> list[str]:
     return [name]
 
 
-def _relative(said: Said, loop: Loop) -> Said:
+def _relative(said: FlowEvent, loop: Loop) -> FlowEvent:
     """Give what was said with its namespace as the caller of this run sees it."""
     depth = len(loop.namespace)
     return said._replace(namespace=said.namespace[depth:]) if depth else said

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from foldline.agents.agent import Agent
-from foldline.agents.checkpoint.base import BaseCheckpointSaver
 from foldline.agents.middleware.base import AgentMiddleware
 from foldline.agents.setup import Setup
 from foldline.chat_models import init_chat_model
+from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
 from foldline.language_models.policies.usage import Limits
 from foldline.messages import SystemMessage

@@ -11,18 +11,18 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 from foldline._run import Run
-from foldline.agents.beside import beside
 from foldline.agents.checkpoint.records import Record
-from foldline.agents.interrupts import AgentInterrupt, Asking, Interrupt
 from foldline.agents.limits import Bounds
 from foldline.agents.model_step import ModelStep
-from foldline.agents.nesting import Within, inside
 from foldline.agents.opening import Opened
 from foldline.agents.runtime import Runtime
-from foldline.agents.said import Emit, Said
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.tool_step import ToolStep
 from foldline.exceptions import UsageError
+from foldline.workflows.background import run_in_background
+from foldline.workflows.events import Emit, FlowEvent
+from foldline.workflows.interrupts import Asking, FlowInterrupt, Interrupt
+from foldline.workflows.nesting import Within, inside
 
 __all__ = ["Loop"]
 
@@ -46,7 +46,7 @@ class Loop(Opened, ModelStep, ToolStep):
         self.is_observed = bool(self.wants) or run.manager is not None
         """Whether anybody hears of a step before it is kept."""
         self._emit: Emit | None = None
-        self._held: list[Said] = []
+        self._held: list[FlowEvent] = []
         self.bounds = Bounds(setup.name, setup.limits, run)
         self.update: Values | None = None
         self.jump: str | None = None
@@ -62,7 +62,7 @@ class Loop(Opened, ModelStep, ToolStep):
 
     # -- the loop
 
-    async def events(self, value: Json) -> AsyncGenerator[Said, None]:
+    async def events(self, value: Json) -> AsyncGenerator[FlowEvent, None]:
         """Run; give what happens."""
         try:
             await self.open(value)
@@ -83,7 +83,7 @@ class Loop(Opened, ModelStep, ToolStep):
         for said in self._last_words():
             yield said
 
-    async def _steps(self) -> AsyncGenerator[Said, None]:
+    async def _steps(self) -> AsyncGenerator[FlowEvent, None]:
         """Take step after step, until the end or a question to a person."""
         try:
             while self.thread.next is not None and not self.thread.interrupts:
@@ -93,7 +93,7 @@ class Loop(Opened, ModelStep, ToolStep):
                 async with aclosing(self._step(self.thread.next)) as step:
                     async for said in step:
                         yield said
-        except AgentInterrupt as stop:
+        except FlowInterrupt as stop:
             await self._stop(stop.interrupts)
 
     def result(self) -> Values:
@@ -103,7 +103,7 @@ class Loop(Opened, ModelStep, ToolStep):
             shown["__interrupt__"] = list(self.thread.interrupts)
         return shown
 
-    async def _step(self, node: str) -> AsyncGenerator[Said, None]:
+    async def _step(self, node: str) -> AsyncGenerator[FlowEvent, None]:
         if node in (MODEL, TOOLS):
             self.bounds.step()
         self.update = self.jump = None
@@ -127,14 +127,14 @@ class Loop(Opened, ModelStep, ToolStep):
             await self._call_hook(node, self.run)
         await self._commit(node)
 
-    def _take(self, node: str, run: Run) -> AsyncGenerator[Said, None]:
+    def _take(self, node: str, run: Run) -> AsyncGenerator[FlowEvent, None]:
         if node == MODEL:
             return self.ask_model(run)
         if node == TOOLS:
             return self.run_tools(run)
         return self.alongside(lambda: self._call_hook(node, run))
 
-    async def _take_told(self, node: str) -> AsyncGenerator[Said, None]:
+    async def _take_told(self, node: str) -> AsyncGenerator[FlowEvent, None]:
         """Take a step as a run of its own in the traces."""
         run = self.run.child(f"graph:step:{self.thread.step + 1}").patched()
         try:
@@ -142,7 +142,7 @@ class Loop(Opened, ModelStep, ToolStep):
             async with aclosing(self._take(node, run)) as taken:
                 async for said in taken:
                     yield said
-        except AgentInterrupt as stop:
+        except FlowInterrupt as stop:
             await run.tell("on_chain_end", {"__interrupt__": stop.interrupts})
             raise
         except GeneratorExit:
@@ -164,7 +164,7 @@ class Loop(Opened, ModelStep, ToolStep):
 
     # -- keeping
 
-    async def _commit(self, node: str) -> list[Said]:
+    async def _commit(self, node: str) -> list[FlowEvent]:
         """Join the step's update into the state, choose the next step, and keep both."""
         thread, schema = self.thread, self.setup.schema
         update = self.update or {}
@@ -211,10 +211,10 @@ class Loop(Opened, ModelStep, ToolStep):
 
     # -- saying
 
-    def _tell(self, method: Any, node: str | None, data: Json) -> list[Said]:
-        return [Said(method, self.namespace, node, data)] if method in self.wants else []
+    def _tell(self, method: Any, node: str | None, data: Json) -> list[FlowEvent]:
+        return [FlowEvent(method, self.namespace, node, data)] if method in self.wants else []
 
-    def _after_step(self, node: str, update: Values, record: Record | None) -> list[Said]:
+    def _after_step(self, node: str, update: Values, record: Record | None) -> list[FlowEvent]:
         said = self._tell("updates", node, {"node": node, "values": update}) if update else []
         if "values" in self.wants and update:
             said += self._tell("values", node, self.setup.schema.shown(self.thread.values))
@@ -222,17 +222,17 @@ class Loop(Opened, ModelStep, ToolStep):
             said += self._tell("checkpoints", node, checkpoint_data(record, "loop"))
         return said
 
-    def _first_words(self) -> list[Said]:
+    def _first_words(self) -> list[FlowEvent]:
         if not self.wants:
             return []
         values = self.setup.schema.shown(self.thread.values)
         started = self._tell("lifecycle", None, self._lifecycle("started"))
         return [*started, *self._tell("values", None, values)]
 
-    def _last_words(self) -> list[Said]:
+    def _last_words(self) -> list[FlowEvent]:
         if not self.wants:
             return []
-        said: list[Said] = []
+        said: list[FlowEvent] = []
         for one in self.thread.interrupts:
             said += self._tell(
                 "input.requested", None, {"interrupt_id": one.id, "payload": one.value}
@@ -251,21 +251,23 @@ class Loop(Opened, ModelStep, ToolStep):
     def write(self, chunk: Json) -> None:
         """Send something of a user's to whoever listens."""
         if "custom" in self.wants:
-            self.say(Said("custom", self.namespace, None, {"payload": chunk}))
+            self.say(FlowEvent("custom", self.namespace, None, {"payload": chunk}))
 
-    def say(self, said: Said) -> None:
+    def say(self, said: FlowEvent) -> None:
         """Say something from inside a step; while nobody reads yet, it is held back."""
         if self._emit is not None:
             self._emit(said)
         else:
             self._held.append(said)
 
-    def take_held(self) -> list[Said]:
+    def take_held(self) -> list[FlowEvent]:
         """Give what was held back."""
         held, self._held = self._held, []
         return held
 
-    async def alongside(self, make: Callable[[], Awaitable[object]]) -> AsyncGenerator[Said, None]:
+    async def alongside(
+        self, make: Callable[[], Awaitable[object]]
+    ) -> AsyncGenerator[FlowEvent, None]:
         """Run a body of a step; give what it says, if anybody listens."""
         if not self.wants:
             await make()
@@ -280,7 +282,7 @@ class Loop(Opened, ModelStep, ToolStep):
             finally:
                 self._emit = None
 
-        async with aclosing(beside(self.io, body)) as items:
+        async with aclosing(run_in_background(self.io, body)) as items:
             async for said in items:
                 yield said
 

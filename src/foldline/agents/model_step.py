@@ -15,9 +15,7 @@ from foldline._io import IO
 from foldline._run import Run
 from foldline.agents.limits import Bounds
 from foldline.agents.middleware.base import Handler, Wrap
-from foldline.agents.nesting import inside
 from foldline.agents.requests import ModelRequest, ModelResponse, response_of
-from foldline.agents.said import Emit, Said
 from foldline.agents.setup import MODEL, Setup
 from foldline.agents.state import fresh_id
 from foldline.agents.structured_output import MOST_ERRORS, Answered, ProviderReader, ToolReader
@@ -31,6 +29,8 @@ from foldline.protocol.replay import message_to_events
 from foldline.runnables._opening import Opening
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
+from foldline.workflows.events import Emit, FlowEvent
+from foldline.workflows.nesting import inside
 
 __all__ = ["ModelStep"]
 
@@ -56,7 +56,7 @@ class ModelStep:
     start_eager: Any
     drop_eager: Any
 
-    async def ask_model(self, run: Run) -> AsyncGenerator[Said, None]:
+    async def ask_model(self, run: Run) -> AsyncGenerator[FlowEvent, None]:
         """Ask the model; give its events where somebody wants them."""
         setup, request = self.setup, self._request()
         if self.wants and not setup.model_wraps and self.bounds.usage is None:
@@ -84,14 +84,14 @@ class ModelStep:
             runtime=self.runtime,
         )
 
-    async def _ask_inline(self, request: ModelRequest, run: Run) -> AsyncGenerator[Said, None]:
+    async def _ask_inline(self, request: ModelRequest, run: Run) -> AsyncGenerator[FlowEvent, None]:
         """Ask without middleware: the events go to the reader as they come, and closing reaches the wire at once."""
         bound, reader = self.setup.bound(request)
         heard: list[AIMessage] = []
         async with aclosing(self._spoken(bound, request, run, heard)) as events:
             async for event in events:
                 if "messages" in self.wants:
-                    yield Said("messages", self.namespace, MODEL, event)
+                    yield FlowEvent("messages", self.namespace, MODEL, event)
                 for held in self.take_held():  # an eager tool began
                     yield held
         self._conclude(_read(heard[0], reader, self))
@@ -120,7 +120,7 @@ class ModelStep:
         async with aclosing(self._spoken(bound, request, run, heard)) as events:
             async for event in events:
                 if wants_events:
-                    self.say(Said("messages", self.namespace, MODEL, event))
+                    self.say(FlowEvent("messages", self.namespace, MODEL, event))
         return _read(heard[0], reader, self)
 
     async def _spoken(

@@ -11,15 +11,15 @@ from typing import Any
 
 from foldline._io import IO
 from foldline._run import Run
-from foldline.agents.checkpoint.base import BaseCheckpointSaver
 from foldline.agents.checkpoint.records import Record, Thread, chain_of
-from foldline.agents.interrupts import Command
-from foldline.agents.nesting import Within
 from foldline.agents.setup import END, Setup
 from foldline.agents.tool_calls import closed, error_message, unanswered
+from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import BaseMessage
 from foldline.prompt_values import PromptValue
+from foldline.workflows.interrupts import Command
+from foldline.workflows.nesting import Within
 
 __all__ = ["Opened", "load_thread", "thread_of"]
 

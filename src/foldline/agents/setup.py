@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from foldline.agents.checkpoint.base import BaseCheckpointSaver
 from foldline.agents.checkpoint.records import Codec
 from foldline.agents.middleware.base import AgentMiddleware, Hook, HookName, Wrap, hook_of, wrap_of
 from foldline.agents.requests import ModelRequest
@@ -22,6 +21,7 @@ from foldline.agents.runtime import injections_of
 from foldline.agents.state import StateSchema
 from foldline.agents.structured_output import ProviderReader, ToolReader, reader_of
 from foldline.agents.tool_calls import unanswered
+from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
 from foldline.language_models.policies.usage import Limits
 from foldline.messages import AIMessage, BaseMessage, SystemMessage

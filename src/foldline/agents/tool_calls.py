@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from foldline.agents.interrupts import Command
 from foldline.exceptions import MalformedStreamError
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.tool import ToolCall
+from foldline.workflows.interrupts import Command
 
 __all__ = ["answered_update", "closed", "error_message", "problem_of", "unanswered", "with_ids"]
 

@@ -16,13 +16,10 @@ from pydantic import ValidationError
 from foldline._io import IO, OutOfTime, Started
 from foldline._run import Run
 from foldline.agents.checkpoint.records import Record
-from foldline.agents.interrupts import AgentInterrupt
 from foldline.agents.limits import Bounds
 from foldline.agents.middleware.base import Handler, Wrap
-from foldline.agents.nesting import inside
 from foldline.agents.requests import ToolCallRequest
 from foldline.agents.runtime import ToolRuntime, injected_values
-from foldline.agents.said import Emit, Said
 from foldline.agents.setup import TOOLS, Setup
 from foldline.agents.state import fresh_id
 from foldline.agents.tool_calls import answered_update, error_message, problem_of, unanswered
@@ -31,6 +28,9 @@ from foldline.language_models.policies.usage import time_left
 from foldline.messages import AIMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject
+from foldline.workflows.events import Emit, FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt
+from foldline.workflows.nesting import inside
 
 __all__ = ["ToolStep"]
 
@@ -63,7 +63,7 @@ class ToolStep:
     write: Any
     _eager: dict[str, tuple[ToolCall, Started]] | None = None
 
-    async def run_tools(self, run: Run) -> AsyncGenerator[Said, None]:
+    async def run_tools(self, run: Run) -> AsyncGenerator[FlowEvent, None]:
         """Run the calls that have no result yet."""
         calls, asked = self._asked()
         async with aclosing(self.alongside(lambda: self._run_all(calls, asked, run))) as said:
@@ -101,7 +101,7 @@ class ToolStep:
         failure: BaseException | None = None
         async with aclosing(outcomes):
             async for place, value, error in outcomes:
-                if isinstance(error, AgentInterrupt):
+                if isinstance(error, FlowInterrupt):
                     interrupts += error.interrupts
                 elif error is not None and not isinstance(error, Exception):
                     raise error  # cancelled, or Ctrl-C
@@ -114,7 +114,7 @@ class ToolStep:
         if failure is not None:
             raise failure
         if interrupts:
-            raise AgentInterrupt(interrupts)
+            raise FlowInterrupt(interrupts)
 
     async def _settle(
         self, call: ToolCall, value: Json, error: Exception | None, *, is_kept: bool
@@ -250,7 +250,7 @@ class ToolStep:
         """Say what happens to a call."""
         if "tools" in self.wants:
             said = {"event": event, "tool_call_id": call.get("id") or "", **data}
-            self.say(Said("tools", self.namespace, TOOLS, said))
+            self.say(FlowEvent("tools", self.namespace, TOOLS, said))
 
     # -- tools that start while the message still streams
 
@@ -269,7 +269,7 @@ class ToolStep:
                     self.bounds.active(),
                 ):
                     return await self._call(call, self.run), None
-            except (Exception, AgentInterrupt) as error:  # noqa: BLE001
+            except (Exception, FlowInterrupt) as error:  # noqa: BLE001
                 return None, error
 
         if self._eager is None:

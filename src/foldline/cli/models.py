@@ -29,10 +29,17 @@ CAPABILITIES = {
 OTHER_URLS = {
     "ChatGoogle": ("GOOGLE_GEMINI_BASE_URL",),
     "AzureChatOpenAI": ("AZURE_OPENAI_ENDPOINT",),
+    "ChatAnthropicBedrock": ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
     "ChatBedrockConverse": ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
+    "ChatAnthropicVertex": ("ANTHROPIC_VERTEX_BASE_URL",),
+    "ChatVertexAI": ("GOOGLE_VERTEX_BASE_URL",),
 }
 """Variables that hold an address and are no row of a table."""
-OTHER_KEYS = {"ChatBedrockConverse": ("AWS_ACCESS_KEY_ID",)}
+ON_AWS = ("ChatAnthropicBedrock", "ChatAnthropicMantle", "ChatBedrockConverse", "ChatOpenAIMantle")
+OTHER_KEYS = {
+    **dict.fromkeys(ON_AWS, ("AWS_ACCESS_KEY_ID",)),
+    **dict.fromkeys(("ChatAnthropicVertex", "ChatVertexAI"), ("GOOGLE_APPLICATION_CREDENTIALS",)),
+}
 """Variables that show that there are credentials, where a key is not the only kind."""
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         LanguageModelOutput,
         get_tokenizer,
     )
+    from foldline.language_models.call.chunk_bridge import achunks_to_events, chunks_to_events
     from foldline.language_models.call.request import ChatRequest
     from foldline.language_models.call.retry import RetryPolicy
     from foldline.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
@@ -130,7 +131,9 @@ __all__ = [
     "TokenCount",
     "ToolChoice",
     "UrlContent",
+    "achunks_to_events",
     "add_deltas",
+    "chunks_to_events",
     "current_usage",
     "find_profile",
     "from_config",
@@ -162,6 +165,7 @@ __getattr__ = lazily(
         ".profile": "ModelProfile ModelProfileRegistry find_profile register_profile "
         "register_profiles",
         ".policies.prompt_caching": "CacheConfig",
+        ".call.chunk_bridge": "achunks_to_events chunks_to_events",
         ".records.records": "ChatModelInput ChatModelOutput ChatModelOutputUsage ChatModelUsage",
         ".records.deltas": "add_deltas",
         ".records.invoke_options": "AgentInvokeOptions InvocationContext",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,9 +20,8 @@ from foldline.language_models._types import (
     LanguageModelLike,
     LanguageModelOutput,
 )
-from foldline.messages import BaseMessage
+from foldline.messages import AIMessage, BaseMessage
 from foldline.messages import count as counting
-from foldline.messages.kinds import AnyMessage
 from foldline.outputs import LLMResult
 from foldline.prompt_values import PromptValue
 from foldline.runnables.base import Runnable
@@ -42,7 +41,7 @@ __all__ = [
     "get_tokenizer",
 ]
 
-LanguageModelOutputVar = TypeVar("LanguageModelOutputVar", "AnyMessage", str, covariant=True)
+LanguageModelOutputVar = TypeVar("LanguageModelOutputVar", AIMessage, str, covariant=True)
 
 Params: TypeAlias = dict[str, Any]
 """A dict of settings; written so because models have a method named `dict`."""
@@ -82,7 +81,9 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     custom_get_token_ids: Callable[[str], list[int]] | None = Field(default=None, exclude=True)
     """Your tokenizer, for counting."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        arbitrary_types_allowed=True, protected_namespaces=()
+    )
 
     @property
     def InputType(self) -> Any:
@@ -171,6 +172,26 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
 
     # -- counting tokens
 
+    def predict(self, text: str, *, stop: list[str] | None = None, **kwargs: Any) -> str:
+        """Return the text of the answer to a text: `invoke` under LangChain's older name."""
+        return _text_of(self.invoke(text, **_with_stop(stop, kwargs)))
+
+    async def apredict(self, text: str, *, stop: list[str] | None = None, **kwargs: Any) -> str:
+        """Return the text of the answer to a text: `ainvoke` under LangChain's older name."""
+        return _text_of(await self.ainvoke(text, **_with_stop(stop, kwargs)))
+
+    def predict_messages(
+        self, messages: list[BaseMessage], *, stop: list[str] | None = None, **kwargs: Any
+    ) -> BaseMessage:
+        """Return the answer to messages, as a message: `invoke` under LangChain's older name."""
+        return _message_of(self.invoke(messages, **_with_stop(stop, kwargs)))
+
+    async def apredict_messages(
+        self, messages: list[BaseMessage], *, stop: list[str] | None = None, **kwargs: Any
+    ) -> BaseMessage:
+        """Return the answer to messages, as a message: `ainvoke` under LangChain's older name."""
+        return _message_of(await self.ainvoke(messages, **_with_stop(stop, kwargs)))
+
     def get_token_ids(self, text: str) -> list[int]:
         """Give the ids of the tokens of a text: your tokenizer's, else made-up ones, four characters each."""
         if self.custom_get_token_ids is not None:
@@ -196,6 +217,18 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
         """Give a runnable whose output fits a schema."""
         raise NotImplementedError(f"{type(self).__name__} has no structured output")
+
+
+def _with_stop(stop: list[str] | None, kwargs: Params) -> Params:
+    return kwargs if stop is None else {**kwargs, "stop": stop}
+
+
+def _text_of(answer: Any) -> str:
+    return answer if isinstance(answer, str) else str(answer.text)
+
+
+def _message_of(answer: Any) -> BaseMessage:
+    return AIMessage(answer) if isinstance(answer, str) else cast("BaseMessage", answer)
 
 
 def _said(model: BaseLanguageModel[Any], name: str) -> Any:

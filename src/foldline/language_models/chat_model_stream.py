@@ -8,6 +8,7 @@ from foldline.language_models.streams.projections import (
     SyncProjection,
     SyncTextProjection,
 )
+from foldline.language_models.streams.state import dispatch_event
 from foldline.language_models.streams.stream import AsyncChatModelStream, ChatModelStream
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "ChatModelStream",
     "SyncProjection",
     "SyncTextProjection",
+    "dispatch_event",
 ]

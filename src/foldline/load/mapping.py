@@ -20,6 +20,8 @@ LOADABLE: dict[Group, dict[str, str]] = {
     },
     "core": {
         "foldline.agents": "AgentAction AgentActionMessageLog AgentFinish AgentStep",
+        "foldline.chains": "ConversationChain LLMChain MapReduceDocumentsChain ReduceDocumentsChain"
+        " RefineDocumentsChain SequentialChain SimpleSequentialChain StuffDocumentsChain",
         "foldline.documents": "Document",
         "foldline.outputs": "ChatGeneration ChatGenerationChunk ChatResult Generation GenerationChunk"
         " LLMResult RunInfo",
@@ -39,14 +41,19 @@ LOADABLE: dict[Group, dict[str, str]] = {
         " RunnableSequence RunnableWithFallbacks RunnableWithMessageHistory",
     },
     "provider": {
-        "foldline.providers.openai": "AzureChatOpenAI AzureOpenAIEmbeddings ChatOpenAI OpenAIEmbeddings",
-        "foldline.providers.anthropic": "ChatAnthropic",
-        "foldline.providers.bedrock": "ChatBedrockConverse",
+        "foldline.providers.openai": "AzureChatOpenAI AzureOpenAI AzureOpenAIEmbeddings ChatOpenAI OpenAI"
+        " OpenAIEmbeddings",
+        "foldline.providers.anthropic": "AnthropicLLM ChatAnthropic",
+        "foldline.providers.bedrock": "ChatAnthropicBedrock ChatAnthropicMantle ChatBedrockConverse ChatOpenAIMantle",
         "foldline.providers.google": "ChatGoogle",
-        "foldline.providers.local": "ChatLlamaCpp",
-        "foldline.providers.openai_compatible": "ChatCerebras ChatDeepSeek ChatFireworks ChatGroq ChatLMStudio"
-        " ChatLlamaServer ChatMistral ChatMoonshot ChatOllama ChatOpenAICompatible"
-        " ChatOpenRouter ChatPerplexity ChatQwen ChatTogether ChatVLLM ChatXAI",
+        "foldline.providers.local": "ChatLlamaCpp LlamaCpp",
+        "foldline.providers.ollama": "OllamaLLM",
+        "foldline.providers.openai_compatible": "AzureAIChatCompletionsModel ChatAIGNEHub ChatBaseten"
+        " ChatCerebras ChatCohere ChatDeepSeek ChatDoubao ChatFireworks ChatGroq ChatHuggingFace ChatLMStudio"
+        " ChatLiteLLM ChatLlamaServer ChatMeta ChatMistral ChatMoonshot ChatNVIDIA ChatOllama ChatOpenAICompatible"
+        " ChatOpenRouter ChatPerplexity ChatPoe ChatQwen ChatSambaNova ChatTogether ChatUpstage ChatVLLM ChatWatsonx"
+        " ChatXAI",
+        "foldline.providers.vertex": "ChatAnthropicVertex ChatVertexAI",
     },
 }
 """Group -> public module -> the class names in it."""
@@ -65,27 +72,38 @@ LANGCHAIN_ROOTS = frozenset(
         "langchain",
         "langchain_anthropic",
         "langchain_aws",
+        "langchain_azure_ai",
+        "langchain_baseten",
+        "langchain_cohere",
         "langchain_core",
         "langchain_deepseek",
         "langchain_fireworks",
         "langchain_google_genai",
         "langchain_google_vertexai",
         "langchain_groq",
+        "langchain_huggingface",
+        "langchain_ibm",
+        "langchain_litellm",
+        "langchain_meta",
         "langchain_mistralai",
+        "langchain_nvidia_ai_endpoints",
         "langchain_ollama",
         "langchain_openai",
+        "langchain_openrouter",
         "langchain_perplexity",
+        "langchain_sambanova",
         "langchain_together",
+        "langchain_upstage",
         "langchain_xai",
     }
 )
 """First words of the ids in LangChain's own dumps; the last word is looked up in `LANGCHAIN_NAMES`."""
 
 RENAMED = {
+    "AzureAIOpenAIApiChatModel": "AzureAIChatCompletionsModel",
     "ChatBedrock": "ChatBedrockConverse",
     "ChatGoogleGenerativeAI": "ChatGoogle",
     "ChatMistralAI": "ChatMistral",
-    "ChatVertexAI": "ChatGoogle",
     "_DictMessagePromptTemplate": "DictPromptTemplate",
 }
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic
 
 from pydantic import BaseModel, SkipValidation
+from typing_extensions import TypeVar
 
 from foldline.exceptions import OutputParserException
 from foldline.messages import BaseMessage
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 TBaseModel = TypeVar("TBaseModel", bound=BaseModel)
+Value = TypeVar("Value", default=Any)
+"""What comes out: any JSON value, unless a subclass says more."""
 SHOWN = 1000
 """Characters of an answer that an error message shows; `llm_output` has all of it."""
 
@@ -58,7 +61,7 @@ def schema_for_prompt(model: type[BaseModel]) -> str:
     return json.dumps(schema, ensure_ascii=False)
 
 
-class JsonOutputParser(BaseCumulativeTransformOutputParser[Any]):
+class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value]):
     """JSON, also in a code fence or in the middle of a sentence, also cut off.
 
     ```python

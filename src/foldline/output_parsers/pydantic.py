@@ -27,7 +27,7 @@ PydanticBaseModel = BaseModel
 """LangChain's name for the models of both versions of Pydantic; here there is one."""
 
 
-class PydanticOutputParser(JsonOutputParser, Generic[TBaseModel]):
+class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
     """JSON as an object of a model; while it streams, the object so far as soon as it is valid.
 
     ```python
@@ -73,7 +73,9 @@ class PydanticOutputParser(JsonOutputParser, Generic[TBaseModel]):
                 llm_output=text,
             ) from error
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> TBaseModel | None:
+    def parse_result(  # type: ignore[override]
+        self, result: list[Generation], *, partial: bool = False
+    ) -> TBaseModel | None:
         """Read the text of the likeliest candidate; with `partial`, None if it is not valid yet."""
         value = super().parse_result(result, partial=partial)
         if partial and value is None:

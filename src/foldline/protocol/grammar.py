@@ -24,6 +24,7 @@ from foldline.protocol.shapes import (
     LEGAL_DELTAS,
     PROMOTIONS,
     block_problem,
+    is_same_json,
     json_problem,
     shape_problem,
 )
@@ -55,8 +56,17 @@ class _Watched:
         self.parts: dict[str, list[str]] = {}
         self.is_open = True
 
-    def said(self, delta: str) -> str | None:
-        return "".join(self.parts[delta]) if delta in self.parts else None
+    def replace(self, fields: dict[str, Json]) -> None:
+        """Set fields; a field that grows begins anew with what is set."""
+        self.fields |= fields
+        for delta, (_, grown) in DELTA_FIELDS.items():
+            if grown in fields:
+                self.parts.pop(delta, None)
+
+    def text_of(self, delta: str) -> str:
+        """Return what the start, or the last `block-delta`, and the deltas after it make of a field."""
+        begun = self.fields.get(DELTA_FIELDS[delta][1])
+        return (begun if isinstance(begun, str) else "") + "".join(self.parts.get(delta, ()))
 
 
 class GrammarChecker:
@@ -193,7 +203,7 @@ class GrammarChecker:
             grows = name == "name" and not block.parts and str(new).startswith(str(old))
             if name in fields and old and new != old and not grows:
                 self._wrong("V13", f"block-delta changes the {name} {old!r} to {new!r}")
-        block.fields |= copy_json(fields)
+        block.replace(copy_json(fields))
         return None
 
     def _on_finish(self, event: Mapping[str, Json]) -> None:
@@ -217,20 +227,19 @@ class GrammarChecker:
 
     def _compare(self, index: int, block: _Watched, content: Mapping[str, Json]) -> None:
         for delta, name, rule in COMPARED:
-            said = block.said(delta)
-            if said is None and rule == "V11" and block.kind == name and content.get(name):
-                said = ""
-            if said is not None and (content.get(name) or "") != said:
+            grows = delta in block.parts or (rule == "V11" and block.kind == name)
+            if grows and (content.get(name) or "") != block.text_of(delta):
                 self._wrong(
                     rule, f"block {index}: the {name} of the finish is not what the deltas said"
                 )
-        if block.kind in GROWING_CALLS and not _args_fit(block.said("tool-call-delta"), content):
+        if block.kind in GROWING_CALLS and not _args_fit(block, content):
             self._wrong(
                 "V12", f"block {index}: the slices of args do not make the args of the finish"
             )
         for name in ("id", "name"):
             old, new = block.fields.get(name), content.get(name)
-            if (old or new) and old != new:
+            is_late_id = name == "id" and not old
+            if (old or new) and old != new and not is_late_id:
                 self._wrong(
                     "V13", f"block {index}: {name} was {old!r} and is {new!r} in the finish"
                 )
@@ -322,9 +331,15 @@ def _check_message(
 def _differences(left: FoldedMessage, right: FoldedMessage, *, has_metadata: bool) -> list[str]:
     """Name the fields that differ; a message may know more metadata than the wire said, never less."""
     names = ("role", "id", "blocks", "usage", "finish_reason", "additional_kwargs", "status")
-    found = [name for name in names if _comparable(left, name) != _comparable(right, name)]
-    lost = any(right.metadata.get(key) != value for key, value in left.metadata.items())
-    if lost or (has_metadata and left.metadata != right.metadata):
+    found = [
+        name
+        for name in names
+        if not is_same_json(_comparable(left, name), _comparable(right, name))
+    ]
+    lost = any(
+        not is_same_json(right.metadata.get(key), value) for key, value in left.metadata.items()
+    )
+    if lost or (has_metadata and not is_same_json(left.metadata, right.metadata)):
         found.append("metadata")
     return found
 
@@ -336,10 +351,14 @@ def _comparable(folded: FoldedMessage, name: str) -> Json:
     return value
 
 
-def _args_fit(said: str | None, content: Mapping[str, Json]) -> bool:
+def _args_fit(block: _Watched, content: Mapping[str, Json]) -> bool:
+    begun, has_slices = block.fields.get("args"), "tool-call-delta" in block.parts
+    if isinstance(begun, dict) and not has_slices:  # a block-delta set them whole
+        return is_same_json(begun, content.get("args"))
+    text = block.text_of("tool-call-delta")
     if content["type"] == "invalid_tool_call":
-        return (content.get("args") or "") == (said or "")
-    return parse_tool_args(said) == content.get("args")
+        return (content.get("args") or "") == text
+    return is_same_json(parse_tool_args(text), content.get("args"))
 
 
 def _is_index(index: Json) -> bool:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Protocol, cast, runtime_checkable
 
 from foldline.protocol.blocks import FinalizedContentBlock, Json, UsageInfo
@@ -58,9 +59,18 @@ class MessageLike(Protocol):
         """Provider fields that have no block."""
 
 
-def message_to_events(message: MessageLike) -> Iterator[Event]:
-    """Say a message again, with its own role, id, metadata and additional_kwargs."""
-    return replay(describe(message))
+def message_to_events(message: MessageLike, *, message_id: str | None = None) -> Iterator[Event]:
+    """Say a message again, with its own role, metadata, additional_kwargs and id, or under another id."""
+    folded = describe(message)
+    return replay(folded if message_id is None else replace(folded, id=message_id))
+
+
+async def amessage_to_events(
+    message: MessageLike, *, message_id: str | None = None
+) -> AsyncIterator[Event]:
+    """Say a message again, for a reader who awaits."""
+    for event in message_to_events(message, message_id=message_id):
+        yield event
 
 
 def replay(folded: FoldedMessage) -> Iterator[Event]:

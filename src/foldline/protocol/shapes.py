@@ -178,6 +178,18 @@ def block_problem(block: Mapping[str, Json], *, is_start: bool) -> str | None:
     return shape_problem(block, shape)
 
 
+def is_same_json(left: Json, right: Json) -> bool:
+    """Say whether two values are the same JSON: `true` is not `1`, whatever Python's `==` says; `1.0` is `1`."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        same_keys = left.keys() == right.keys()
+        return same_keys and all(is_same_json(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(is_same_json, left, right))
+    return bool(left == right)
+
+
 def json_problem(value: Json) -> str | None:
     """Say why a value is not JSON, if it is not."""
     try:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from foldline.exceptions import MissingExtraError, UsageError
 
-__all__ = ["GROUP", "REGISTRY", "find_provider", "provider_names"]
+__all__ = ["ADVICE", "GROUP", "REGISTRY", "find_provider", "provider_names"]
 
 GROUP: Final = "foldline.providers"
 """The entry-point group: `acme = "foldline_acme:ChatAcme"`."""
@@ -18,8 +18,15 @@ REGISTRY: Final[dict[str, str]] = {
     "azure_openai": "foldline.providers.openai:AzureChatOpenAI",
     "anthropic": "foldline.providers.anthropic:ChatAnthropic",
     "google": "foldline.providers.google:ChatGoogle",
+    "gemini": "foldline.providers.google:ChatGoogle",
     "google_genai": "foldline.providers.google:ChatGoogle",
-    "google_vertexai": "foldline.providers.google:ChatGoogle",
+    "google_vertexai": "foldline.providers.vertex:ChatVertexAI",
+    "vertexai": "foldline.providers.vertex:ChatVertexAI",
+    "google_anthropic_vertex": "foldline.providers.vertex:ChatAnthropicVertex",
+    "anthropic_vertex": "foldline.providers.vertex:ChatAnthropicVertex",
+    "anthropic_bedrock": "foldline.providers.bedrock:ChatAnthropicBedrock",
+    "bedrock_mantle_anthropic": "foldline.providers.bedrock:ChatAnthropicMantle",
+    "bedrock_mantle_openai": "foldline.providers.bedrock:ChatOpenAIMantle",
     "bedrock": "foldline.providers.bedrock:ChatBedrockConverse",
     "bedrock_converse": "foldline.providers.bedrock:ChatBedrockConverse",
     "aws": "foldline.providers.bedrock:ChatBedrockConverse",
@@ -31,6 +38,7 @@ REGISTRY: Final[dict[str, str]] = {
     "mistralai": f"{COMPATIBLE}:ChatMistral",
     "xai": f"{COMPATIBLE}:ChatXAI",
     "openrouter": f"{COMPATIBLE}:ChatOpenRouter",
+    "open_router": f"{COMPATIBLE}:ChatOpenRouter",
     "together": f"{COMPATIBLE}:ChatTogether",
     "fireworks": f"{COMPATIBLE}:ChatFireworks",
     "perplexity": f"{COMPATIBLE}:ChatPerplexity",
@@ -38,12 +46,34 @@ REGISTRY: Final[dict[str, str]] = {
     "moonshot": f"{COMPATIBLE}:ChatMoonshot",
     "qwen": f"{COMPATIBLE}:ChatQwen",
     "dashscope": f"{COMPATIBLE}:ChatQwen",
+    "doubao": f"{COMPATIBLE}:ChatDoubao",
+    "poe": f"{COMPATIBLE}:ChatPoe",
+    "aigne_hub": f"{COMPATIBLE}:ChatAIGNEHub",
+    "aignehub": f"{COMPATIBLE}:ChatAIGNEHub",
+    "cohere": f"{COMPATIBLE}:ChatCohere",
+    "huggingface": f"{COMPATIBLE}:ChatHuggingFace",
+    "nvidia": f"{COMPATIBLE}:ChatNVIDIA",
+    "sambanova": f"{COMPATIBLE}:ChatSambaNova",
+    "azure_ai": f"{COMPATIBLE}:AzureAIChatCompletionsModel",
+    "upstage": f"{COMPATIBLE}:ChatUpstage",
+    "ibm": f"{COMPATIBLE}:ChatWatsonx",
+    "watsonx": f"{COMPATIBLE}:ChatWatsonx",
+    "baseten": f"{COMPATIBLE}:ChatBaseten",
+    "meta": f"{COMPATIBLE}:ChatMeta",
+    "litellm": f"{COMPATIBLE}:ChatLiteLLM",
     "ollama": f"{COMPATIBLE}:ChatOllama",
     "vllm": f"{COMPATIBLE}:ChatVLLM",
     "lmstudio": f"{COMPATIBLE}:ChatLMStudio",
     "llamacpp": f"{COMPATIBLE}:ChatLlamaServer",
 }
 """Name of a provider -> module and class. Nothing is imported before it is asked for."""
+
+ADVICE: Final[dict[str, str]] = {
+    "langsmith": "LangSmith's gateway speaks OpenAI's wire: 'openai:MODEL' with "
+    "base_url='https://gateway.smith.langchain.com/v1', use_responses_api=True and api_key=...",
+    "ideogram": "Ideogram makes pictures and has no chat model: call its API from a tool",
+}
+"""Names that others use for what is no provider here -> what to use."""
 
 
 def provider_names() -> list[str]:
@@ -56,6 +86,8 @@ def find_provider(name: str) -> type[Any]:
     word = name.replace("-", "_").lower()
     target = REGISTRY.get(word) or _announced().get(word) or _announced().get(name)
     if target is None:
+        if word in ADVICE:
+            raise UsageError(f"there is no provider {name!r}: {ADVICE[word]}")
         raise UsageError(
             f"there is no provider {name!r}: choose one of {', '.join(provider_names())}"
         )

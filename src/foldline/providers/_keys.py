@@ -54,7 +54,10 @@ def _as_secret(value: Any) -> Any:  # noqa: ANN401  what a constructor was given
     )
 
 
-Key = Annotated[SecretKey | None, BeforeValidator(_as_secret)]
+if TYPE_CHECKING:
+    Key: TypeAlias = str | SecretKey | None
+else:
+    Key = Annotated[SecretKey | None, BeforeValidator(_as_secret)]
 """The type of a field that takes a key: text becomes a secret at once."""
 
 
@@ -66,13 +69,15 @@ def key_from_env(variables: Sequence[str]) -> SecretStr | None:
     return None
 
 
-def chosen_key(given: SecretKey | None, variables: Sequence[str]) -> SecretKey | None:
+def chosen_key(given: Key, variables: Sequence[str]) -> SecretKey | None:
     """Give the key to send: the one given, or that of the environment where none was.
 
     One that is given and blank says that there is none: no other is sent in its place.
     """
     if given is None:
         return key_from_env(variables)
+    if isinstance(given, str):  # set on a model that was made before, past validation
+        given = SecretStr(given)
     is_blank = isinstance(given, SecretStr) and not given.get_secret_value().strip()
     return None if is_blank else given
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from foldline.exceptions import (
     ContextOverflowError,
@@ -39,6 +39,8 @@ __all__ = [
     "dump_body",
     "error_class",
     "guarded",
+    "guarded_value",
+    "is_error_body",
     "merge_settings",
     "odd_payload",
     "read_failure",
@@ -46,6 +48,7 @@ __all__ = [
     "retry_after",
 ]
 
+T = TypeVar("T")
 ErrorTable: TypeAlias = Mapping[str, type[ModelError]]
 """Vendor's code or type of error -> error class."""
 Block: TypeAlias = dict[str, Any]
@@ -150,6 +153,13 @@ def read_failure(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error 
     )
 
 
+def is_error_body(data: Any) -> bool:  # noqa: ANN401  whatever JSON came under a good status
+    """Say whether a whole answer tells of an error; gateways send the event of a stream, or a list, as body."""
+    if isinstance(data, list) and data:
+        data = data[0]
+    return isinstance(data, dict) and (bool(data.get("error")) or data.get("type") == "error")
+
+
 def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type[ModelError] | None:
     """Choose the class of an error: the vendor's code, its type, what it says, then the HTTP status."""
     for word in (failure.code, failure.kind):
@@ -212,6 +222,16 @@ def guarded(
     """Call a decoder; what it stumbles over is the vendor's fault, and said to be."""
     try:
         return hear(*args, **kwargs)
+    except FoldlineError:
+        raise
+    except ODD as error:
+        raise odd_payload(malformed, error) from error
+
+
+def guarded_value(malformed: Malformed, read: Callable[..., T], *args: Any) -> T:
+    """Call what reads a payload; what it stumbles over is the vendor's fault, and said to be."""
+    try:
+        return read(*args)
     except FoldlineError:
         raise
     except ODD as error:

@@ -189,6 +189,19 @@ class Runnable(ABC, Generic[Input, Output]):
             self._run_each(inputs, config, _io.BLOCKING, kwargs, keep_errors=return_exceptions)
         )
 
+    @overload
+    async def abatch(
+        self,
+        inputs: list[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: Literal[False] = False,
+        **kwargs: Any,
+    ) -> list[Output]: ...
+    @overload
+    async def abatch(
+        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool, **kwargs: Any
+    ) -> list[Output | Exception]: ...
     async def abatch(
         self,
         inputs: list[Input],
@@ -202,6 +215,24 @@ class Runnable(ABC, Generic[Input, Output]):
             inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions
         )
 
+    @overload
+    def batch_as_completed(
+        self,
+        inputs: Sequence[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: Literal[False] = False,
+        **kwargs: Any,
+    ) -> Iterator[tuple[int, Output]]: ...
+    @overload
+    def batch_as_completed(
+        self,
+        inputs: Sequence[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool,
+        **kwargs: Any,
+    ) -> Iterator[tuple[int, Output | Exception]]: ...
     def batch_as_completed(
         self,
         inputs: Sequence[Input],
@@ -215,6 +246,24 @@ class Runnable(ABC, Generic[Input, Output]):
             self._as_completed(inputs, config, _io.BLOCKING, kwargs, keep_errors=return_exceptions)
         )
 
+    @overload
+    def abatch_as_completed(
+        self,
+        inputs: Sequence[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: Literal[False] = False,
+        **kwargs: Any,
+    ) -> AsyncIterator[tuple[int, Output]]: ...
+    @overload
+    def abatch_as_completed(
+        self,
+        inputs: Sequence[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool,
+        **kwargs: Any,
+    ) -> AsyncIterator[tuple[int, Output | Exception]]: ...
     def abatch_as_completed(
         self,
         inputs: Sequence[Input],

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import aclosing
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel
 
@@ -42,6 +42,49 @@ class RunnableLambda(Runnable[Input, Output]):
     ```
     """
 
+    @overload
+    def __init__(
+        self, func: Callable[[Input], Coroutine[Any, Any, Output]], *, name: str | None = None
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, func: Callable[[Input], AsyncGenerator[Output, None]], *, name: str | None = None
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        func: Callable[[Input], Generator[Output, None, None]],
+        afunc: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        func: Callable[[Input], Runnable[Input, Output]],
+        afunc: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        func: Callable[[Input], Output],
+        afunc: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        func: Callable[[Input, RunnableConfig], Coroutine[Any, Any, Output]],
+        *,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        func: Callable[[Input, RunnableConfig], Output],
+        afunc: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None: ...
     def __init__(
         self,
         func: Callable[..., Any],
@@ -61,7 +104,7 @@ class RunnableLambda(Runnable[Input, Output]):
         self.func: Callable[..., Any] | None = None if is_async else func
         self.afunc: Callable[..., Any] | None = func if is_async else afunc
         given = getattr(func, "__name__", None)
-        self.name = name or (given if given and given != "<lambda>" else None)
+        self.name: str | None = name or (given if given and given != "<lambda>" else None)
         self._wants = {
             id(one): _functions.wanted(one) for one in (self.func, self.afunc) if one is not None
         }

@@ -36,7 +36,9 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
     steps__: Mapping[str, Runnable[Any, Any]]
     """The branches by the key of their output."""
 
-    def __init__(self, steps__: Mapping[str, Branch] | None = None, **kwargs: Branch) -> None:
+    def __init__(
+        self: RunnableParallel[Any], steps__: Mapping[str, Branch] | None = None, **kwargs: Branch
+    ) -> None:
         """Take branches from a dict, from keyword arguments, or both."""
         if steps__ is not None and not isinstance(steps__, Mapping):
             raise TypeError(

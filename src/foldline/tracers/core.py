@@ -82,7 +82,13 @@ class _TracerCore(StreamObserver):
         parent_run.child_runs.append(child_run)
 
     def _leave(self, run: Run) -> None:
-        self.run_map.pop(run_key(run.id), None)
+        outer = run.parent_run
+        while outer is not None and outer.id != run.id:
+            outer = outer.parent_run
+        if outer is None:
+            self.run_map.pop(run_key(run.id), None)
+        else:  # a run above it has the same id, and goes on
+            self.run_map[run_key(run.id)] = outer
 
     # -- starts
 

@@ -46,6 +46,7 @@ class RunInfo(TypedDict):
     inputs: NotRequired[Any]
     parent_run_id: UUID | None
     parent_ids: list[str]
+    outer: RunInfo | None
     shown: bool
 
 
@@ -85,6 +86,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         kwargs: dict[str, Any],
     ) -> None:
         run_id: UUID = kwargs["run_id"]
+        parent: UUID | None = kwargs.get("parent_run_id")
         name = kwargs.get("name") or _class_name(serialized)
         tags = kwargs.get("tags") or []
         info: RunInfo = {
@@ -92,8 +94,9 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             "run_type": run_type,
             "tags": tags,
             "metadata": kwargs.get("metadata") or {},
-            "parent_run_id": kwargs.get("parent_run_id"),
-            "parent_ids": self._above(kwargs.get("parent_run_id")),
+            "parent_run_id": parent,
+            "parent_ids": [] if parent is None else [*self._above(parent), run_key(parent)],
+            "outer": self._runs.get(run_id),
             "shown": shows(self._filters, name, run_type, tags),
         }
         if inputs is not None:
@@ -102,12 +105,19 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         self._tell("start", run_id, info, data)
 
     def _end(self, run_id: UUID, data: dict[str, Any], what: str = "end") -> None:
-        info = self._runs.pop(run_id, None)
+        info = self._leave(run_id)
         if info is None:
             return
         if "input" not in data and "inputs" in info:
             data["input"] = info["inputs"]
         self._tell(what, run_id, info, data)
+
+    def _leave(self, run_id: UUID) -> RunInfo | None:
+        """Forget a run; one of the same id that was there before it, as a parent's may be, is there again."""
+        info = self._runs.pop(run_id, None)
+        if info is not None and (outer := info["outer"]) is not None:
+            self._runs[run_id] = outer
+        return info
 
     def _tell(self, what: str, run_id: UUID, info: RunInfo, data: dict[str, Any]) -> None:
         if info["shown"]:
@@ -125,15 +135,13 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             "tags": list(info["tags"]),
             "run_id": run_key(run_id),
             "metadata": dict(info["metadata"]),
-            "parent_ids": list(info["parent_ids"]),
+            "parent_ids": list(info["parent_ids"] if "parent_ids" in info else self._above(run_id)),
         }
 
-    def _above(self, parent: UUID | None) -> list[str]:
-        """Give the ids of the runs above the children of a run, from the root down."""
-        if parent is None:
-            return []
-        info = self._runs.get(parent)
-        return [*(info["parent_ids"] if info is not None else ()), run_key(parent)]
+    def _above(self, run_id: UUID) -> list[str]:
+        """Return the ids of the runs above one that runs, outermost first."""
+        info = self._runs.get(run_id)
+        return info["parent_ids"] if info is not None else []
 
     # -- models
 
@@ -233,21 +241,19 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     ) -> None:
         """An event of the application's own."""
         if shows(self._filters, name, "on_custom_event", tags or []):
-            info = self._runs.get(run_id)
-            above = [] if info is None else info["parent_ids"]
             self._send(
                 self._event(
                     "on_custom_event",
                     name,
                     run_id,
-                    {"tags": tags or [], "metadata": metadata or {}, "parent_ids": above},
+                    {"tags": tags or [], "metadata": metadata or {}},
                     data,
                 )
             )
 
     def _forget(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A run failed: no event says so, the caller gets the error itself."""
-        self._runs.pop(run_id, None)
+        self._leave(run_id)
 
     on_chain_error = on_llm_error = on_retriever_error = _forget
 

@@ -93,7 +93,8 @@ class OpenTelemetryTracer(BaseTracer):
         self._tracer = trace.get_tracer("foldline", tracer_provider=tracer_provider)
         self._capture_content = capture_content
         self._redactor = Redactor()
-        self._spans: dict[UUID, Span] = {}
+        self._spans: dict[int, Span] = {}
+        """Of each run that lasts, by the run's identity: two may have one id."""
 
     def _persist_run(self, run: Run) -> None:
         """Spans are exported by their provider."""
@@ -105,9 +106,9 @@ class OpenTelemetryTracer(BaseTracer):
     # -- a run begins
 
     def _on_run_create(self, run: Run) -> None:
-        parent = self._spans.get(run.parent_run_id) if run.parent_run_id else None
+        parent = self._spans.get(id(run.parent_run))
         name, kind, attributes = _opening(run)
-        self._spans[run.id] = self._tracer.start_span(
+        self._spans[id(run)] = self._tracer.start_span(
             name,
             context=trace.set_span_in_context(parent) if parent is not None else None,
             kind=kind,
@@ -118,7 +119,7 @@ class OpenTelemetryTracer(BaseTracer):
     # -- a run ends
 
     def _on_run_update(self, run: Run) -> None:
-        span = self._spans.pop(run.id, None)
+        span = self._spans.pop(id(run), None)
         if span is None:
             return
         if run.run_type == "llm":
@@ -141,7 +142,7 @@ class OpenTelemetryTracer(BaseTracer):
             self._mark_first(run)
 
     def _mark_first(self, run: Run) -> None:
-        span = self._spans.get(run.id)
+        span = self._spans.get(id(run))
         if span is None or run.extra.get("_marked"):
             return
         run.extra["_marked"] = True

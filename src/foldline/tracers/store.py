@@ -101,8 +101,10 @@ def _tree(runs: list[Run]) -> Run | None:
     for run in runs:
         if run is root:
             continue
-        # A parent whose row was dropped or not yet written: its children hang below the root.
+        # A parent whose row was dropped or not yet written: its children hang below the root. So does a run that was
+        # given the id of its own parent, of which there is one row.
         parent = known.get(run.parent_run_id, root) if run.parent_run_id else root
+        parent = root if parent is run else parent
         run.parent_run = parent
         parent.child_runs.append(run)
     return root

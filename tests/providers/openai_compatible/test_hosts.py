@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from foldline.exceptions import ModelAuthenticationError, StreamTruncatedError
+from foldline.exceptions import ModelAuthenticationError, StreamTruncatedError, UsageError
 from foldline.load import dumps, loads
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.protocol.grammar import assert_valid_event_stream
@@ -23,7 +23,7 @@ CASES = recordings.names("openai_compatible")
 CLASSES = [
     getattr(openai_compatible, name)
     for name in openai_compatible.__all__
-    if name.startswith("Chat")
+    if name.startswith(("Chat", "Azure"))
 ]
 
 
@@ -186,6 +186,9 @@ def test_every_host_says_which_key_it_wants(name: str, monkeypatch: pytest.Monke
     host = HOSTS[name]
     for variable in (*host.keys, *host.url_variables):
         monkeypatch.delenv(variable, raising=False)
+    address = host.base_url or "https://mine.example/openai/v1"
+    if not host.base_url:
+        monkeypatch.setenv(host.url_variables[0], address)
     model = ChatOpenAICompatible(provider=name, model="m")
     if host.needs_key:
         with pytest.raises(ModelAuthenticationError, match=host.keys[0]):
@@ -194,13 +197,14 @@ def test_every_host_says_which_key_it_wants(name: str, monkeypatch: pytest.Monke
         assert "authorization" not in model.explain("x").headers
     monkeypatch.setenv(host.keys[0], "k")
     told = model.explain("x")
-    assert told.url == f"{host.base_url}/chat/completions"
+    assert told.url == f"{address}/chat/completions"
     assert told.headers["authorization"] == "***"
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_named_classes_are_rows(kind: type[ChatOpenAICompatible]) -> None:
-    extra = {"base_url": "http://localhost:1/v1"} if kind is ChatOpenAICompatible else {}
+    needs_address = kind is ChatOpenAICompatible or kind.__name__.startswith("Azure")
+    extra = {"base_url": "http://localhost:1/v1"} if needs_address else {}
     model = kind(model="m", api_key="k", **extra)
     assert model.explain("x").body["model"] == "m"
     assert model._provider in (*HOSTS, "openai_compatible")
@@ -211,6 +215,52 @@ def test_langchains_names_for_keys() -> None:
         model="m", groq_api_key="k", groq_api_base="https://example.com/v1"
     )
     assert model.explain("x").url == "https://example.com/v1/chat/completions"
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "url"),
+    [
+        ("ChatCohere", {"cohere_api_key": "k"}, "https://api.cohere.ai/compatibility/v1"),
+        ("ChatHuggingFace", {"huggingfacehub_api_token": "k"}, "https://router.huggingface.co/v1"),
+        ("ChatNVIDIA", {"nvidia_api_key": "k", "base_url": "http://nim:1/v1"}, "http://nim:1/v1"),
+        (
+            "ChatAIGNEHub",
+            {"aigne_hub_api_key": "k", "base_url": "https://hub.example/ai-kit/"},
+            "https://hub.example/ai-kit/api/v2",
+        ),
+        (
+            "AzureAIChatCompletionsModel",
+            {"api_key": "k", "endpoint": "https://r.services.ai.azure.com"},
+            "https://r.services.ai.azure.com/openai/v1",
+        ),
+        (
+            "AzureAIOpenAIApiChatModel",
+            {"api_key": "k", "endpoint": "https://r.services.ai.azure.com/openai/v1/"},
+            "https://r.services.ai.azure.com/openai/v1",
+        ),
+        (
+            "ChatWatsonx",
+            {"api_key": "k", "url": "https://eu-de.ml.cloud.ibm.com"},
+            "https://eu-de.ml.cloud.ibm.com/ml/gateway/v1",
+        ),
+    ],
+)
+def test_names_and_addresses_as_their_own_packages_take_them(kind, given, url) -> None:
+    told = getattr(openai_compatible, kind)(model="m", **given).explain("x")
+    assert (told.url, told.headers["authorization"]) == (f"{url}/chat/completions", "***")
+
+
+def test_a_host_without_an_address_of_its_own_says_how_to_give_one(monkeypatch) -> None:
+    for variable in HOSTS["azure_ai"].url_variables:
+        monkeypatch.delenv(variable, raising=False)
+    model = openai_compatible.AzureAIChatCompletionsModel(model="m", api_key="k")
+    with pytest.raises(UsageError, match=r"base_url=.*AZURE_AI_OPENAI_ENDPOINT"):
+        model.invoke("x")
+
+
+def test_the_key_of_another_host_is_refused() -> None:
+    with pytest.raises(ValidationError, match="groq_api_key is the key of another host"):
+        openai_compatible.ChatCohere(model="m", groq_api_key="k")
 
 
 def test_an_unknown_host_needs_an_address() -> None:

@@ -1,4 +1,4 @@
-"""Where agents keep their threads, so that a run can stop for a person, or be killed, and go on later elsewhere."""
+"""The savers of `foldline.checkpoint` under the path where agents had them, and the records that agents write."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from foldline._lazy import lazily
 
 if TYPE_CHECKING:
-    from foldline.agents.checkpoint.base import BaseCheckpointSaver, Entry, ThreadConflictError
-    from foldline.agents.checkpoint.memory import InMemorySaver, MemorySaver
-    from foldline.agents.checkpoint.postgres import PostgresSaver
-    from foldline.agents.checkpoint.sqlite import SqliteSaver
+    from foldline.checkpoint.base import BaseCheckpointSaver, Entry, ThreadConflictError
+    from foldline.checkpoint.memory import InMemorySaver, MemorySaver
+    from foldline.checkpoint.postgres import PostgresSaver
+    from foldline.checkpoint.sqlite import SqliteSaver
 
 __all__ = [
     "BaseCheckpointSaver",
@@ -25,9 +25,9 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        ".base": "BaseCheckpointSaver Entry ThreadConflictError",
-        ".memory": "InMemorySaver MemorySaver",
-        ".postgres": "PostgresSaver",
-        ".sqlite": "SqliteSaver",
+        "foldline.checkpoint.base": "BaseCheckpointSaver Entry ThreadConflictError",
+        "foldline.checkpoint.memory": "InMemorySaver MemorySaver",
+        "foldline.checkpoint.postgres": "PostgresSaver",
+        "foldline.checkpoint.sqlite": "SqliteSaver",
     },
 )

@@ -21,13 +21,13 @@ from uuid import uuid4
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from foldline.agents.checkpoint.base import Entry
-from foldline.agents.interrupts import Interrupt
 from foldline.agents.state import StateSchema, Values
+from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError
 from foldline.load import dumpd, load
 from foldline.messages import BaseMessage
 from foldline.utils._surrogates import has_surrogates
+from foldline.workflows.interrupts import Interrupt
 
 __all__ = ["VERSION", "Codec", "Record", "Thread", "chain_of"]
 

@@ -24,7 +24,12 @@ from foldline.language_models.call.author import (
 )
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result, with_finish
 from foldline.language_models.call.deadline import bounded_source, pause, wait_for_rate_limit
-from foldline.language_models.call.message_bounds import close_message, error_of, open_message
+from foldline.language_models.call.message_bounds import (
+    attach_partial,
+    close_message,
+    error_of,
+    open_message,
+)
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.network_errors import read_author_error
 from foldline.language_models.call.request import ChatRequest
@@ -164,8 +169,9 @@ class _Attempt:
     async def ask(self) -> AsyncGenerator[Any, None]:
         """Wait for the rate limit and a share of the usage; ask the model."""
         call, request, usage = self._call, self._request, self.usage
-        if call.model.rate_limiter is not None:
-            await wait_for_rate_limit(call.model.rate_limiter, call.run.io)
+        limiter = call.model.rate_limiter
+        if limiter is not None and not limiter.takes_reservations:
+            await wait_for_rate_limit(limiter, call.run.io)
         if usage is not None:
             await usage.reserve(request)
         self._is_asked = True
@@ -301,13 +307,13 @@ class _Attempt:
 
     def note_failure(self, error: Exception) -> None:
         """Count what a failed attempt says it has cost; keep what guards held back of it."""
-        if not isinstance(error, ModelError):
-            return
         guards = find_policy(self._call.policies, GuardsPolicy)
-        if guards is not None and guards.holds_back and error.partial is None:
+        if guards is not None and guards.holds_back:
             received = find_policy(self._call.event_policies, ReceivedMessage)
-            error.partial = None if received is None else received.partial
-        self.settle(usage_of_failure(error, self._call.builder))
+            if received is not None:
+                attach_partial(error, received.partial)
+        if isinstance(error, ModelError):
+            self.settle(usage_of_failure(error, self._call.builder))
 
     def settle(self, usage: UsageMetadata | None = None) -> None:
         """Count what an attempt has cost, as far as it is known; one that finished is settled already."""
@@ -319,6 +325,8 @@ class _Attempt:
     async def judge(self, error: Exception) -> ChatRequest | WholeAnswer | Exception:
         """Return what follows a failure: the request of another attempt, an answer in its place, or what to raise."""
         call, is_delivered = self._call, self._is_out
+        if self.usage is not None:
+            await self.usage.flush()
         if self._may_be_repeated(error, is_delivered=is_delivered):
             if is_delivered:
                 self.parting = [reset_event(call.builder.id, call.attempts, error)]

@@ -21,9 +21,12 @@ from foldline.language_models.call.author import AuthorHooks, author_hooks
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
 from foldline.language_models.call.cache import CallCache
 from foldline.language_models.call.listeners import CallListeners
+from foldline.language_models.call.llm_output import llm_output_of
+from foldline.language_models.call.message_bounds import attach_partial
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.call.structured_format import take_format
 from foldline.language_models.policies.base import FoldedAttempt, Policy
 from foldline.language_models.policies.guards import approve_cached
 from foldline.language_models.policies.settings import NO_SETTINGS, CallSettings, take_settings
@@ -104,6 +107,11 @@ class ChatCall:
             self._opening = opening
             self.version = version
 
+    @property
+    def llm_output(self) -> dict[str, Any] | None:
+        """What the finished call says of its provider: nothing, where a cache answered and so nothing was spent."""
+        return {} if self._is_cached or self.result is None else llm_output_of(self.result)
+
     @classmethod
     def of_opening(cls, model: CallModel, opening: Opening) -> ChatCall:
         """Make the call behind a `stream_v2`: its input and run are known when it is first read."""
@@ -160,6 +168,11 @@ class ChatCall:
         if self._end_error is not None:
             raise self._end_error
 
+    @property
+    def is_concluding(self) -> bool:
+        """Whether the answer is whole and its end under way: hooks, policies, the cache."""
+        return self.is_answered and not self.is_complete
+
     # -- before the model is asked
 
     async def prepare(self) -> ChatRequest:
@@ -178,10 +191,11 @@ class ChatCall:
             )
             self.stream = listeners.choose_stream(stream=self.stream, can_stream=hooks.streams)
         request = model._request(self.value, run, stream=self.stream)
+        structured = take_format(request.options) if request.options else None
         self.settings = take_settings(model, request, run.given.get("configurable") or {})
         if listeners is not None:
-            listeners.choose_events(stream=self.stream, generates=hooks.generates)
-            if (waiting := listeners.tell_start(request)) is not None:
+            listeners.choose_events(stream=request.stream, generates=hooks.generates)
+            if (waiting := listeners.tell_start(request, structured)) is not None:
                 await waiting
         request.note = self._note
         if hooks.preprocesses:
@@ -326,7 +340,7 @@ class ChatCall:
                 await self._end_opening(self._opening)
 
     def _tell_end(self, result: ChatResult) -> Awaitable[None] | None:
-        output = LLMResult._trusted([[*result.generations]], result.llm_output)
+        output = LLMResult._trusted([[*result.generations]], self.llm_output)
         return self.run.tell_now("on_llm_end", (output,), {})
 
     async def _end_opening(self, opening: Opening) -> None:
@@ -390,11 +404,10 @@ class ChatCall:
             error = StreamClosedError("the stream was closed before its end", **self.location)
         self.error = error
         self.message = self.partial
-        if isinstance(error, BudgetExceeded) and self.message.content:
-            error.partial = error.partial or self.message
+        if self.message.content or not isinstance(error, BudgetExceeded):
+            attach_partial(error, self.message)
         if isinstance(error, ModelError):
             error.attempts = max(self.attempts, 1)
-            error.partial = error.partial or self.message
             error.provider = error.provider or self.model._provider
             error.model = error.model or self.model._model_name
         if self.run.manager is not None:

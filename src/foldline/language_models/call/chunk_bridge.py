@@ -1,10 +1,13 @@
-"""v1 chunks -> events: how a model that only knows `_stream` speaks the protocol. Pure."""
+"""v1 chunks -> events: how a model that only knows `_stream` speaks the protocol."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, Literal, cast
 
+from foldline._io import ASYNC, BLOCKING
+from foldline._io.drive import drive_each
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessageChunk, BaseMessage
 from foldline.messages._lazy import real_fields
@@ -22,11 +25,11 @@ class ChunkBridge:
 
     __slots__ = ("_id", "_is_started", "_text", "_writer", "is_empty")
 
-    def __init__(self, writer: EventWriter) -> None:
+    def __init__(self, writer: EventWriter, id: str | None = None) -> None:
         self._writer = writer
         self._text = writer.text
         self._is_started = False
-        self._id: str | None = None
+        self._id = id
         self.is_empty = True
         """Whether no chunk came at all."""
 
@@ -102,6 +105,38 @@ class ChunkBridge:
         """Give the events that end the message."""
         started = [] if self._writer.is_started else self._writer.start(self._id)
         return started + self._writer.finish()
+
+
+Chunk = ChatGenerationChunk | AIMessageChunk
+UsageMode = Literal["sum", "last"]
+
+
+def chunks_to_events(
+    chunks: Iterable[Chunk], *, message_id: str | None = None, usage_mode: UsageMode = "sum"
+) -> Iterator[Event]:
+    """Say chunks as events: those of a `_stream`, or message chunks that somebody kept; no chunk, no event."""
+    return drive_each(_chunk_events(BLOCKING.each(chunks), message_id, usage_mode))
+
+
+def achunks_to_events(
+    chunks: AsyncIterator[Chunk], *, message_id: str | None = None, usage_mode: UsageMode = "sum"
+) -> AsyncIterator[Event]:
+    """Say chunks as events, for a reader who awaits."""
+    return _chunk_events(ASYNC.each(chunks), message_id, usage_mode)
+
+
+async def _chunk_events(
+    chunks: AsyncGenerator[Chunk, None], id: str | None, usage_mode: UsageMode
+) -> AsyncGenerator[Event, None]:
+    bridge = ChunkBridge(EventWriter(id, usage_mode=usage_mode), id)
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            is_message = isinstance(chunk, AIMessageChunk)
+            generation = ChatGenerationChunk(message=chunk) if is_message else chunk
+            for event in bridge.feed(cast("ChatGenerationChunk", generation)):
+                yield event
+    for event in () if bridge.is_empty else bridge.end():
+        yield event
 
 
 def _blocks_of(message: BaseMessage, slices: list[Any]) -> list[dict[str, Any]]:

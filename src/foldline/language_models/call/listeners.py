@@ -11,6 +11,7 @@ from foldline.callbacks.dispatch import direct_hooks, hook_failed, listening, se
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
+from foldline.language_models.call.structured_format import StructuredFormat, describe_format
 from foldline.load.lazy_dump import LazyDump
 from foldline.messages import AIMessageChunk
 from foldline.messages._view import ChunkView
@@ -27,7 +28,8 @@ class CallListeners:
     """The handlers of a call's run: whether they want a stream, its events or its tokens."""
 
     __slots__ = (
-        "_direct", "_emits_tokens", "_is_first", "_is_invoke", "_model", "_run", "_shows_events", "_view", "chunks",
+        "_direct", "_emits_tokens", "_is_chunks", "_is_first", "_is_invoke", "_model", "_run", "_shows_events", "_view",
+        "chunks",
         "tells_events", "tells_tokens",
     )  # fmt: skip
 
@@ -35,6 +37,7 @@ class CallListeners:
         self._model = model
         self._run = run
         self._is_invoke = is_invoke
+        self._is_chunks = emits_tokens
         self._emits_tokens = emits_tokens
         self._shows_events = False
         self._view: ChunkView | None = None
@@ -53,8 +56,9 @@ class CallListeners:
 
     def choose_stream(self, *, stream: bool, can_stream: bool) -> bool:
         """Return whether to ask for a stream: as the caller does, or under `invoke` where a handler shows one."""
-        if not self._is_invoke or self._model._streaming_disabled(self._run.kwargs):
+        if not self._is_invoke:
             return stream
+        can_stream = can_stream and not self._model._streaming_disabled(self._run.kwargs)
         for handler in self._run.handlers:
             if isinstance(handler, V2StreamingHandler):
                 self._shows_events = True
@@ -64,11 +68,18 @@ class CallListeners:
         return stream
 
     def choose_events(self, *, stream: bool, generates: bool) -> None:
-        """Find out who wants to hear of single events: of an answer that comes whole, nobody."""
+        """Find out who wants to hear of single events: of an answer that comes whole, nobody.
+
+        `on_stream_event` is told under `stream_v2`, and under `invoke` where a `V2StreamingHandler` listens; never
+        under v1 `stream()`, so that a handler with both hooks hears nothing twice.
+        """
         if self._is_invoke and generates and not (stream or self._shows_events):
             return
+        if self._is_invoke and stream and not self._shows_events:
+            self._emits_tokens = True  # the model streams under `invoke` too (`streaming=True`)
         handlers = self._run.handlers
-        self.tells_events = bool(listening(handlers, "on_stream_event"))
+        if self._shows_events or not (self._is_invoke or self._is_chunks):
+            self.tells_events = bool(listening(handlers, "on_stream_event"))
         wants_tokens = self._emits_tokens or any(
             isinstance(handler, StreamingHandler) for handler in handlers
         )
@@ -76,7 +87,9 @@ class CallListeners:
         if self.tells_tokens:
             self._view = ChunkView(self._model._output_version)
 
-    def tell_start(self, request: ChatRequest) -> Awaitable[None] | None:
+    def tell_start(
+        self, request: ChatRequest, structured: StructuredFormat
+    ) -> Awaitable[None] | None:
         """Tell that the call starts, or give what is to be waited for where a handler takes time."""
         model, run = self._model, self._run
         stop, options = request.stop, request.options
@@ -85,7 +98,7 @@ class CallListeners:
             run.manager = run.manager.with_metadata(cast("Metadata", described))
         details = {
             "invocation_params": model._get_invocation_params(stop, **options),
-            "options": {"stop": stop, **options},
+            "options": {"stop": stop, **options, **describe_format(structured)},
             "name": run.given.get("run_name") or model.get_name(),
             "batch_size": 1,
         }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 from foldline.exceptions import ModelError
+from foldline.messages import AIMessage
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
 from foldline.protocol.promote import promote
@@ -39,3 +41,10 @@ def error_of(event: Mapping[str, Any], **where: Any) -> ModelError:
         is_retryable=bool(event.get("retryable", False)),
         **where,
     )
+
+
+def attach_partial(error: BaseException, message: AIMessage) -> None:
+    """Put what had arrived on an error, an author's own too, where it holds nothing yet and can be changed."""
+    if isinstance(error, Exception) and getattr(error, "partial", None) is None:
+        with suppress(AttributeError, TypeError):
+            error.partial = message  # type: ignore[attr-defined]

@@ -52,6 +52,11 @@ class FallbackStream:
         return self._source is not None and self._source.is_complete
 
     @property
+    def is_concluding(self) -> bool:
+        """Whether an attempt has its whole answer, and works on its end."""
+        return self._source is not None and self._source.is_concluding
+
+    @property
     def undelivered(self) -> Batch:
         """The last batch of an attempt whose end was interrupted."""
         return self._source.undelivered if self._source is not None else ()

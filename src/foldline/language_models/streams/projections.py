@@ -1,8 +1,8 @@
-"""Projections: views of one part of a stream (its text, its reasoning, its tool calls), in two colours.
+"""Projections: views of one part of a stream (its text, its reasoning, its tool calls), sync and async.
 
 What was said is in `Deltas`, which the stream holds; a projection is a light view on it that asks for more when it runs
 out: of the stream it belongs to, or of whoever drives it from outside (`set_request_more`, `set_arequest_more`). The
-stream holds no projection, so that dropping it closes its connection at once, without a garbage collector.
+stream holds a projection only weakly, so that dropping it closes its connection at once, without a garbage collector.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Failure:
     __slots__ = ("_traceback", "error")
 
     def __init__(self, error: BaseException) -> None:
-        self.error = error
+        self.error: BaseException = error
         self._traceback: TracebackType | None = error.__traceback__
 
     def again(self) -> BaseException:
@@ -37,11 +37,10 @@ class Failure:
 class Deltas(Generic[D, W]):
     """What one part of a stream has said so far, and how it ended."""
 
-    __slots__ = ("_dropped", "ask", "failure", "is_done", "items", "join", "signal", "value")
+    __slots__ = ("ask", "failure", "is_done", "items", "join", "signal", "value")
 
     def __init__(self, join: Callable[[list[D]], W]) -> None:
         self.items: list[D] = []
-        self._dropped = 0
         self.join = join
         self.value: W | None = None
         self.failure: Failure | None = None
@@ -59,10 +58,6 @@ class Deltas(Generic[D, W]):
         if self.signal is not None:
             self.signal.set()
 
-    def drop(self) -> None:
-        """Leave what was said out of the whole: the message begins again. Readers have seen it."""
-        self._dropped = len(self.items)
-
     def end(self, value: W | None, failure: Failure | None) -> None:
         """Say that no more will come; what has ended stays as it ended."""
         if self.is_done:
@@ -77,13 +72,13 @@ class Deltas(Generic[D, W]):
             raise self.failure.again()
         if self.value is not None:
             return self.value
-        return self.join(self.items[self._dropped :] if self._dropped else self.items)
+        return self.join(self.items)
 
 
 class Projection(Generic[D, W]):
-    """The producer's side of both colours, and what can be read without waiting."""
+    """The producer's side of the sync and the async projection, and what can be read without waiting."""
 
-    __slots__ = ("_deltas", "_more")
+    __slots__ = ("__weakref__", "_deltas", "_more")
 
     _join: Callable[[list[Any]], Any] = list
 
@@ -119,7 +114,12 @@ class Projection(Generic[D, W]):
     @property
     def so_far(self) -> W:
         """What has been said so far, without waiting; also readable after a failure."""
-        return self._deltas.join(self._deltas.items)
+        deltas = self._deltas
+        return deltas.join(deltas.items) if deltas.value is None else deltas.value
+
+    def __bool__(self) -> bool:
+        """Whether anything has been said so far; does not wait."""
+        return any(self._deltas.items) or (self._deltas.is_done and bool(self.so_far))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} so far: {self.so_far!r:.200}>"
@@ -169,6 +169,9 @@ class SyncTextProjection(SyncProjection[str, str]):
 
     def __str__(self) -> str:
         return self.get()
+
+    def __repr__(self) -> str:
+        return repr(self.so_far)
 
 
 class AsyncProjection(Projection[D, W]):
@@ -221,11 +224,14 @@ class AsyncTextProjection(AsyncProjection[str, str]):
     __slots__ = ()
     _join = "".join
 
+    def __repr__(self) -> str:
+        return repr(self.so_far)
+
 
 class Later(Generic[W]):
     """Something to be awaited, as often as one likes; nothing is pending if nobody does."""
 
-    __slots__ = ("_body",)
+    __slots__ = ("__weakref__", "_body")
 
     def __init__(self, body: Callable[[], Awaitable[W]]) -> None:
         self._body = body

@@ -5,11 +5,12 @@ A stream has a source, whose events it takes, or is driven from outside: `dispat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar, cast
+from weakref import ReferenceType
 
-from foldline.exceptions import ModelError, StreamClosedError
-from foldline.language_models.call.message_bounds import error_of
+from foldline.exceptions import StreamClosedError
+from foldline.language_models.call.message_bounds import attach_partial, error_of
 from foldline.language_models.call.retry_accounting import RESET
 from foldline.language_models.streams.event_log import EventLog
 from foldline.language_models.streams.fallback_stream import FallbackStream
@@ -20,6 +21,8 @@ from foldline.protocol.blocks import ToolCall, ToolCallChunk, UsageInfo
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
 from foldline.runnables._relay import Attempts
+
+V = TypeVar("V")
 
 
 class StreamState:
@@ -34,7 +37,7 @@ class StreamState:
         message_id: str | None = None,
     ) -> None:
         """Make a stream of a source, or one that somebody else drives; the names say where it comes from."""
-        self.namespace = namespace or []
+        self.namespace: list[str] = namespace or []
         self.node = node
         self._message_id = message_id
         self._source = source
@@ -48,6 +51,16 @@ class StreamState:
         self._text: Deltas[str, str] = Deltas("".join)
         self._reasoning: Deltas[str, str] = Deltas("".join)
         self._tool_calls: Deltas[ToolCallChunk, list[ToolCall]] = Deltas(_whole_calls)
+        self._views: dict[str, ReferenceType[Any]] = {}
+
+    def _view(self, name: str, make: Callable[[], V]) -> V:
+        """Return the view of that name: the same one as long as somebody holds it."""
+        known = self._views.get(name)
+        view: V | None = None if known is None else known()
+        if view is None:
+            view = make()
+            self._views[name] = ReferenceType(view)
+        return view
 
     @property
     def _builder(self) -> MessageBuilder:
@@ -115,8 +128,7 @@ class StreamState:
             return
         partial = self._source.message if self._source is not None else None
         message = partial or AIMessage.from_fold(self._builder.result(partial=True), "v1")
-        if isinstance(error, ModelError) and error.partial is None:
-            error.partial = message
+        attach_partial(error, message)
         failure = Failure(error)
         self._is_done, self._message, self._failure = True, message, failure
         for deltas in (self._text, self._reasoning, self._tool_calls):
@@ -220,6 +232,13 @@ class StreamState:
         if isinstance(told, Exception):
             return told
         return StreamClosedError("the stream was closed before its end")
+
+
+def dispatch_event(event: Event | StreamState, stream: StreamState | Event) -> None:
+    """Hand an event to a stream that is driven from outside, as `stream.dispatch(event)` does; in either order."""
+    if isinstance(event, StreamState):
+        event, stream = cast("Event", stream), event
+    cast("StreamState", stream).dispatch(event)
 
 
 def _slice(index: int, call: dict[str, Any], args: str) -> ToolCallChunk:

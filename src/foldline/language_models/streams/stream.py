@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from types import FrameType
 from typing import Any, Self
 
-from foldline._io import Interruptible, OneAtATime, Signal
+from foldline._io import HomeLoop, Interruptible, OneAtATime, Signal, running_loop
 from foldline._io.drive import drive_each
-from foldline.exceptions import MalformedStreamError, UsageError
+from foldline.exceptions import MalformedStreamError, StreamClosedError, UsageError
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.streams.projections import (
     ARequestMore,
@@ -34,6 +34,13 @@ from foldline.protocol.events import Event
 __all__ = ["AsyncChatModelStream", "ChatModelStream"]
 
 INSIDE = "this stream is read inside its own producer (a callback): read it afterwards"
+ANOTHER_LOOP = (
+    "this stream was begun in another event loop, which has not ended: read and close it there"
+)
+LOOP_ENDED = (
+    "the event loop in which this stream was begun has ended, and the stream with it: "
+    "read a stream to its end in the loop where it was begun"
+)
 NO_END = "the stream ended without message-finish"
 
 
@@ -60,17 +67,17 @@ class ChatModelStream(StreamState):
     @property
     def text(self) -> SyncTextProjection:
         """The text: iterate its pieces, or `str()` it."""
-        return SyncTextProjection(self._text, self._more)
+        return self._view("text", lambda: SyncTextProjection(self._text, self._more))
 
     @property
     def reasoning(self) -> SyncTextProjection:
         """The reasoning: iterate its pieces, or `str()` it."""
-        return SyncTextProjection(self._reasoning, self._more)
+        return self._view("reasoning", lambda: SyncTextProjection(self._reasoning, self._more))
 
     @property
     def tool_calls(self) -> SyncProjection[ToolCallChunk, list[ToolCall]]:
         """The tool calls: iterate their slices, or `.get()` the complete ones."""
-        return SyncProjection(self._tool_calls, self._more)
+        return self._view("tool_calls", lambda: SyncProjection(self._tool_calls, self._more))
 
     def bind_pump(self, callback: RequestMore) -> None:
         """Let somebody else produce: a function that dispatches more and returns False when there is no more."""
@@ -116,11 +123,14 @@ class ChatModelStream(StreamState):
         if self._batches is None:
             self._batches = drive_each(source.batches())
         try:
-            for event in next(self._batches, ()):
+            batch = next(self._batches, None)
+            for event in batch or ():
                 self._take(event)
             if source.is_complete:
                 self._end(source.message)
                 self._batches.close()
+            elif batch is None:
+                self.fail(self._closed_error())
         except BaseException as error:
             if source.is_complete:  # a listener broke after the end: that does not cost the message
                 self._end_with(source)
@@ -195,21 +205,22 @@ class AsyncChatModelStream(StreamState):
         self._signal: Signal | None = None
         self._is_pulling = False
         self._step = Interruptible()
+        self._home = HomeLoop()
 
     @property
     def text(self) -> AsyncTextProjection:
         """The text: iterate its pieces, or await it."""
-        return AsyncTextProjection(self._text, self._more)
+        return self._view("text", lambda: AsyncTextProjection(self._text, self._more))
 
     @property
     def reasoning(self) -> AsyncTextProjection:
         """The reasoning: iterate its pieces, or await it."""
-        return AsyncTextProjection(self._reasoning, self._more)
+        return self._view("reasoning", lambda: AsyncTextProjection(self._reasoning, self._more))
 
     @property
     def tool_calls(self) -> AsyncProjection[ToolCallChunk, list[ToolCall]]:
         """The tool calls: iterate their slices, or await the complete ones."""
-        return AsyncProjection(self._tool_calls, self._more)
+        return self._view("tool_calls", lambda: AsyncProjection(self._tool_calls, self._more))
 
     def bind_pump(self, callback: ARequestMore) -> None:
         """Let somebody else produce: an async function that dispatches more and returns False at the end."""
@@ -240,6 +251,9 @@ class AsyncChatModelStream(StreamState):
         """Take one more event; False when there will be none."""
         if self._is_done:
             return False
+        if self._home.loop is not running_loop() and not self._home.enter():
+            self._leave_home()
+            return True
         if self._is_pulling:
             if self._step.is_mine:
                 raise UsageError(INSIDE)
@@ -255,6 +269,14 @@ class AsyncChatModelStream(StreamState):
             self._is_pulling = False
             self._wake()
 
+    def _leave_home(self) -> None:
+        """Go on in another loop than the stream was begun in, where that can be done."""
+        if not self._home.is_closed:
+            raise UsageError(ANOTHER_LOOP)
+        if self._source is not None:  # its connection belonged to the loop
+            self.fail(StreamClosedError(LOOP_ENDED, partial=self._source.message))
+        self._home, self._signal, self._is_pulling = HomeLoop(), None, False
+
     async def _pull(self) -> bool:
         source: Any = self._source
         if self._batches is None:
@@ -262,7 +284,7 @@ class AsyncChatModelStream(StreamState):
         batch: Batch = ()
         try:
             with self._step:
-                batch = await anext(self._batches, ())
+                batch = await self._batches.__anext__()
             for event in batch:
                 self._take(event)
             if source.is_complete:
@@ -273,6 +295,8 @@ class AsyncChatModelStream(StreamState):
         except BaseException as error:
             if source.is_complete:  # a listener broke after the end: that does not cost the message
                 self._end_with(source)
+            elif isinstance(error, StopAsyncIteration):  # somebody else closed the source
+                self.fail(self._closed_error())
             else:
                 self.fail(error if isinstance(error, Exception) else self._closed_error())
             if not isinstance(error, Exception):
@@ -311,12 +335,12 @@ class AsyncChatModelStream(StreamState):
     @property
     def output(self) -> Later[AIMessage]:
         """The assembled message, to be awaited."""
-        return Later(self._finished)
+        return self._view("output", lambda: Later(self._finished))
 
     @property
     def usage(self) -> Later[UsageInfo | None]:
         """The tokens used, to be awaited: reads to the end."""
-        return Later(self._used)
+        return self._view("usage", lambda: Later(self._used))
 
     async def _used(self) -> UsageInfo | None:
         await self._drain()
@@ -329,20 +353,26 @@ class AsyncChatModelStream(StreamState):
         """
         if self._is_done:
             return
-        if self._source is not None:
-            self._source.is_closing = True
-        if not self._is_pulling or self._source is None:
+        if self._home.is_elsewhere:
+            self._leave_home()
+        if self._source is None or not self._is_pulling:
             await self._shut()
             return
-        self._step.interrupt()
+        if not self._source.is_concluding:  # else the answer is whole: it is waited for its end
+            self._source.is_closing = True
+            self._step.interrupt()
         if not self._step.is_mine:
             while not self.done:
                 await self._wait()
 
     async def _shut(self) -> None:
-        if self._batches is not None:
-            await self._batches.aclose()
-        self.fail(self._closed_error())
+        if self._source is not None:
+            self._source.is_closing = True
+        try:
+            if self._batches is not None:
+                await self._batches.aclose()
+        finally:
+            self.fail(self._closed_error())
 
     async def __aenter__(self) -> Self:
         return self

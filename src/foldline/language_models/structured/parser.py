@@ -10,9 +10,20 @@ import dataclasses
 import warnings
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, ClassVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import BaseModel, ConfigDict, create_model
+from typing_extensions import TypedDict
 
 from foldline._run import Run
 from foldline.exceptions import StructuredOutputError, UsageError
@@ -22,7 +33,20 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.utils import AddableDict
 from foldline.utils.json import PartialJson
 
-__all__ = ["StructuredParser", "partial_model"]
+__all__ = ["RawAndParsed", "Schema", "StructuredParser", "partial_model"]
+
+Schema = TypeVar("Schema")
+
+
+class RawAndParsed(TypedDict, Generic[Schema]):
+    """What `with_structured_output(..., include_raw=True)` gives."""
+
+    raw: AIMessage
+    """The answer."""
+    parsed: Schema | None
+    """The object that was read from it; None where it does not fit the schema."""
+    parsing_error: BaseException | None
+    """Why it does not fit."""
 
 
 class StructuredParser(Runnable[AIMessage, Any]):
@@ -33,7 +57,7 @@ class StructuredParser(Runnable[AIMessage, Any]):
     def __init__(self, check: StructuredCheck, *, include_raw: bool) -> None:
         self.check = check
         self.include_raw = include_raw
-        self.name = "StructuredParser"
+        self.name: str = "StructuredParser"
 
     @property
     def OutputType(self) -> Any:
@@ -152,7 +176,7 @@ class _Partial:
 class _OfDataclass(BaseModel):
     """The shape of a dataclass in which everything may still be missing."""
 
-    model_config = ConfigDict(defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
     foldline_made_of: ClassVar[type]
 
 

@@ -236,7 +236,12 @@ class BaseLLM(BaseLanguageModel[str], ABC):
             partial = LLMResult(generations=[[whole] if whole else []])
             await asked.run.tell("on_llm_error", error, response=partial)
             raise
-        await asked.run.tell("on_llm_end", LLMResult(generations=[[whole]]))
+        told = LLMResult(generations=[[whole]], llm_output=self._stream_output(whole))
+        await asked.run.tell("on_llm_end", told)
+
+    def _stream_output(self, whole: GenerationChunk) -> Params | None:
+        """Return the `llm_output` of an answer that came as a stream."""
+        return None
 
     async def _traced_transform(
         self, inputs: AsyncGenerator[Any, None], run: Run

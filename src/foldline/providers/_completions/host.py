@@ -22,6 +22,8 @@ class Host:
     needs_key: bool = True
     root_path: str = ""
     """Where the API lives, for an address that names the machine only."""
+    api_path: str = ""
+    """Where the API lives below an address that does not end in it: one address serves several APIs."""
     url_variables: tuple[str, ...] = ()
     """Variables of the environment that may hold another address."""
     reasoning_field: str | None = "reasoning_content"

@@ -9,13 +9,15 @@ from foldline._lazy import lazily
 if TYPE_CHECKING:
     from foldline.providers.anthropic.chat import ChatAnthropic
     from foldline.providers.anthropic.encode import convert_to_anthropic_tool
+    from foldline.providers.anthropic.text import AnthropicLLM
 
-__all__ = ["ChatAnthropic", "convert_to_anthropic_tool"]
+__all__ = ["AnthropicLLM", "ChatAnthropic", "convert_to_anthropic_tool"]
 
 __getattr__ = lazily(
     __name__,
     {
         ".chat": "ChatAnthropic",
         ".encode": "convert_to_anthropic_tool",
+        ".text": "AnthropicLLM",
     },
 )

@@ -139,7 +139,7 @@ class ChatAnthropic(Counting, HttpChatModel):
         return super()._secret_headers() | {"authorization", "x-api-key"}
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
-        betas = encode.betas_of(_wire.merge_settings(self._parameters(), request), request)
+        betas = self._betas(request)
         return {
             "anthropic-version": wire.VERSION,
             **({"anthropic-beta": ",".join(betas)} if betas else {}),
@@ -158,7 +158,7 @@ class ChatAnthropic(Counting, HttpChatModel):
             },
             providers=frozenset({self._provider, PROVIDER}),
             policy=self.foreign_blocks,
-            profile=self._known(request.options.get("model") or self.model),
+            profile=self._known(self._model_of(request)),
         )
         return "v1/messages", body
 
@@ -172,8 +172,20 @@ class ChatAnthropic(Counting, HttpChatModel):
         return {"container": last["id"]} if last else {}
 
     def _decoder(self, request: ChatRequest) -> WireDecoder:
-        model = request.options.get("model") or self.model
-        return decode.AnthropicDecoder(self._stream_error, model=model, provider=self._provider)
+        return decode.AnthropicDecoder(
+            self._stream_error, model=self._model_of(request), provider=self._writes_as
+        )
+
+    def _model_of(self, request: ChatRequest) -> str:
+        return str(request.options.get("model") or self.model)
+
+    def _betas(self, request: ChatRequest) -> list[str]:
+        return encode.betas_of(_wire.merge_settings(self._parameters(), request), request)
+
+    @property
+    def _writes_as(self) -> str:
+        """The provider that answers name as their writer."""
+        return self._provider
 
     def _read_error(self, body: Json) -> Failure:
         return errors.read_error(body)

@@ -1,4 +1,4 @@
-"""Models of AWS Bedrock, over its Converse API."""
+"""Models of AWS Bedrock: over its Converse API, and Claude's and OpenAI's over their own."""
 
 from __future__ import annotations
 
@@ -8,14 +8,27 @@ from foldline._lazy import lazily
 
 if TYPE_CHECKING:
     from foldline.providers.bedrock.chat import ChatBedrock, ChatBedrockConverse
+    from foldline.providers.bedrock.claude import (
+        ChatAnthropicBedrock,
+        ChatAnthropicMantle,
+        ChatOpenAIMantle,
+    )
     from foldline.providers.bedrock.embeddings import BedrockEmbeddings
 
-__all__ = ["BedrockEmbeddings", "ChatBedrock", "ChatBedrockConverse"]
+__all__ = [
+    "BedrockEmbeddings",
+    "ChatAnthropicBedrock",
+    "ChatAnthropicMantle",
+    "ChatBedrock",
+    "ChatBedrockConverse",
+    "ChatOpenAIMantle",
+]
 
 __getattr__ = lazily(
     __name__,
     {
         ".chat": "ChatBedrock ChatBedrockConverse",
+        ".claude": "ChatAnthropicBedrock ChatAnthropicMantle ChatOpenAIMantle",
         ".embeddings": "BedrockEmbeddings",
     },
 )

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from foldline._io import IO
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers._counting import Counting
 from foldline.providers._endpoint import Body
-from foldline.providers._http import HttpChatModel
 from foldline.providers._reading import Reading
-from foldline.providers._wire import WireDecoder, request_id
+from foldline.providers._wire import WireDecoder
 from foldline.providers.bedrock import profiles
 from foldline.providers.bedrock.decode import BedrockDecoder
 from foldline.providers.bedrock.encode import (
@@ -20,10 +18,9 @@ from foldline.providers.bedrock.encode import (
     encode_converse,
     encode_model_path,
 )
-from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, PROVIDER, AwsEndpoint
+from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, PROVIDER, AwsChatModel
 from foldline.providers.bedrock.reading import FrameReading
 from foldline.providers.bedrock.wire import STREAM_TYPE
-from foldline.transports import Request, Response
 
 __all__ = ["ALIASES", "ChatBedrock", "ChatBedrockConverse"]
 
@@ -60,7 +57,7 @@ OWN_NAMES = frozenset({PROVIDER, "bedrock", "aws_bedrock", "amazon_bedrock"})
 """The names under which messages of Bedrock are signed."""
 
 
-class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
+class ChatBedrockConverse(AwsChatModel, Counting):
     """Chat models on AWS Bedrock, over its Converse API.
 
     ```python
@@ -102,6 +99,7 @@ class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
     stream_usage: bool = True
     """LangChain's: usage always comes with this API."""
 
+    stream_type: ClassVar[str] = STREAM_TYPE
     provider_name: ClassVar[str] = PROVIDER
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS
@@ -121,13 +119,6 @@ class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
         operation = "converse-stream" if request.stream else "converse"
         return encode_model_path(model, operation), body
 
-    async def _http_request(self, request: ChatRequest, io: IO) -> Request:
-        await self._preload_region(io)
-        return await super()._http_request(request, io)
-
-    def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
-        return {"accept": STREAM_TYPE} if request.stream else {}
-
     def _model_of(self, request: ChatRequest) -> str:
         return str(request.options.get("model") or self.model)
 
@@ -145,25 +136,10 @@ class ChatBedrockConverse(AwsEndpoint, Counting, HttpChatModel):
     def _reading(self, decoder: WireDecoder) -> Reading:
         return FrameReading(decoder, self._stream_error, self._parse, self._malformed, self.limits)
 
-    def _more_metadata(self, request: ChatRequest, response: Response) -> Body:
-        metadata = super()._more_metadata(request, response)
-        if (id := request_id(response.headers)) is not None:
-            metadata["request_id"] = id
-        return metadata
-
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
         counted = {name: body[name] for name in COUNTED_FIELDS if name in body}
         path = encode_model_path(self._model_of(request), "count-tokens")
         return path, {"input": {"converse": counted}}
-
-    @property
-    def _identifying_params(self) -> dict[str, Any]:
-        return {**super()._identifying_params, "region_name": self.region_name}
-
-    @property
-    def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
-        """Keys are never written, only their names."""
-        return self._aws_secrets
 
 
 ChatBedrock = ChatBedrockConverse

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import aclosing
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from foldline._io import IO
-from foldline.providers._embedding import HttpEmbeddings
+from foldline.providers._embedding import HttpEmbeddings, read_vector
 from foldline.providers._endpoint import Body
 from foldline.providers.bedrock.encode import base_model_name, encode_model_path
 from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, PROVIDER, AwsEndpoint
@@ -76,22 +75,7 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
 
     async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
         await self._preload_region(io)
-        starts = range(0, len(texts), self.chunk_size)
-        if len(starts) <= 1:
-            return await super()._embed(texts, io, is_query=is_query)
-
-        async def embed_batch(start: int) -> Vectors:
-            batch = texts[start : start + self.chunk_size]
-            return await self._embed_some(batch, io, is_query=is_query)
-
-        batches: dict[int, Vectors] = {}
-        outcomes = io.as_completed(embed_batch, starts, limit=self.max_concurrency)
-        async with aclosing(outcomes):
-            async for outcome in outcomes:
-                if outcome.error is not None:
-                    raise outcome.error
-                batches[outcome.place] = outcome.value
-        return [vector for place in sorted(batches) for vector in batches[place]]
+        return await super()._embed(texts, io, is_query=is_query)
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
         is_titan = self._family() == "titan"
@@ -123,4 +107,11 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
             vectors = answer["embeddings"]
             if isinstance(vectors, Mapping):  # by type, as Cohere 4 does
                 vectors = vectors["float"]
-        return [[float(value) for value in vector] for vector in vectors]
+        return [read_vector(vector) for vector in vectors]
+
+    def _wanted_length(self) -> int | None:
+        return (
+            None
+            if base_model_name(self.model).startswith(TITAN_WITHOUT_OPTIONS)
+            else self.dimensions
+        )

@@ -12,17 +12,19 @@ from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, model_valida
 
 from foldline._io import IO
 from foldline.exceptions import ModelAuthenticationError, ModelError, UsageError
-from foldline.providers._endpoint import Endpoint
+from foldline.language_models.call.request import ChatRequest
+from foldline.providers._endpoint import Body, Endpoint
+from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import SecretKey, chosen_key, hide_secrets
 from foldline.providers._wire import Failure, request_id, retry_after
 from foldline.providers.bedrock import credentials as sources
 from foldline.providers.bedrock.errors import ERRORS, read_error
-from foldline.providers.bedrock.sign import ALGORITHM, Credentials, sign_request
+from foldline.providers.bedrock.sign import ALGORITHM, SERVICE, Credentials, sign_request
 from foldline.transports import Request, Response, Timeouts, Transport
 from foldline.transports._default import default_transport
 from foldline.utils.json import JsonError, parse_wire
 
-__all__ = ["ENDPOINT_ALIASES", "PROVIDER", "AwsEndpoint"]
+__all__ = ["ENDPOINT_ALIASES", "PROVIDER", "AwsChatModel", "AwsEndpoint"]
 
 PROVIDER: Final = "bedrock_converse"
 ENDPOINT_ALIASES: Final[dict[str, str]] = {
@@ -81,6 +83,8 @@ class AwsEndpoint(Endpoint):
     key_variables: ClassVar[Sequence[str]] = ("AWS_BEARER_TOKEN_BEDROCK",)
     needs_key: ClassVar[bool] = False
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
+    service: ClassVar[str] = SERVICE
+    """The service that requests are signed for."""
 
     _cached_credentials: Credentials | None = PrivateAttr(default=None)
     _source_region: str | None = PrivateAttr(default=None)
@@ -166,7 +170,8 @@ class AwsEndpoint(Endpoint):
         authorization = sent.headers.get("authorization", "")
         if authorization and not authorization.startswith(ALGORITHM):
             return sent  # a bearer key, or a header that the caller set
-        return sign_request(sent, await self._resolve_credentials(io), self._region())
+        credentials = await self._resolve_credentials(io)
+        return sign_request(sent, credentials, self._region(), service=self.service)
 
     async def _preload_region(self, io: IO) -> None:
         """Read the region of a profile or session, which may be in a file, before a request is composed."""
@@ -258,8 +263,9 @@ class AwsEndpoint(Endpoint):
             parsed = parse_wire(text)
         except JsonError:
             parsed = {}
+        name = response.headers.get("x-amzn-errortype", "")
         return self._failed(
-            read_error(parsed, response.headers.get("x-amzn-errortype", "")),
+            read_error(parsed, name) if name else self._read_error(parsed),
             status=response.status,
             body=text,
             request_id=request_id(response.headers),
@@ -278,3 +284,29 @@ class AwsEndpoint(Endpoint):
             "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
             "aws_session_token": "AWS_SESSION_TOKEN",
         }
+
+
+class AwsChatModel(AwsEndpoint, HttpChatModel):
+    """What chat models on AWS share, whosever wire they speak: the region first, AWS's keys, never the vendor's."""
+
+    async def _http_request(self, request: ChatRequest, io: IO) -> Request:
+        await self._preload_region(io)
+        return await super()._http_request(request, io)
+
+    def _auth_headers(self, key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {key}"}
+
+    def _more_metadata(self, request: ChatRequest, response: Response) -> Body:
+        metadata = super()._more_metadata(request, response)
+        if (id := request_id(response.headers)) is not None:
+            metadata["request_id"] = id
+        return metadata
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {**super()._identifying_params, "region_name": self.region_name}
+
+    @property
+    def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
+        """Keys are never written, only their names."""
+        return self._aws_secrets

@@ -5,16 +5,17 @@ Events that came before a fault are returned before it is raised, also where bot
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable
 from typing import Any
 
 from foldline.exceptions import FoldlineError
 from foldline.protocol.events import Event
-from foldline.providers._wire import Fail, Malformed, WireDecoder, guarded
+from foldline.providers._wire import Fail, Malformed, WireDecoder, guarded, odd_payload
 from foldline.providers.bedrock.event_stream import MAX_PAYLOAD, EventStreamDecoder, Frame
 from foldline.transports import Limits
 
-__all__ = ["FrameReading"]
+__all__ = ["ChunkReading", "FrameReading"]
 
 
 class FrameReading:
@@ -77,11 +78,15 @@ class FrameReading:
         if kind == "error":
             code, message = frame.text_header(":error-code"), frame.text_header(":error-message")
             raise self._fail({"type": code, "message": message})
-        data = self._parse(frame.payload) if frame.payload.strip() else {}
-        event = frame.text_header(":event-type")
+        data, event = self._read_payload(frame)
         events = guarded(self._malformed, self._decoder.feed, data, event)
         self.is_over = bool(events) and events[-1]["event"] == "message-finish"
         return events
+
+    def _read_payload(self, frame: Frame) -> tuple[Any, str]:
+        """Return what a frame says, and the name of the event."""
+        data = self._parse(frame.payload) if frame.payload.strip() else {}
+        return data, frame.text_header(":event-type")
 
     def _exception(self, frame: Frame) -> dict[str, Any]:
         """Return an exception's fields; what is no JSON is its message."""
@@ -103,3 +108,21 @@ class FrameReading:
         if not self._is_begun:
             raise self._malformed("the answer is empty", is_retryable=True)
         return guarded(self._malformed, self._decoder.end, marked=False)
+
+
+class ChunkReading(FrameReading):
+    """A stream of InvokeModelWithResponseStream: each frame holds an event of the model's own API, in base64."""
+
+    __slots__ = ()
+
+    def _read_payload(self, frame: Frame) -> tuple[Any, str]:
+        data, event = super()._read_payload(frame)
+        if event != "chunk":
+            return {}, event  # a kind of frame that is newer than this file
+        try:
+            inner = b64decode(data["bytes"], validate=True)
+        except (KeyError, TypeError, ValueError) as error:
+            raise odd_payload(self._malformed, error) from error
+        parsed = self._parse(inner)
+        kind = parsed.get("type") if isinstance(parsed, dict) else None
+        return parsed, kind if isinstance(kind, str) else event

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from pydantic import Field, SecretStr
-
+from foldline._io import IO
 from foldline.exceptions import ModelError, UsageError
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers._counting import Counting
 from foldline.providers._endpoint import Body
 from foldline.providers._http import HttpChatModel
-from foldline.providers._keys import MASK, chosen_key
 from foldline.providers._wire import Failure, WireDecoder
 from foldline.providers.google import decode, encode, errors, profiles
+from foldline.providers.google.endpoint import ENDPOINT_ALIASES, GoogleEndpoint
 from foldline.providers.google.errors import ERRORS
-from foldline.transports import Response
+from foldline.transports import Request, Response
 
-__all__ = ["ALIASES", "ChatGoogle", "ChatGoogleGenerativeAI", "auth_headers", "root_url"]
+__all__ = ["ALIASES", "ChatGoogle", "ChatGoogleGenerativeAI"]
 
 Json = Any
 
 PROVIDER = "google_genai"
 ALIASES: dict[str, str] = {
-    "model_name": "model",
-    "google_api_key": "api_key",
+    **ENDPOINT_ALIASES,
     "max_output_tokens": "max_tokens",
     "request_timeout": "timeout",
     "stop_sequences": "stop",
     "candidate_count": "n",
     "modalities": "response_modalities",
-    "additional_headers": "default_headers",
 }
 """Other names that LangChain's constructor accepts."""
 SENT = (
@@ -62,17 +58,13 @@ SENT = (
     "labels",
 )
 """Fields that are sent where they are set."""
+COUNTED = ("contents", "systemInstruction", "tools", "generationConfig")
+"""What Vertex takes of a body to count its tokens."""
 OWN = frozenset({PROVIDER, "google", "google_vertexai", "gemini"})
 """The names under which messages of Gemini are signed."""
-SECRET = frozenset({"authorization", "x-goog-api-key"})
-"""Headers that carry a key; which of them does depends on the key."""
-HOST = "https://generativelanguage.googleapis.com/v1beta"
-
-PLACE: Final = r"^[A-Za-z0-9][A-Za-z0-9.:-]*$"
-"""Names of projects and locations: they are part of an address."""
 
 
-class ChatGoogle(Counting, HttpChatModel):
+class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
     """Gemini models, of the Gemini API or of Vertex.
 
     ```python
@@ -111,34 +103,16 @@ class ChatGoogle(Counting, HttpChatModel):
     """What is blocked: `{"HARM_CATEGORY_HARASSMENT": "BLOCK_ONLY_HIGH"}`."""
     cached_content: str | None = None
     labels: dict[str, str] | None = None
-    project: str | None = Field(default=None, pattern=PLACE)
-    """A project of Google Cloud: asks Vertex, not the Gemini API; `api_key` is then a function that gives a token."""
-    location: str = Field(default="global", pattern=PLACE)
     retry_malformed_calls: bool = False
     """Ask again when the model stopped at a call that does not parse (MALFORMED_FUNCTION_CALL)."""
 
     provider_name: ClassVar[str] = PROVIDER
-    key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     sent_fields: ClassVar[tuple[str, ...]] = SENT
     counted_field: ClassVar[str] = "totalTokens"
 
     _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_.:-]"
-
-    def _root_url(self) -> str:
-        return root_url(self.base_url, self.project, self.location)
-
-    def _auth_headers(self, key: str) -> dict[str, str]:
-        if key != MASK:
-            return auth_headers(key, self._root_url())
-        # Shown and not sent: the header is chosen by the key that would be.
-        known = chosen_key(self.api_key, self.key_variables)
-        real = known.get_secret_value() if isinstance(known, SecretStr) else ""
-        return dict.fromkeys(auth_headers(real, self._root_url()), MASK)
-
-    def _secret_headers(self) -> set[str]:
-        return super()._secret_headers() | SECRET
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
         model = request.options.get("model") or self.model
@@ -155,6 +129,10 @@ class ChatGoogle(Counting, HttpChatModel):
             )
         method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
         return f"{encode.encode_model(model)}:{method}", body
+
+    async def _http_request(self, request: ChatRequest, io: IO) -> Request:
+        await self._load_project(io)
+        return await super()._http_request(request, io)
 
     def _known(self, model: str) -> ModelProfile | None:
         if model == self.model and self.profile is not None:
@@ -186,28 +164,13 @@ class ChatGoogle(Counting, HttpChatModel):
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
         path = encode.encode_model(request.options.get("model") or self.model)
+        if self._is_vertex():
+            return f"{path}:countTokens", {name: body[name] for name in COUNTED if name in body}
         return f"{path}:countTokens", {"generateContentRequest": {"model": path, **body}}
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        return {**super()._identifying_params, "project": self.project}
-
-
-def root_url(base_url: str | None, project: str | None, location: str) -> str:
-    """Say where the API lives: at the given address, in a project of Vertex, or at the Gemini API."""
-    given = base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL")
-    if given:
-        return given
-    if not project:
-        return HOST
-    host = "aiplatform" if location == "global" else f"{location}-aiplatform"
-    return f"https://{host}.googleapis.com/v1/projects/{project}/locations/{location}/publishers/google"
-
-
-def auth_headers(key: str, url: str) -> dict[str, str]:
-    """Send a key as a key, and a token of Google Cloud as a token."""
-    is_token = key.startswith("ya29.") or ("aiplatform" in url and not key.startswith("AIza"))
-    return {"authorization": f"Bearer {key}"} if is_token else {"x-goog-api-key": key}
+        return {**super()._identifying_params, "project": self.project, "location": self.location}
 
 
 ChatGoogleGenerativeAI = ChatGoogle

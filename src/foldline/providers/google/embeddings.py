@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
+from foldline._io import IO
 from foldline.exceptions import ModelError
-from foldline.providers._embedding import HttpEmbeddings
+from foldline.providers._embedding import HttpEmbeddings, read_vector
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import ErrorTable, Failure
-from foldline.providers.google.chat import PROVIDER, SECRET, auth_headers, root_url
 from foldline.providers.google.encode import encode_model
+from foldline.providers.google.endpoint import ENDPOINT_ALIASES, GoogleEndpoint
 from foldline.providers.google.errors import ERRORS, read_error, with_delay
 from foldline.transports import Response
 
 __all__ = ["GoogleGenerativeAIEmbeddings"]
 
-ALIASES = {
-    "google_api_key": "api_key",
-    "model_name": "model",
-    "dimensions": "output_dimensionality",
-}
+PROVIDER: Final = "google_genai"
+ALIASES: Final = {**ENDPOINT_ALIASES, "dimensions": "output_dimensionality"}
+ONE_BY_ONE: Final = "gemini-embedding"
+"""How the names of models begin that take one text in a request on Vertex."""
+MOST_TEXTS: Final = 250
 
 
-class GoogleGenerativeAIEmbeddings(HttpEmbeddings):
-    """Embeddings of Gemini.
+class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
+    """Embeddings of Gemini, of the Gemini API or of Vertex.
 
     ```python
     from foldline.providers.google import GoogleGenerativeAIEmbeddings
@@ -40,37 +41,66 @@ class GoogleGenerativeAIEmbeddings(HttpEmbeddings):
     task_type: str | None = None
     """What the vectors are for; by default RETRIEVAL_DOCUMENT for documents and RETRIEVAL_QUERY for queries."""
     output_dimensionality: int | None = None
+    title: str | None = None
+    """The title of the documents; Vertex."""
+    auto_truncate: bool | None = None
+    """Whether a text that is too long is cut, which is the default, or refused; Vertex."""
     chunk_size: int = Field(default=100, ge=1)
     """Texts sent in one request."""
+    max_concurrency: int = Field(default=8, ge=1)
+    """Requests under way at once."""
 
     provider_name: ClassVar[str] = PROVIDER
-    key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
     error_table: ClassVar[ErrorTable] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
+
+    async def _embed(
+        self, texts: list[str], io: IO, *, is_query: bool = False
+    ) -> list[list[float]]:
+        await self._load_project(io)
+        return await super()._embed(texts, io, is_query=is_query)
+
+    def _batch_size(self) -> int:
+        if not self._is_vertex():
+            return self.chunk_size
+        return 1 if self.model.startswith(ONE_BY_ONE) else min(self.chunk_size, MOST_TEXTS)
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
         path = encode_model(self.model)
         task = self.task_type or ("RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT")
+        if self._is_vertex():
+            return f"{path}:predict", self._prediction(texts, task)
         one: Body = {"model": path, "taskType": task}
         if self.output_dimensionality is not None:
             one["outputDimensionality"] = self.output_dimensionality
         asked = [{**one, "content": {"parts": [{"text": text}]}} for text in texts]
         return f"{path}:batchEmbedContents", {"requests": asked}
 
+    def _prediction(self, texts: list[str], task: str) -> Body:
+        has_title = self.title is not None and task == "RETRIEVAL_DOCUMENT"
+        more = {"title": self.title} if has_title else {}
+        body: Body = {"instances": [{"content": text, "task_type": task, **more} for text in texts]}
+        options = {
+            "outputDimensionality": self.output_dimensionality,
+            "autoTruncate": self.auto_truncate,
+        }
+        if parameters := {name: value for name, value in options.items() if value is not None}:
+            body["parameters"] = parameters
+        return body
+
     def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
-        return [[float(value) for value in one["values"]] for one in answer["embeddings"]]
+        if self._is_vertex():
+            return [read_vector(one["embeddings"]["values"]) for one in answer["predictions"]]
+        return [read_vector(one["values"]) for one in answer["embeddings"]]
 
-    def _root_url(self) -> str:
-        return root_url(self.base_url, None, "global")
-
-    def _auth_headers(self, key: str) -> dict[str, str]:
-        return auth_headers(key, self._root_url())
-
-    def _secret_headers(self) -> set[str]:
-        return super()._secret_headers() | SECRET
+    def _wanted_length(self) -> int | None:
+        return self.output_dimensionality
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         return with_delay(super()._status_error(response, body), body)
+
+    def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
+        return with_delay(super()._stream_error(body), body)
 
     def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
         return read_error(body)

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from foldline.providers.local.fetch import MODELS, cache_dir, is_fetched, model_path
     from foldline.providers.local.runtime import Runtime, Settings, unload
     from foldline.providers.local.session import LocalModel
+    from foldline.providers.local.text import LlamaCpp
 
 __all__ = [
     "MODELS",
     "ChatLlamaCpp",
+    "LlamaCpp",
     "LocalEmbeddings",
     "LocalModel",
     "Runtime",
@@ -34,5 +36,6 @@ __getattr__ = lazily(
         ".fetch": "MODELS cache_dir is_fetched model_path",
         ".runtime": "Runtime Settings unload",
         ".session": "LocalModel",
+        ".text": "LlamaCpp",
     },
 )

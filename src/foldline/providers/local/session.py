@@ -70,6 +70,16 @@ class LocalModel:
 
         return Feed(produce)
 
+    def continue_text(self, request: Request) -> Feed[Chunk]:
+        """Start the continuation of a prompt; returns at once, also when the model must be fetched."""
+
+        def produce(emit: Emit[Chunk]) -> None:
+            runtime = load(self.model, self.settings, self.progress)
+            if not emit(None):
+                runtime.produce(request, emit, is_chat=False)
+
+        return Feed(produce)
+
     def can_encode(self, request: Request) -> bool:
         """Whether `encode` fetches nothing: it needs no encoder, or the encoder is here."""
         return not (self.needs_help_with_tools and needs_routing(request)) or is_fetched(MINILM)

@@ -10,8 +10,16 @@ if TYPE_CHECKING:
     from foldline.providers.openai.azure import AzureChatOpenAI, AzureOpenAIEmbeddings
     from foldline.providers.openai.chat import ChatOpenAI
     from foldline.providers.openai.embeddings import OpenAIEmbeddings
+    from foldline.providers.openai.text import AzureOpenAI, OpenAI
 
-__all__ = ["AzureChatOpenAI", "AzureOpenAIEmbeddings", "ChatOpenAI", "OpenAIEmbeddings"]
+__all__ = [
+    "AzureChatOpenAI",
+    "AzureOpenAI",
+    "AzureOpenAIEmbeddings",
+    "ChatOpenAI",
+    "OpenAI",
+    "OpenAIEmbeddings",
+]
 
 __getattr__ = lazily(
     __name__,
@@ -19,5 +27,6 @@ __getattr__ = lazily(
         ".azure": "AzureChatOpenAI AzureOpenAIEmbeddings",
         ".chat": "ChatOpenAI",
         ".embeddings": "OpenAIEmbeddings",
+        ".text": "AzureOpenAI OpenAI",
     },
 )

@@ -33,7 +33,7 @@ ALIASES: Final = {
     "deployment_name": "azure_deployment",
     "openai_api_version": "api_version",
 }
-PER_DEPLOYMENT: Final = ("chat/completions", "embeddings")
+PER_DEPLOYMENT: Final = ("chat/completions", "completions", "embeddings")
 """Paths that the dated API keeps under the deployment's name."""
 
 

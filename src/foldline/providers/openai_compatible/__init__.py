@@ -8,53 +8,85 @@ from foldline._lazy import lazily
 
 if TYPE_CHECKING:
     from foldline.providers.openai_compatible.chat import (
+        AzureAIChatCompletionsModel,
+        AzureAIOpenAIApiChatModel,
+        ChatAIGNEHub,
+        ChatBaseten,
         ChatCerebras,
+        ChatCohere,
         ChatDeepSeek,
+        ChatDoubao,
         ChatFireworks,
         ChatGroq,
+        ChatHuggingFace,
+        ChatLiteLLM,
         ChatLlamaServer,
         ChatLMStudio,
+        ChatMeta,
         ChatMistral,
         ChatMistralAI,
         ChatMoonshot,
+        ChatNVIDIA,
         ChatOllama,
         ChatOpenAICompatible,
         ChatOpenRouter,
         ChatPerplexity,
+        ChatPoe,
         ChatQwen,
+        ChatSambaNova,
         ChatTogether,
+        ChatUpstage,
         ChatVLLM,
+        ChatWatsonx,
         ChatXAI,
     )
     from foldline.providers.openai_compatible.hosts import HOSTS
 
 __all__ = [
     "HOSTS",
+    "AzureAIChatCompletionsModel",
+    "AzureAIOpenAIApiChatModel",
+    "ChatAIGNEHub",
+    "ChatBaseten",
     "ChatCerebras",
+    "ChatCohere",
     "ChatDeepSeek",
+    "ChatDoubao",
     "ChatFireworks",
     "ChatGroq",
+    "ChatHuggingFace",
     "ChatLMStudio",
+    "ChatLiteLLM",
     "ChatLlamaServer",
+    "ChatMeta",
     "ChatMistral",
     "ChatMistralAI",
     "ChatMoonshot",
+    "ChatNVIDIA",
     "ChatOllama",
     "ChatOpenAICompatible",
     "ChatOpenRouter",
     "ChatPerplexity",
+    "ChatPoe",
     "ChatQwen",
+    "ChatSambaNova",
     "ChatTogether",
+    "ChatUpstage",
     "ChatVLLM",
+    "ChatWatsonx",
     "ChatXAI",
 ]
 
 __getattr__ = lazily(
     __name__,
     {
-        ".chat": "ChatCerebras ChatDeepSeek ChatFireworks ChatGroq ChatLMStudio ChatLlamaServer "
-        "ChatMistral ChatMistralAI ChatMoonshot ChatOllama ChatOpenAICompatible "
-        "ChatOpenRouter ChatPerplexity ChatQwen ChatTogether ChatVLLM ChatXAI",
+        ".chat": "AzureAIChatCompletionsModel AzureAIOpenAIApiChatModel ChatAIGNEHub "
+        "ChatBaseten ChatCerebras ChatCohere ChatDeepSeek ChatDoubao "
+        "ChatFireworks ChatGroq ChatHuggingFace ChatLMStudio ChatLiteLLM "
+        "ChatLlamaServer ChatMeta ChatMistral ChatMistralAI ChatMoonshot "
+        "ChatNVIDIA ChatOllama ChatOpenAICompatible ChatOpenRouter "
+        "ChatPerplexity ChatPoe ChatQwen ChatSambaNova ChatTogether ChatUpstage "
+        "ChatVLLM ChatWatsonx ChatXAI",
         ".hosts": "HOSTS",
     },
 )

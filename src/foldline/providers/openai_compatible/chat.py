@@ -17,26 +17,40 @@ from foldline.providers.openai_compatible.hosts import HOSTS, host_of
 from foldline.providers.openai_compatible.profiles import PROFILES
 
 __all__ = [
+    "AzureAIChatCompletionsModel",
+    "AzureAIOpenAIApiChatModel",
+    "ChatAIGNEHub",
+    "ChatBaseten",
     "ChatCerebras",
+    "ChatCohere",
     "ChatDeepSeek",
+    "ChatDoubao",
     "ChatFireworks",
     "ChatGroq",
+    "ChatHuggingFace",
     "ChatLMStudio",
+    "ChatLiteLLM",
     "ChatLlamaServer",
+    "ChatMeta",
     "ChatMistral",
     "ChatMistralAI",
     "ChatMoonshot",
+    "ChatNVIDIA",
     "ChatOllama",
     "ChatOpenAICompatible",
     "ChatOpenRouter",
     "ChatPerplexity",
+    "ChatPoe",
     "ChatQwen",
+    "ChatSambaNova",
     "ChatTogether",
+    "ChatUpstage",
     "ChatVLLM",
+    "ChatWatsonx",
     "ChatXAI",
 ]
 
-ADDRESSES: Final = {"api_base": "base_url", "endpoint": "base_url"}
+ADDRESSES: Final = {"api_base": "base_url", "endpoint": "base_url", "url": "base_url"}
 """What LangChain's packages for some hosts call the address."""
 
 
@@ -80,8 +94,10 @@ class ChatOpenAICompatible(CompletionsModel):
             field: str = ADDRESSES.get(name) or name
             if name.endswith("_api_base") and not name.startswith("openai"):
                 field = "base_url"
+            elif name.upper() in own:
+                field = "api_key"
             elif name.endswith("_api_key") and not name.startswith("openai"):
-                if name.upper() not in own and not name.startswith(provider):
+                if not name.startswith(provider):
                     raise UsageError(
                         f"{cls.__name__} is {provider}: {name} is the key of another host"
                     )
@@ -99,8 +115,14 @@ class ChatOpenAICompatible(CompletionsModel):
         return host_of(self.provider, self.base_url)
 
     def _root_url(self) -> str:
-        url = super()._root_url()
-        below = self._host.root_path
+        url, host = super()._root_url(), self._host
+        if not url:
+            raise UsageError(
+                f"{type(self).__name__} needs base_url=..., or the variable {' or '.join(host.url_variables)}"
+            )
+        if host.api_path:
+            return _below(url, host.api_path)
+        below = host.root_path
         return url.rstrip("/") + below if below and not urlsplit(url).path.strip("/") else url
 
 
@@ -177,6 +199,89 @@ class ChatQwen(ChatOpenAICompatible):
     provider: str = "qwen"
 
 
+class ChatDoubao(ChatOpenAICompatible):
+    """Chat models of ByteDance (Doubao), on Volcengine Ark."""
+
+    provider: str = "doubao"
+
+
+class ChatPoe(ChatOpenAICompatible):
+    """Chat models and bots on Poe."""
+
+    provider: str = "poe"
+
+
+class ChatAIGNEHub(ChatOpenAICompatible):
+    """Chat models on an AIGNE Hub: `model="openai/gpt-5-mini"`."""
+
+    provider: str = "aigne_hub"
+
+
+class ChatCohere(ChatOpenAICompatible):
+    """Chat models of Cohere, over its endpoint that speaks OpenAI's wire."""
+
+    provider: str = "cohere"
+
+
+class ChatHuggingFace(ChatOpenAICompatible):
+    """Chat models on the router of Hugging Face: `model="openai/gpt-oss-20b:groq"`."""
+
+    provider: str = "huggingface"
+
+
+class ChatNVIDIA(ChatOpenAICompatible):
+    """Chat models on NVIDIA NIM, hosted or your own (`base_url`)."""
+
+    provider: str = "nvidia"
+
+
+class ChatSambaNova(ChatOpenAICompatible):
+    """Chat models on SambaNova."""
+
+    provider: str = "sambanova"
+
+
+class AzureAIChatCompletionsModel(ChatOpenAICompatible):
+    """Chat models of any vendor on Azure AI Foundry; `endpoint` is that of your resource."""
+
+    provider: str = "azure_ai"
+
+
+AzureAIOpenAIApiChatModel = AzureAIChatCompletionsModel
+"""LangChain's newer name for it."""
+
+
+class ChatUpstage(ChatOpenAICompatible):
+    """Chat models of Upstage (Solar)."""
+
+    provider: str = "upstage"
+    model: str = "solar-pro2"
+
+
+class ChatWatsonx(ChatOpenAICompatible):
+    """Chat models on the gateway of IBM watsonx.ai; `api_key` is an IAM token, or a function that gives one."""
+
+    provider: str = "ibm"
+
+
+class ChatBaseten(ChatOpenAICompatible):
+    """Chat models on Baseten."""
+
+    provider: str = "baseten"
+
+
+class ChatMeta(ChatOpenAICompatible):
+    """Chat models of Meta's Llama API."""
+
+    provider: str = "meta"
+
+
+class ChatLiteLLM(ChatOpenAICompatible):
+    """Chat models behind a LiteLLM proxy."""
+
+    provider: str = "litellm"
+
+
 class ChatOllama(ChatOpenAICompatible):
     """Chat models that Ollama serves on this machine."""
 
@@ -199,6 +304,13 @@ class ChatLlamaServer(ChatOpenAICompatible):
     """Chat models that a llama.cpp server serves; `ChatLlamaCpp` needs no server."""
 
     provider: str = "llamacpp"
+
+
+def _below(url: str, path: str) -> str:
+    """Return the address of an API below that of its server; one that is whole stays as it is."""
+    root, mark, query = url.partition("?")
+    root = root.rstrip("/")
+    return (root if root.endswith(path) else root + path) + mark + query
 
 
 for _host, _profiles in PROFILES.items():

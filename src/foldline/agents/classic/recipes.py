@@ -1,0 +1,215 @@
+"""The classic agents: a prompt, a model and a parser in a row, to be run by `AgentExecutor`.
+
+For new programs `create_agent` is shorter and does more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from foldline.agents.classic.parsers import (
+    OpenAIFunctionsAgentOutputParser,
+    SelfAskOutputParser,
+    XMLAgentOutputParser,
+)
+from foldline.agents.format_scratchpad import (
+    format_log_to_messages,
+    format_log_to_str,
+    format_to_openai_function_messages,
+    format_to_tool_messages,
+    format_xml,
+)
+from foldline.agents.output_parsers import (
+    AgentOutputParser,
+    JSONAgentOutputParser,
+    ReActSingleInputOutputParser,
+    ToolsAgentOutputParser,
+)
+from foldline.exceptions import UsageError
+from foldline.prompts.base import BasePromptTemplate
+from foldline.runnables.base import Runnable
+from foldline.runnables.passthrough import RunnablePassthrough
+from foldline.tools.base import BaseTool
+from foldline.tools.render import render_text_description, render_text_description_and_args
+from foldline.utils.function_calling import convert_to_openai_function
+
+__all__ = [
+    "TEMPLATE_TOOL_RESPONSE",
+    "create_json_chat_agent",
+    "create_openai_functions_agent",
+    "create_openai_tools_agent",
+    "create_react_agent",
+    "create_self_ask_with_search_agent",
+    "create_structured_chat_agent",
+    "create_tool_calling_agent",
+    "create_xml_agent",
+]
+
+Renderer = Callable[[list[BaseTool]], str]
+Prompt = BasePromptTemplate[Any]
+SCRATCHPAD = "agent_scratchpad"
+SEARCH_TOOL = "Intermediate Answer"
+"""The name of the one tool that `create_self_ask_with_search_agent` takes."""
+TEMPLATE_TOOL_RESPONSE = """TOOL RESPONSE:
+---------------------
+{observation}
+
+USER'S INPUT
+--------------------
+
+Given that, what is the answer to my last message? What came from a tool must be said in full: I have not seen it. \
+Answer with one JSON object in a code block, with a single action and nothing else."""
+
+
+def _check(prompt: Prompt, wanted: Sequence[str]) -> None:
+    known = {
+        *prompt.input_variables,
+        *prompt.partial_variables,
+        *getattr(prompt, "optional_variables", ()),
+    }
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise UsageError(
+            f"the prompt needs the variables {', '.join(wanted)}; it has no {', '.join(missing)}"
+        )
+
+
+def _described(prompt: Prompt, tools: Sequence[BaseTool], renderer: Renderer) -> Prompt:
+    return prompt.partial(
+        tools=renderer(list(tools)), tool_names=", ".join(tool.name for tool in tools)
+    )
+
+
+def _stopping(llm: Any, stop_sequence: bool | list[str]) -> Any:  # noqa: FBT001  LangChain's argument
+    if not stop_sequence:
+        return llm
+    return llm.bind(stop=["\nObservation"] if stop_sequence is True else stop_sequence)
+
+
+def _in_a_row(
+    write: Callable[[Any], Any], prompt: Prompt, model: Any, parser: Any
+) -> Runnable[Any, Any]:
+    steps: Any = RunnablePassthrough.assign(
+        **{SCRATCHPAD: lambda given: write(given["intermediate_steps"])}
+    )
+    row: Runnable[Any, Any] = steps | prompt | model | parser
+    return row
+
+
+def create_react_agent(
+    llm: Any,
+    tools: Sequence[BaseTool],
+    prompt: Prompt,
+    output_parser: AgentOutputParser | None = None,
+    tools_renderer: Renderer = render_text_description,
+    *,
+    stop_sequence: bool | list[str] = True,
+) -> Runnable[Any, Any]:
+    """Make an agent that thinks aloud: Thought, Action, Action Input, Observation, until a Final Answer."""
+    _check(prompt, ("tools", "tool_names", SCRATCHPAD))
+    described = _described(prompt, tools, tools_renderer)
+    parser = output_parser or ReActSingleInputOutputParser()
+    return _in_a_row(format_log_to_str, described, _stopping(llm, stop_sequence), parser)
+
+
+def create_tool_calling_agent(
+    llm: Any,
+    tools: Sequence[BaseTool],
+    prompt: Prompt,
+    *,
+    message_formatter: Callable[[Any], Any] = format_to_tool_messages,
+) -> Runnable[Any, Any]:
+    """Make an agent of a model that calls tools."""
+    _check(prompt, (SCRATCHPAD,))
+    if not hasattr(llm, "bind_tools"):
+        raise UsageError(
+            f"{type(llm).__name__} takes no tools: create_tool_calling_agent needs a chat model"
+        )
+    return _in_a_row(
+        message_formatter, prompt, llm.bind_tools(list(tools)), ToolsAgentOutputParser()
+    )
+
+
+create_openai_tools_agent = create_tool_calling_agent
+
+
+def create_structured_chat_agent(
+    llm: Any,
+    tools: Sequence[BaseTool],
+    prompt: Prompt,
+    tools_renderer: Renderer = render_text_description_and_args,
+    *,
+    stop_sequence: bool | list[str] = True,
+) -> Runnable[Any, Any]:
+    """Make an agent that asks for tools of several arguments by JSON objects in its text."""
+    _check(prompt, ("tools", "tool_names", SCRATCHPAD))
+    described = _described(prompt, tools, tools_renderer)
+    return _in_a_row(
+        format_log_to_str, described, _stopping(llm, stop_sequence), JSONAgentOutputParser()
+    )
+
+
+def create_json_chat_agent(
+    llm: Any,
+    tools: Sequence[BaseTool],
+    prompt: Prompt,
+    stop_sequence: bool | list[str] = True,  # noqa: FBT001, FBT002  LangChain's signature
+    tools_renderer: Renderer = render_text_description,
+    template_tool_response: str = TEMPLATE_TOOL_RESPONSE,
+) -> Runnable[Any, Any]:
+    """Make an agent that speaks in JSON objects, for chat models; results come back as the user's words."""
+    if "{observation}" not in template_tool_response:
+        raise UsageError("template_tool_response needs {observation}")
+    _check(prompt, ("tools", "tool_names", SCRATCHPAD))
+
+    def write(steps: Any) -> Any:
+        return format_log_to_messages(steps, template_tool_response=template_tool_response)
+
+    described = _described(prompt, tools, tools_renderer)
+    return _in_a_row(write, described, _stopping(llm, stop_sequence), JSONAgentOutputParser())
+
+
+def create_openai_functions_agent(
+    llm: Any, tools: Sequence[BaseTool], prompt: Prompt
+) -> Runnable[Any, Any]:
+    """Make an agent of a model that calls one function at a time, by OpenAI's older `functions`."""
+    _check(prompt, (SCRATCHPAD,))
+    functions = [convert_to_openai_function(tool) for tool in tools]
+    model = llm.bind(functions=functions) if functions else llm
+    return _in_a_row(
+        format_to_openai_function_messages, prompt, model, OpenAIFunctionsAgentOutputParser()
+    )
+
+
+def create_xml_agent(
+    llm: Any,
+    tools: Sequence[BaseTool],
+    prompt: Prompt,
+    tools_renderer: Renderer = render_text_description,
+    *,
+    stop_sequence: bool | list[str] = True,
+) -> Runnable[Any, Any]:
+    """Make an agent that asks for tools by tags: <tool>, <tool_input>, until a <final_answer>."""
+    _check(prompt, ("tools", SCRATCHPAD))
+    described = prompt.partial(tools=tools_renderer(list(tools)))
+    stop = ["</tool_input>"] if stop_sequence is True else stop_sequence
+    return _in_a_row(format_xml, described, _stopping(llm, stop), XMLAgentOutputParser())
+
+
+def create_self_ask_with_search_agent(
+    llm: Any, tools: Sequence[BaseTool], prompt: Prompt
+) -> Runnable[Any, Any]:
+    """Make an agent that asks itself follow-up questions, which its one tool answers."""
+    _check(prompt, (SCRATCHPAD,))
+    names = [tool.name for tool in tools]
+    if names != [SEARCH_TOOL]:
+        raise UsageError(
+            f"create_self_ask_with_search_agent takes one tool, named {SEARCH_TOOL!r}, not {names}"
+        )
+
+    def write(steps: Any) -> str:
+        return format_log_to_str(steps, observation_prefix="\nIntermediate answer: ", llm_prefix="")
+
+    model = llm.bind(stop=["\nIntermediate answer:"])
+    return _in_a_row(write, prompt, model, SelfAskOutputParser())

@@ -1,0 +1,35 @@
+"""Where threads are kept: agents, flows and graphs write one log each, in memory, SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.checkpoint.base import BaseCheckpointSaver, Entry, ThreadConflictError
+    from foldline.checkpoint.memory import InMemorySaver, MemorySaver
+    from foldline.checkpoint.postgres import AsyncPostgresSaver, PostgresSaver
+    from foldline.checkpoint.sqlite import AsyncSqliteSaver, SqliteSaver
+
+__all__ = [
+    "AsyncPostgresSaver",
+    "AsyncSqliteSaver",
+    "BaseCheckpointSaver",
+    "Entry",
+    "InMemorySaver",
+    "MemorySaver",
+    "PostgresSaver",
+    "SqliteSaver",
+    "ThreadConflictError",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "BaseCheckpointSaver Entry ThreadConflictError",
+        ".memory": "InMemorySaver MemorySaver",
+        ".postgres": "AsyncPostgresSaver PostgresSaver",
+        ".sqlite": "AsyncSqliteSaver SqliteSaver",
+    },
+)

@@ -1,0 +1,40 @@
+"""`InMemorySaver`: threads in this process, for tests and for programs that need not survive."""
+
+from __future__ import annotations
+
+from foldline._io import mutex
+from foldline.checkpoint.base import BaseCheckpointSaver, Entry, check_head
+
+__all__ = ["InMemorySaver", "MemorySaver"]
+
+
+class InMemorySaver(BaseCheckpointSaver):
+    """Keeps threads in memory."""
+
+    is_instant = True
+
+    def __init__(self) -> None:
+        self._threads: dict[str, dict[str, list[Entry]]] = {}
+        self._lock = mutex()
+
+    def read(self, thread_id: str, namespace: str) -> list[Entry]:
+        """Give all entries of one namespace of a thread, the oldest first."""
+        with self._lock:
+            return list(self._threads.get(thread_id, {}).get(namespace, ()))
+
+    def append(
+        self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None
+    ) -> None:
+        """Write entries, all or none."""
+        with self._lock:
+            log = self._threads.setdefault(thread_id, {}).setdefault(namespace, [])
+            check_head(thread_id, log[-1].id if log else None, after)
+            log.extend(entries)
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Forget a thread."""
+        with self._lock:
+            self._threads.pop(thread_id, None)
+
+
+MemorySaver = InMemorySaver

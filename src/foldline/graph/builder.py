@@ -1,0 +1,257 @@
+"""`StateGraph`: nodes, the edges between them, and the checks that a graph must pass before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from foldline.checkpoint.base import BaseCheckpointSaver
+from foldline.exceptions import UsageError
+from foldline.graph.compiled import CompiledStateGraph
+from foldline.graph.nodes import InputShape, NodeSpec, literal_values, name_of
+from foldline.graph.nodes import _returns as returns_of
+from foldline.graph.plan import Branch, GraphPlan, WaitingEdge
+from foldline.graph.runtime import wanted_arguments
+from foldline.graph.schema import StateKeys
+from foldline.graph.types import END, START, CachePolicy, RetryPolicy
+from foldline.runnables.base import Runnable
+
+__all__ = ["StateGraph"]
+
+Path = Callable[..., Any] | Runnable[Any, Any]
+RESERVED = (START, END)
+
+
+@dataclass(slots=True)
+class _Defaults:
+    retry_policy: Any = None
+    cache_policy: CachePolicy | None = None
+    timeout: float | None = None
+
+
+class StateGraph:
+    """A graph whose nodes read and update one state.
+
+    ```python
+    from typing import TypedDict
+    from foldline.graph import END, START, StateGraph
+
+    class State(TypedDict):
+        text: str
+
+    graph = StateGraph(State)
+    graph.add_node("shout", lambda state: {"text": state["text"].upper()})
+    graph.add_edge(START, "shout")
+    graph.add_edge("shout", END)
+    print(graph.compile().invoke({"text": "hello"}))
+    #> {'text': 'HELLO'}
+    ```
+    """
+
+    def __init__(
+        self,
+        state_schema: Any,
+        context_schema: type | None = None,
+        *,
+        input_schema: Any = None,
+        output_schema: Any = None,
+        config_schema: type | None = None,
+        input: Any = None,
+        output: Any = None,
+    ) -> None:
+        self.state_schema = state_schema
+        self.context_schema = context_schema or config_schema
+        self.input_schema = input_schema or input or state_schema
+        self.output_schema = output_schema or output or state_schema
+        self.keys = StateKeys([state_schema, self.input_schema, self.output_schema])
+        self.nodes: dict[str, NodeSpec] = {}
+        self.edges: set[tuple[str, str]] = set()
+        self._edge_list: list[tuple[str, str]] = []
+        self.branches: dict[str, dict[str, Branch]] = {}
+        self.waiting_edges: list[WaitingEdge] = []
+        self._defaults = _Defaults()
+
+    def set_node_defaults(
+        self,
+        *,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        cache_policy: CachePolicy | None = None,
+        timeout: float | None = None,
+    ) -> Self:
+        """Set what nodes have that are added later and say nothing themselves."""
+        self._defaults = _Defaults(retry_policy, cache_policy, timeout)
+        return self
+
+    def add_node(
+        self,
+        node: str | Any,
+        action: Any = None,
+        *,
+        defer: bool = False,
+        metadata: dict[str, Any] | None = None,
+        input_schema: Any = None,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        cache_policy: CachePolicy | None = None,
+        timeout: float | None = None,
+        destinations: Sequence[str] | Mapping[str, str] | None = None,
+        retry: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        input: Any = None,
+    ) -> Self:
+        """Add a node: a function of the state, a runnable, or a compiled graph."""
+        if not isinstance(node, str):
+            action, node = node, name_of(node)
+        elif action is None:
+            raise UsageError(
+                f"the node {node!r} needs something to run: add_node({node!r}, function)"
+            )
+        if node in RESERVED or not node or any(mark in node for mark in "|:"):
+            raise UsageError(f"a node cannot be named {node!r}: choose a name without | and :")
+        if node in self.nodes:
+            raise UsageError(
+                f"the graph has a node {node!r} already: give the second one another name"
+            )
+        spec = NodeSpec(
+            node,
+            action,
+            input_schema=input_schema or input,
+            retry_policy=retry_policy or retry or self._defaults.retry_policy,
+            cache_policy=cache_policy or self._defaults.cache_policy,
+            timeout=timeout or self._defaults.timeout,
+            defer=defer,
+            metadata=metadata,
+            destinations=destinations,
+        )
+        if spec.input_schema is not None:
+            self.keys.add(spec.input_schema)
+            self.keys.inputs[node] = spec.input_schema
+        self.nodes[node] = spec
+        return self
+
+    def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
+        """Go from a node to another; from several, when all of them have run."""
+        if isinstance(start_key, str):
+            if start_key == END:
+                raise UsageError("END leads nowhere: no edge can begin there")
+            if end_key == START:
+                raise UsageError("nothing leads to START: no edge can end there")
+            if (start_key, end_key) not in self.edges:
+                self.edges.add((start_key, end_key))
+                self._edge_list.append((start_key, end_key))
+            return self
+        self.waiting_edges.append(WaitingEdge(tuple(start_key), end_key))
+        return self
+
+    def add_conditional_edges(
+        self,
+        source: str,
+        path: Path,
+        path_map: Mapping[Hashable, str] | Sequence[str] | None = None,
+    ) -> Self:
+        """Go from a node where a function says: it returns a node's name, END, a Send, or a list of these."""
+        name = name_of(path)
+        branches = self.branches.setdefault(source, {})
+        if name in branches:
+            if name != "<lambda>":
+                raise UsageError(
+                    f"the node {source!r} has a branch {name!r} already: name the function anew"
+                )
+            name = f"{name}{len(branches)}"
+        ends: dict[Any, str] | None
+        if isinstance(path_map, Mapping):
+            ends = dict(path_map)
+        elif path_map is not None:
+            ends = {one: one for one in path_map}
+        else:
+            named = None if isinstance(path, Runnable) else literal_values(returns_of(path))
+            ends = None if named is None else {one: one for one in named}
+        wants, count = ((), 1) if isinstance(path, Runnable) else wanted_arguments(path)
+        branches[name] = Branch(name, path, ends, wants, count)
+        return self
+
+    def add_sequence(self, nodes: Sequence[Any]) -> Self:
+        """Add nodes that run one after another: functions, or pairs of a name and a function."""
+        if not nodes:
+            raise UsageError("add_sequence needs at least one node")
+        previous: str | None = None
+        for node in nodes:
+            name, action = node if isinstance(node, tuple) else (name_of(node), node)
+            self.add_node(name, action)
+            if previous is not None:
+                self.add_edge(previous, name)
+            previous = name
+        return self
+
+    def set_entry_point(self, key: str) -> Self:
+        """Begin with a node."""
+        return self.add_edge(START, key)
+
+    def set_conditional_entry_point(
+        self, path: Path, path_map: Mapping[Hashable, str] | Sequence[str] | None = None
+    ) -> Self:
+        """Begin where a function says."""
+        return self.add_conditional_edges(START, path, path_map)
+
+    def set_finish_point(self, key: str) -> Self:
+        """End after a node."""
+        return self.add_edge(key, END)
+
+    def validate(self, interrupt: Sequence[str] | None = None) -> Self:
+        """Check nodes and edges; an error names what is missing."""
+        self._plan().check(list(interrupt or ()))
+        return self
+
+    def compile(
+        self,
+        checkpointer: BaseCheckpointSaver | bool | None = None,  # noqa: FBT001  LangGraph's signature
+        *,
+        cache: Any = None,
+        store: Any = None,
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
+        debug: bool = False,
+        name: str | None = None,
+    ) -> CompiledStateGraph:
+        """Check the graph and make it a runnable."""
+        before, after = _names(interrupt_before, self.nodes), _names(interrupt_after, self.nodes)
+        plan = self._plan()
+        plan.check([*before, *after])
+        if not isinstance(checkpointer, BaseCheckpointSaver | bool | None):
+            raise UsageError(
+                f"checkpointer must be a saver of foldline.checkpoint, not {type(checkpointer).__name__}"
+            )
+        return CompiledStateGraph(
+            plan,
+            builder=self,
+            name=name or "LangGraph",
+            checkpointer=checkpointer,
+            cache=cache,
+            store=store,
+            interrupt_before=before,
+            interrupt_after=after,
+            debug=debug,
+        )
+
+    def _plan(self) -> GraphPlan:
+        for spec in self.nodes.values():
+            schema = spec.input_schema
+            if schema is None:
+                schema = getattr(spec.action, "input_shape_schema", None) or self.state_schema
+            spec.shape = InputShape(schema, self.keys)
+        return GraphPlan(
+            self.keys,
+            dict(self.nodes),
+            list(self._edge_list),
+            {source: list(found.values()) for source, found in self.branches.items()},
+            list(self.waiting_edges),
+            InputShape(self.state_schema, self.keys),
+            InputShape(self.input_schema, self.keys),
+            InputShape(self.output_schema, self.keys),
+            self.context_schema,
+        )
+
+
+def _names(given: Sequence[str] | str | None, nodes: Mapping[str, NodeSpec]) -> list[str]:
+    if given == "*":
+        return list(nodes)
+    return [given] if isinstance(given, str) else list(given or ())

@@ -1,0 +1,178 @@
+"""`entrypoint` and `task`: LangGraph's names for a flow and a step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
+from foldline._run import Run
+from foldline.checkpoint.base import BaseCheckpointSaver
+from foldline.exceptions import UsageError
+from foldline.graph.runtime import ARGUMENTS, Runtime
+from foldline.graph.types import CachePolicy, RetryPolicy
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.flow import Workflow
+from foldline.workflows.flow_run import Arguments
+from foldline.workflows.scope import FlowContext, Scope, current_scope
+from foldline.workflows.steps import Call, Step, digest_of, run_call
+from foldline.workflows.values import pack, unpack
+
+__all__ = ["EntrypointFlow", "TaskFunction", "TaskFuture", "entrypoint", "task"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class TaskFuture(Awaitable[R], Generic[R]):
+    """A task that runs: `.result()` waits for it in a blocking entrypoint, `await` in an async one."""
+
+    def __init__(self, call: Call[R], *, is_async: bool) -> None:
+        io = ASYNC if is_async else BLOCKING
+        self._is_async = is_async
+        self._work = io.start(run_call(call, io)) if is_async else _Started(call)
+
+    def result(self, timeout: float | None = None) -> R:
+        """Wait for the result."""
+        if self._is_async:
+            raise UsageError("this task runs in an async entrypoint: await it")
+        value: R = drive(self._work.result())
+        return value
+
+    def __await__(self) -> Generator[Any, None, R]:
+        """Wait for the result."""
+        value: R = yield from self._work.result().__await__()
+        return value
+
+
+class _Started:
+    def __init__(self, call: Call[Any]) -> None:
+        self._job = BLOCKING.start(run_call(call, BLOCKING))
+
+    async def result(self) -> Any:
+        return await self._job.result()
+
+
+class TaskFunction(Step[P, R]):
+    """A step that begins when it is called and gives a future, as LangGraph's tasks do."""
+
+    cache_policy: CachePolicy | None = None
+
+    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:
+        """Call the function, or take its result from the cache of the entrypoint."""
+        scope, policy = current_scope.get(), self.cache_policy
+        cache = None if scope is None else scope.flow.cache
+        if policy is None or cache is None:
+            return await super().run(args, kwargs, io)
+        made = (
+            digest_of(args, kwargs) if policy.key_func is None else policy.key_func(*args, **kwargs)
+        )
+        place, key = ("task", self.name), made.decode() if isinstance(made, bytes) else str(made)
+        where = f"the cached result of {self.name}"
+        hit = await io.call(cache.get, place, key)
+        if hit is not None:
+            return unpack(json.loads(hit), where, self.returns)
+        value = await super().run(args, kwargs, io)
+        text = json.dumps(pack(value, where, self.returns))
+        await io.call(cache.set, place, key, text, policy.ttl)
+        return value
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Begin the task."""
+        scope: Scope | None = current_scope.get()
+        if scope is None:
+            raise UsageError(f"the task {self.name!r} was called outside an entrypoint")
+        return TaskFuture(self.later(*args, **kwargs), is_async=bool(scope.is_async))
+
+
+def task(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+    cache_policy: CachePolicy | None = None,
+    timeout: float | None = None,
+) -> Any:
+    """Make a task of a function: called inside an entrypoint it begins at once and gives a future."""
+
+    def make(written: Callable[..., Any]) -> TaskFunction[Any, Any]:
+        made: TaskFunction[Any, Any] = TaskFunction(
+            written, name=name, retry=retry_policy, timeout=timeout
+        )
+        made.cache_policy = cache_policy
+        return made
+
+    return make if function is None else make(function)
+
+
+class EntrypointFlow(Workflow[Any, Any]):
+    """A flow of one input, whose result the next run on its thread can read."""
+
+    starts_anew = True
+    cache: Any = None
+
+    def arguments(self, value: Any) -> Arguments:
+        """Return the input as the only argument."""
+        return (value,), {}
+
+    def injected(self, context: FlowContext, run: Run) -> dict[str, Any]:
+        """Return what the function asks for by name."""
+
+        def write(chunk: Any) -> None:
+            context.tell(FlowEvent("custom", (), self.name, {"payload": chunk}))
+
+        context.write, context.cache = write, self.cache
+        previous = None if context.previous is None else unpack(context.previous, "the last result")
+        context.previous = previous
+        runtime = Runtime(context.context, self.store, write, previous, run.config())
+        known = {
+            "config": run.config(),
+            "runtime": runtime,
+            "writer": write,
+            "store": self.store,
+            "previous": previous,
+        }
+        names = [one.name for one in self.parameters[1:] if one.name in ARGUMENTS]
+        return {name: known[name] for name in names}
+
+    def ending(self, output: Any) -> tuple[Any, Any]:
+        """Return what the caller gets, and what the thread keeps."""
+        if isinstance(output, entrypoint.final):
+            return output.value, output.save
+        return output, output
+
+
+class entrypoint:
+    """Make a flow of a function of one input: `@entrypoint(checkpointer=…)`."""
+
+    @dataclass(frozen=True, slots=True)
+    class final:
+        """Return one value to the caller and save another one for the next run."""
+
+        value: Any
+        save: Any
+
+    def __init__(
+        self,
+        checkpointer: BaseCheckpointSaver | None = None,
+        store: Any = None,
+        cache: Any = None,
+        context_schema: type | None = None,
+        name: str | None = None,
+    ) -> None:
+        self._options: dict[str, Any] = {
+            "checkpointer": checkpointer,
+            "store": store,
+            "name": name,
+        }
+        self._cache = cache
+
+    def __call__(self, function: Callable[..., Any]) -> EntrypointFlow:
+        """Make the flow."""
+        flow = EntrypointFlow(function, **self._options)
+        flow.cache = self._cache
+        return flow

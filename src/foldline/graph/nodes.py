@@ -1,0 +1,191 @@
+"""`NodeSpec`: a node of a graph: what runs, what it is given, where its annotations say it may go."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import typing_extensions
+from pydantic import BaseModel
+
+from foldline._run import Run
+from foldline.exceptions import UsageError
+from foldline.graph.runtime import Runtime, wanted_arguments
+from foldline.graph.schema import StateKeys, keys_of
+from foldline.graph.types import CachePolicy, RetryPolicy
+from foldline.runnables.base import Runnable
+from foldline.workflows.interrupts import Command
+from foldline.workflows.retry import policies_of
+
+__all__ = ["InputShape", "NodeSpec", "call_function", "literal_values", "name_of"]
+
+Values = dict[str, Any]
+CALL = "__call__"
+
+
+class InputShape:
+    """Which part of the state something is given, and in which form."""
+
+    def __init__(self, schema: Any, keys: StateKeys) -> None:
+        self.schema = schema
+        self.names = [key for key in keys_of(schema) if key in keys.types]
+        self.managed = {key: one for key, one in keys.managed.items() if key in keys_of(schema)}
+        self.is_dict = is_typeddict(schema) or not (
+            issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema)
+        )
+
+    def read(self, values: Values, managed: Callable[[str], Any]) -> Any:
+        """Return the state as the schema has it."""
+        found = {key: values[key] for key in self.names if key in values}
+        for key, one in self.managed.items():
+            found[key] = managed(one.name)
+        return found if self.is_dict else self.schema(**found)
+
+
+class NodeSpec:
+    """A node of a graph."""
+
+    def __init__(
+        self,
+        name: str,
+        action: Any,
+        *,
+        input_schema: Any = None,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        cache_policy: CachePolicy | None = None,
+        timeout: float | None = None,
+        defer: bool = False,
+        metadata: dict[str, Any] | None = None,
+        destinations: Sequence[str] | Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.action = action
+        self.is_runnable = isinstance(action, Runnable)
+        if not self.is_runnable and not callable(action):
+            raise UsageError(
+                f"the node {name!r} is a {type(action).__name__}: give a function or a runnable"
+            )
+        self.function = None if self.is_runnable else _one_argument(action, name)
+        self.wants, self.count = ((), 1) if self.is_runnable else wanted_arguments(action)
+        self.input_schema = input_schema or _input_schema(action)
+        self.shape: InputShape | None = None
+        self.retry = policies_of(retry_policy)
+        self.cache_policy = cache_policy
+        self.timeout = timeout
+        self.defer = defer
+        self.metadata = metadata
+        self.destinations = _destinations(action, destinations)
+        self.may_go_anywhere = self.destinations is None and _mentions_command(action)
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether the node is a graph of its own."""
+        return hasattr(self.action, "graph_nodes")
+
+    async def call(self, value: Any, run: Run, runtime: Runtime[Any]) -> Any:
+        """Run the node."""
+        if self.is_runnable:
+            return await self.action._step(value, run.child())
+        return await call_function(self.function, self.wants, self.count, value, run, runtime)
+
+
+async def call_function(
+    function: Any, wants: tuple[str, ...], count: int, value: Any, run: Run, runtime: Runtime[Any]
+) -> Any:
+    """Call a node's or a router's function with the arguments that it names."""
+    if not wants:
+        return await run.io.call(function, value) if count else await run.io.call(function)
+    arguments: dict[str, Any] = {}
+    for name in wants:
+        if name == "config":
+            arguments[name] = run.config()
+        elif name == "runtime":
+            arguments[name] = runtime
+        elif name == "writer":
+            arguments[name] = runtime.stream_writer
+        else:
+            arguments[name] = getattr(runtime, name)
+    return await run.io.call(function, value, **arguments)
+
+
+def name_of(action: Any) -> str:
+    """Return the name that a function or a runnable has."""
+    while isinstance(action, partial):
+        action = action.func
+    if isinstance(action, Runnable):
+        return action.get_name()
+    return getattr(action, "__name__", None) or type(action).__name__
+
+
+def _one_argument(action: Any, name: str) -> Any:
+    if isinstance(action, type):
+        raise UsageError(
+            f"the node {name!r} is a class: give a function, or an instance that can be called"
+        )
+    return action
+
+
+def _input_schema(action: Any) -> Any:
+    if isinstance(action, Runnable):
+        return None
+    target = action if inspect.isroutine(action) else getattr(action, CALL, action)
+    try:
+        parameters = list(inspect.signature(target).parameters)
+        hint = get_type_hints(inspect.unwrap(target)).get(parameters[0]) if parameters else None
+    except (TypeError, ValueError, NameError, AttributeError):
+        return None
+    is_schema = isinstance(hint, type) and (
+        typing_extensions.is_typeddict(hint) or dataclasses.is_dataclass(hint) or issubclass(hint, BaseModel)
+    )  # fmt: skip
+    return hint if is_schema else None
+
+
+def literal_values(annotation: Any) -> list[str] | None:
+    """Return the names in a Literal, or in a list or union of Literals; None where there is none."""
+    if get_origin(annotation) is Literal:
+        return [one for one in get_args(annotation) if isinstance(one, str)]
+    found = [literal_values(part) for part in get_args(annotation)]
+    names = [name for part in found if part for name in part]
+    return names or None
+
+
+def _returns(action: Any) -> Any:
+    target = action if inspect.isroutine(action) else getattr(action, CALL, action)
+    try:
+        return get_type_hints(inspect.unwrap(target)).get("return")
+    except (TypeError, NameError, AttributeError):
+        return None
+
+
+def _destinations(
+    action: Any, given: Sequence[str] | Mapping[str, str] | None
+) -> dict[str, str | None] | None:
+    if given is not None:
+        return dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
+    if isinstance(action, Runnable):
+        return None
+    hint = _returns(action)
+    parts = (
+        get_args(hint)
+        if get_origin(hint) is Union or type(hint).__name__ == "UnionType"
+        else (hint,)
+    )
+    for part in parts:
+        if get_origin(part) is Command:
+            names = literal_values(get_args(part)[0])
+            return None if names is None else dict.fromkeys(names)
+    return None
+
+
+def _mentions_command(action: Any) -> bool:
+    """Whether a node may return a Command whose targets nothing declares."""
+    if isinstance(action, Runnable):
+        return not hasattr(action, "graph_nodes")
+    target = inspect.unwrap(
+        action if inspect.isroutine(action) else getattr(type(action), CALL, action)
+    )
+    code = getattr(target, "__code__", None)
+    return code is None or "Command" in code.co_names or "Command" in code.co_freevars

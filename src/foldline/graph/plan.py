@@ -1,0 +1,211 @@
+"""`GraphPlan`: the nodes and edges of a graph, checked, and which nodes come after others. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from foldline.exceptions import InvalidRouteError, UsageError
+from foldline.graph.nodes import InputShape, NodeSpec
+from foldline.graph.records import Outcome, Target
+from foldline.graph.schema import StateKeys
+from foldline.graph.types import END, START, Send
+
+__all__ = ["Branch", "GraphPlan", "WaitingEdge"]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingEdge:
+    """An edge that is taken when all of several nodes have run."""
+
+    sources: tuple[str, ...]
+    target: str
+
+    @property
+    def key(self) -> str:
+        """Its name in records."""
+        return f"{'+'.join(self.sources)}>{self.target}"
+
+
+@dataclass(slots=True)
+class Branch:
+    """A function that says where to go after a node."""
+
+    name: str
+    path: Any
+    ends: dict[Any, str] | None
+    """What its answers mean; None where any node may be named."""
+    wants: tuple[str, ...]
+    count: int
+
+    def targets(self, answer: Any, source: str, nodes: dict[str, NodeSpec]) -> list[Target]:
+        """Return the nodes that an answer names; an answer that names none is an error."""
+        answers = answer if isinstance(answer, list | tuple) else [answer]
+        found: list[Target] = []
+        for one in answers:
+            if isinstance(one, Send):
+                check_target(one, f"the branch {self.name!r} of {source!r}", nodes)
+                found.append(one)
+                continue
+            if self.ends is not None:
+                if one not in self.ends:
+                    raise InvalidRouteError(
+                        f"the branch {self.name!r} of {source!r} returned {one!r}, and it can return "
+                        f"{', '.join(map(repr, self.ends))}: add it to path_map, or correct the function"
+                    )
+                one = self.ends[one]
+            found.append(check_target(one, f"the branch {self.name!r} of {source!r}", nodes))
+        return found
+
+
+def check_target(target: Any, where: str, nodes: dict[str, NodeSpec]) -> Target:
+    """Return where to go; raise InvalidRouteError if there is no such node."""
+    name = target.node if isinstance(target, Send) else target
+    if name == END and not isinstance(target, Send):
+        return END
+    if not isinstance(name, str) or name not in nodes:
+        raise InvalidRouteError(
+            f"{where} leads to {name!r}, which is no node of this graph: one of {', '.join(nodes)}, or END"
+        )
+    return target  # type: ignore[no-any-return]
+
+
+@dataclass
+class GraphPlan:
+    """The nodes and edges of a graph."""
+
+    keys: StateKeys
+    nodes: dict[str, NodeSpec]
+    edges: list[tuple[str, str]]
+    branches: dict[str, list[Branch]]
+    waiting: list[WaitingEdge]
+    state: InputShape
+    input: InputShape
+    output: InputShape
+    context_schema: type | None = None
+    follows: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for source, target in self.edges:
+            self.follows.setdefault(source, []).append(target)
+
+    # -- which nodes come next
+
+    def next_targets(
+        self, outcomes: Sequence[Outcome], waiting: dict[str, list[str]], deferred: list[str]
+    ) -> tuple[list[Target], dict[str, list[str]], list[str]]:
+        """Return where to go after a step, which edges still wait, and which nodes come when nothing else does."""
+        found: list[Target] = []
+        for outcome in outcomes:
+            found += self.follows.get(outcome.name, ())
+            found += outcome.goto
+        waiting = {key: list(names) for key, names in waiting.items()}
+        ran = {outcome.name for outcome in outcomes}
+        for edge in self.waiting:
+            seen = {*waiting.get(edge.key, ()), *(ran & set(edge.sources))}
+            waiting[edge.key] = sorted(seen)
+            if seen >= set(edge.sources):
+                found.append(edge.target)
+                del waiting[edge.key]
+        waiting = {key: names for key, names in waiting.items() if names}
+        targets: list[Target] = []
+        for target in found:
+            name = target.node if isinstance(target, Send) else target
+            if target == END or (isinstance(target, str) and target in targets):
+                continue
+            if isinstance(target, str) and self.nodes[name].defer:
+                if name not in deferred:
+                    deferred = [*deferred, name]
+                continue
+            targets.append(target)
+        if not targets and deferred:
+            return list(deferred), waiting, []
+        return targets, waiting, deferred
+
+    # -- checking
+
+    def check(self, stops: Sequence[str]) -> None:
+        """Raise if something is missing."""
+        for source, target in [*self.edges, *self._waiting_pairs()]:
+            self._check_edge(source, target)
+        self._check_branches()
+        if START not in self.follows and START not in self.branches:
+            raise UsageError(
+                "the graph has no beginning: add_edge(START, …) names the node that runs first"
+            )
+        for name in stops:
+            if name not in self.nodes:
+                raise UsageError(
+                    f"interrupt_before or interrupt_after names {name!r}, which is no node"
+                )
+        self._check_reachable()
+
+    def _check_branches(self) -> None:
+        for source, branches in self.branches.items():
+            if source != START and source not in self.nodes:
+                raise UsageError(
+                    f"conditional edges begin at {source!r}, which is no node: add_node first"
+                )
+            for branch in branches:
+                for target in (branch.ends or {}).values():
+                    self._check_name(target, f"the branch {branch.name!r} of {source!r}")
+        for name, spec in self.nodes.items():
+            for target in spec.destinations or ():
+                self._check_name(target, f"the Command of {name!r}")
+
+    def _waiting_pairs(self) -> list[tuple[str, str]]:
+        return [(source, edge.target) for edge in self.waiting for source in edge.sources]
+
+    def _check_edge(self, source: str, target: str) -> None:
+        if source != START and source not in self.nodes:
+            raise UsageError(
+                f"an edge begins at {source!r}, which is no node: add_node({source!r}, …)"
+            )
+        self._check_name(target, f"an edge from {source!r}")
+
+    def _check_name(self, target: str, where: str) -> None:
+        if target != END and target not in self.nodes:
+            raise UsageError(
+                f"{where} leads to {target!r}, which is no node: add_node({target!r}, …), or correct the name"
+            )
+
+    def _check_reachable(self) -> None:
+        reached: set[str] = set()
+        new = set(self.ends_of(START) or self.nodes)
+        while new:
+            reached |= new
+            found: set[str] = set()
+            for name in new & set(self.nodes):
+                ends = self.ends_of(name)
+                if ends is None:
+                    return  # this one may go anywhere
+                found.update(ends)
+            new = found - reached
+        lost = [name for name in self.nodes if name not in reached]
+        if lost:
+            raise UsageError(
+                f"nothing leads to the node {lost[0]!r}: add an edge to it, name it in path_map or in "
+                f"Command[Literal[{lost[0]!r}]], or remove it"
+            )
+
+    def ends_of(self, name: str) -> list[str] | None:
+        """Return where a node may lead; None where that is not known before it runs."""
+        ends = list(self.follows.get(name, ()))
+        ends += [edge.target for edge in self.waiting if name in edge.sources]
+        for branch in self.branches.get(name, ()):
+            if branch.ends is None:
+                return None
+            ends += branch.ends.values()
+        spec = self.nodes.get(name)
+        if spec is not None:
+            if spec.may_go_anywhere or _has_parent_commands(spec):
+                return None
+            ends += spec.destinations or ()
+        return ends
+
+
+def _has_parent_commands(spec: NodeSpec) -> bool:
+    """Whether a graph inside may send its parent anywhere."""
+    inner: Iterable[NodeSpec] = getattr(spec.action, "graph_nodes", {}).values()
+    return any(one.may_go_anywhere or one.destinations is not None for one in inner)

@@ -1,0 +1,221 @@
+"""What the log of a graph's thread says, and the state it adds up to. A stored record is hostile input.
+
+input     values given by a caller, and the tasks of the first step
+task      one task of a step with several is done: its update, and where it goes
+step      a step is done: the updates of its tasks, and the tasks of the next step
+update    somebody changed the state from outside (update_state)
+fork      a run goes on from an earlier checkpoint
+pause     the run stopped before a node (interrupt_before)
+stop      the run stopped for these questions
+resume    the answers to them
+claim     somebody carries on (after a crash)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from foldline.checkpoint.base import Entry
+from foldline.exceptions import SchemaError
+from foldline.graph.schema import StateKeys
+from foldline.graph.types import END, Send
+from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.journal import VERSION, read_body
+from foldline.workflows.values import pack, unpack
+
+__all__ = ["GraphThread", "Outcome", "Task", "decode_target", "encode_target", "record"]
+
+Json = Any
+Values = dict[str, Any]
+Target = str | Send
+KINDS = frozenset({"input", "task", "step", "update", "fork", "pause", "stop", "resume", "claim"})
+BASES = frozenset({"input", "step", "update", "fork"})
+"""The kinds after which another step comes."""
+
+
+@dataclass(slots=True)
+class Task:
+    """A node that runs in a step."""
+
+    name: str
+    id: str
+    path: tuple[Any, ...]
+    arg: Json = None
+    """The input of a `Send`."""
+    is_push: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a task gave: an update of the state, and where to go besides the edges that are always taken."""
+
+    name: str
+    update: Values
+    goto: list[Target] = field(default_factory=list)
+    result: Json = None
+    """What the node returned, as `stream_mode="updates"` shows it."""
+
+
+@dataclass(slots=True)
+class GraphThread:
+    """Where a thread stands: the sum of its records."""
+
+    keys: StateKeys
+    values: Values
+    next: list[Target] = field(default_factory=list)
+    step: int = -1
+    head: str | None = None
+    base: str | None = None
+    """The last record after which a step comes; tasks are named after it."""
+    seed: str | None = None
+    """What the tasks of the next step are named after."""
+    base_parent: str | None = None
+    source: str = "input"
+    finished: dict[str, Outcome] = field(default_factory=dict)
+    """What the finished tasks of the step under way gave."""
+    interrupts: list[Interrupt] = field(default_factory=list)
+    asked: list[Interrupt] = field(default_factory=list)
+    answers: dict[str, Json] = field(default_factory=dict)
+    waiting: dict[str, list[str]] = field(default_factory=dict)
+    """Edges from several nodes: which of them have run."""
+    deferred: list[str] = field(default_factory=list)
+    is_paused: bool = False
+    at: str | None = None
+    ran: list[str] = field(default_factory=list)
+    """The nodes of the last step."""
+
+    def take_entry(self, entry: Entry) -> str:
+        """Add an entry; returns its kind."""
+        body = read_body(entry, KINDS, "a graph")
+        try:
+            self.take(entry.id, body)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, SchemaError):
+                raise
+            raise SchemaError(f"record {entry.id} is damaged and was not read: {error}") from error
+        return str(body["kind"])
+
+    def take(self, id: str, body: Mapping[str, Json]) -> None:
+        """Add a record."""
+        kind = body["kind"]
+        self.head = id
+        if kind == "task":
+            self.finished[body["id"]] = self._outcome(body, f"record {id}")
+        elif kind == "stop":
+            self.interrupts = [
+                Interrupt(unpack(value, "a question"), key) for key, value in body["interrupts"]
+            ]
+        elif kind == "resume":
+            answers = {key: unpack(one, "an answer") for key, one in body["answers"].items()}
+            self.answers |= answers
+            self.asked, self.interrupts = self.interrupts or self.asked, []
+        elif kind == "pause":
+            self.is_paused = True
+        elif kind in BASES:
+            self._take_base(id, body)
+
+    def _take_base(self, id: str, body: Mapping[str, Json]) -> None:
+        where = f"record {id}"
+        under_way = self.seed, self.finished, self.interrupts, self.asked, self.answers
+        outcomes = [self._outcome(one, where) for one in body.get("tasks", ())]
+        outcomes += [self.finished[one] for one in body.get("done", ())]
+        if outcomes:
+            self.values = self.keys.join(self.values, [(one.name, one.update) for one in outcomes])
+        if body["kind"] == "input" and "values" in body:
+            update = self.keys.decode(body["values"], where)
+            self.values = self.keys.join(self.values, [("the input", update)])
+        if "next" in body:
+            targets = [decode_target(one, self.keys) for one in body["next"]]
+            self.move(
+                id, targets, int(body["step"]), body.get("waiting", {}), body.get("deferred", [])
+            )
+        else:
+            self.move(id, self.next, self.step, self.waiting, self.deferred)
+        self.ran = [one.name for one in outcomes]
+        self.is_paused = bool(body.get("paused"))
+        if body.get("keeps"):  # the same tasks come: what they asked and finished stays
+            self.seed, self.finished, self.interrupts, self.asked, self.answers = under_way
+        self.source = "loop" if body["kind"] == "step" else str(body["kind"])
+        self.at = body["at"]
+
+    def move(
+        self,
+        id: str | None,
+        targets: list[Target],
+        step: int,
+        waiting: dict[str, list[str]],
+        deferred: list[str],
+    ) -> None:
+        """Come to the next step."""
+        self.base_parent, self.base, self.seed = self.base, id, id
+        self.next, self.step, self.waiting, self.deferred = targets, step, waiting, deferred
+        self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
+        self.is_paused = False
+
+    def _outcome(self, body: Mapping[str, Json], where: str) -> Outcome:
+        return Outcome(
+            body["name"],
+            self.keys.decode(body.get("update", {}), where),
+            [decode_target(one, self.keys) for one in body.get("goto", ())],
+        )
+
+    def tasks(self, place: str) -> list[Task]:
+        """Return the tasks of the next step: nodes by name, then `Send`s in their order."""
+        names = sorted({one for one in self.next if isinstance(one, str) and one != END})
+        sends = [one for one in self.next if isinstance(one, Send)]
+        seed = f"{place}/{self.seed or self.step}"
+        tasks = [Task(name, _task_id(seed, name, ""), ("__pregel_pull", name)) for name in names]
+        return tasks + [
+            Task(
+                one.node,
+                _task_id(seed, one.node, str(number)),
+                ("__pregel_push", number),
+                one.arg,
+                is_push=True,
+            )
+            for number, one in enumerate(sends)
+        ]
+
+
+def _task_id(seed: str, name: str, number: str) -> str:
+    digest = hashlib.blake2b(f"{seed}/{name}/{number}".encode(), digest_size=16).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
+
+
+def record(kind: str, **fields: Json) -> dict[str, Json]:
+    """Make the body of a record; empty fields are left out."""
+    body = {key: value for key, value in fields.items() if value not in (None, [], {})}
+    return {"v": VERSION, "kind": kind, "at": datetime.now(UTC).isoformat(), **body}
+
+
+def encode_target(target: Target, keys: StateKeys) -> Json:
+    """Return where to go as JSON; what a `Send` carries is written by the types of the keys it is under."""
+    if not isinstance(target, Send):
+        return target
+    where = f"the input of Send({target.node!r})"
+    if isinstance(target.arg, dict) and all(isinstance(key, str) for key in target.arg):
+        types = keys.types
+        packed = {
+            key: pack(one, f"{where}, {key!r}", types.get(key, Any))
+            for key, one in target.arg.items()
+        }
+        return [target.node, "keys", packed]
+    return [target.node, "value", pack(target.arg, where, keys.inputs.get(target.node, Any))]
+
+
+def decode_target(packed: Json, keys: StateKeys) -> Target:
+    """Return where to go."""
+    if isinstance(packed, str):
+        return packed
+    node, form, arg = packed
+    where = f"the input of Send({node!r})"
+    if form == "value":
+        return Send(str(node), unpack(arg, where, keys.inputs.get(node, Any)))
+    types = keys.types
+    return Send(
+        str(node), {key: unpack(one, where, types.get(key, Any)) for key, one in arg.items()}
+    )

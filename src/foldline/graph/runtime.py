@@ -1,0 +1,100 @@
+"""What a node may ask of its run: context, store, config, a writer. By its parameters, or by `get_runtime()`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from foldline._config import RunnableConfig, ensure_config
+from foldline.exceptions import UsageError
+from foldline.workflows.scope import current_scope
+
+__all__ = [
+    "ExecutionInfo",
+    "Runtime",
+    "current_task",
+    "get_config",
+    "get_runtime",
+    "get_store",
+    "get_stream_writer",
+    "wanted_arguments",
+]
+
+ContextT = TypeVar("ContextT")
+Json = Any
+
+
+def _write_nothing(_: Json) -> None:
+    """Nobody streams."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionInfo:
+    """Which task of which thread runs."""
+
+    thread_id: str | None
+    task_id: str
+    checkpoint_ns: str
+    step: int
+
+
+@dataclass(slots=True)
+class Runtime(Generic[ContextT]):
+    """What a node may ask of its run."""
+
+    context: ContextT | Any = None
+    """What the caller gave as `context=`."""
+    store: Any = None
+    stream_writer: Callable[[Json], None] = _write_nothing
+    """Sends anything to whoever streams the run (`stream_mode="custom"`)."""
+    previous: Any = None
+    """What the last run of an entrypoint on this thread saved."""
+    config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
+    execution_info: ExecutionInfo | None = None
+
+
+current_task: ContextVar[Runtime[Any] | None] = ContextVar("foldline_graph_task", default=None)
+
+
+def get_runtime(context_schema: type | None = None) -> Runtime[Any]:
+    """Return the runtime of the node that runs."""
+    runtime = current_task.get()
+    if runtime is not None:
+        return runtime
+    scope = current_scope.get()
+    if scope is None:
+        raise UsageError("get_runtime() works inside a node of a graph, an entrypoint or a task")
+    flow = scope.flow
+    return Runtime(flow.context, flow.store, flow.write or _write_nothing, flow.previous)
+
+
+def get_stream_writer() -> Callable[[Json], None]:
+    """Return the function that sends to `stream_mode="custom"`."""
+    return get_runtime().stream_writer
+
+
+def get_store() -> Any:
+    """Return the store that the graph was compiled with."""
+    return get_runtime().store
+
+
+def get_config() -> RunnableConfig:
+    """Return the config of the run that this code is in."""
+    runtime = current_task.get()
+    return ensure_config() if runtime is None else ensure_config(runtime.config)
+
+
+ARGUMENTS = ("config", "runtime", "writer", "store", "previous")
+
+
+def wanted_arguments(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
+    """Return which arguments beside the state a node's function has, and how many it has in all."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return (), 1
+    named = tuple(one.name for one in parameters[1:] if one.name in ARGUMENTS)
+    return named, len(parameters)

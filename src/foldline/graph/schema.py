@@ -1,0 +1,279 @@
+"""The keys of a graph's state: their types, their reducers, and how the updates of a step join it. No I/O.
+
+What LangGraph lets pass is named here: a key that the state does not have, a value of another type, two nodes that
+give one key in one step.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, is_typeddict
+
+import typing_extensions
+from pydantic import BaseModel, ValidationError
+
+from foldline.agents.state import add_messages, coerced, joined
+from foldline.exceptions import InvalidUpdateError, UsageError
+from foldline.graph.types import Overwrite
+from foldline.workflows.values import adapter_of, pack, unpack
+
+__all__ = [
+    "EphemeralValue",
+    "IsLastStep",
+    "RemainingSteps",
+    "StateKeys",
+    "UntrackedValue",
+    "keys_of",
+]
+
+Values = dict[str, Any]
+Reducer = Callable[[Any, Any], Any]
+CONCRETE: dict[Any, type] = {
+    collections.abc.Sequence: list,
+    collections.abc.MutableSequence: list,
+    collections.abc.Iterable: list,
+    collections.abc.Mapping: dict,
+    collections.abc.MutableMapping: dict,
+    collections.abc.Set: set,
+    collections.abc.MutableSet: set,
+}
+
+
+class ManagedValue:
+    """A key that the run fills in; nodes read it and cannot write it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class EphemeralValue:
+    """Mark a key that is forgotten after the step that follows its writing."""
+
+
+class UntrackedValue:
+    """Mark a key that is not kept in checkpoints."""
+
+
+REMAINING, LAST = ManagedValue("remaining_steps"), ManagedValue("is_last_step")
+RemainingSteps = Annotated[int, REMAINING]
+IsLastStep = Annotated[bool, LAST]
+
+
+def keys_of(schema: Any) -> dict[str, Any]:
+    """Return the annotations of a schema: a TypedDict, a Pydantic model or a dataclass."""
+    if not (
+        isinstance(schema, type)
+        and (is_typeddict(schema) or typing_extensions.is_typeddict(schema)
+             or issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema)
+             or getattr(schema, "__annotations__", None))
+    ):  # fmt: skip
+        raise UsageError(
+            f"the state of a graph is a TypedDict, a Pydantic model or a dataclass, not {schema!r:.80}"
+        )
+    hints = typing_extensions.get_type_hints(schema, include_extras=True)
+    if issubclass(schema, BaseModel):
+        fields = schema.model_fields
+        return {
+            key: Annotated[hints[key], *fields[key].metadata]
+            if fields[key].metadata
+            else hints[key]
+            for key in fields
+            if key in hints
+        }
+    return {key: one for key, one in hints.items() if not key.startswith("_abc_")}
+
+
+class StateKeys:
+    """All keys that the schemas of a graph declare."""
+
+    def __init__(self, schemas: Iterable[Any]) -> None:
+        self.types: dict[str, Any] = {}
+        self.reducers: dict[str, Reducer] = {}
+        self.managed: dict[str, ManagedValue] = {}
+        self.ephemeral: set[str] = set()
+        self.untracked: set[str] = set()
+        self.inputs: dict[str, Any] = {}
+        """The input schemas of nodes that have one of their own."""
+        self._factories: dict[str, Callable[[], Any]] = {}
+        self._lax: set[str] = set()
+        self._checks: dict[str, Any] = {}
+        for schema in schemas:
+            self.add(schema)
+
+    def add(self, schema: Any) -> None:
+        """Add the keys of a schema; a key that has a reducer keeps it."""
+        is_model = isinstance(schema, type) and issubclass(schema, BaseModel)
+        for key, annotation in keys_of(schema).items():
+            metadata, bare = _metadata(annotation), _bare(annotation)
+            managed = next((one for one in metadata if isinstance(one, ManagedValue)), None)
+            if managed is not None:
+                self.managed[key] = managed
+                continue
+            reducer = next(
+                (one for one in reversed(metadata) if callable(one) and not isinstance(one, type)),
+                None,
+            )
+            if key in self.types and reducer is None:
+                continue
+            self.types[key] = bare
+            if is_model:
+                self._lax.add(key)
+            if reducer is not None:
+                self.reducers[key] = reducer
+                self._factories[key] = _factory(bare)
+            for mark, names in ((EphemeralValue, self.ephemeral), (UntrackedValue, self.untracked)):
+                if any(one is mark or isinstance(one, mark) for one in metadata):
+                    names.add(key)
+
+    # -- values
+
+    def empty(self) -> Values:
+        """Return the state before any input: what reducers begin with."""
+        values: Values = {}
+        for key, factory in self._factories.items():
+            try:
+                values[key] = factory()
+            except TypeError:  # a type that cannot be made from nothing has no value yet
+                continue
+        return values
+
+    def check(self, update: Mapping[str, Any], where: str) -> Values:
+        """Return an update whose keys and types the state has; raise InvalidUpdateError where it has them not."""
+        checked: Values = {}
+        for key, value in update.items():
+            if key not in self.types:
+                raise InvalidUpdateError(self._unknown(key, where))
+            if self.reducers.get(key) is add_messages:
+                if not isinstance(value, Overwrite):
+                    value = coerced(value)
+            elif key not in self.reducers:
+                value = self._fit(key, value, where)
+            checked[key] = value
+        return checked
+
+    def _unknown(self, key: str, where: str) -> str:
+        if key in self.managed:
+            return f"{where} gives {key!r}, which the run fills in and nobody writes"
+        return (
+            f"{where} gives {key!r}, which is no key of the state ({', '.join(self.types)}): declare it in the state's "
+            "schema, or correct the name"
+        )
+
+    def _fit(self, key: str, value: Any, where: str) -> Any:
+        if key not in self._checks:
+            self._checks[key] = adapter_of(self.types[key])
+        adapter = self._checks[key]
+        if adapter is None:
+            return value
+        is_lax = key in self._lax
+        try:
+            made = adapter.validate_python(value, strict=not is_lax)
+        except ValidationError as error:
+            first = error.errors()[0]
+            inside = "".join(f"[{part!r}]" for part in first["loc"])
+            raise InvalidUpdateError(
+                f"{where} gives {key!r}{inside} a {type(value).__name__} that does not fit its type "
+                f"{_name(self.types[key])}: {first['msg']}"
+            ) from error
+        return made if is_lax else value
+
+    def join(self, values: Values, updates: Iterable[tuple[str, Mapping[str, Any]]]) -> Values:
+        """Return the state with the checked updates of one step joined in, in their order."""
+        new = dict(values)
+        for key in self.ephemeral:
+            new.pop(key, None)
+        writers: dict[str, str] = {}
+        for writer, update in updates:
+            for key, value in update.items():
+                self._join_key(new, key, value, writer, writers)
+        return new
+
+    def _join_key(
+        self, new: Values, key: str, value: Any, writer: str, writers: dict[str, str]
+    ) -> None:
+        reducer = self.reducers.get(key)
+        if isinstance(value, Overwrite):
+            new[key] = value.value
+            self._once(key, writer, writers)
+        elif reducer is None:
+            self._once(key, writer, writers)
+            new[key] = value
+        elif reducer is add_messages:
+            new[key] = joined(new.get(key) or [], value)
+        else:
+            try:
+                new[key] = reducer(new[key], value) if key in new else value
+            except (TypeError, AttributeError) as error:
+                raise InvalidUpdateError(
+                    f"{writer} gives {key!r} a {type(value).__name__} that its reducer cannot join to a "
+                    f"{type(new.get(key)).__name__}: {error}"
+                ) from error
+
+    def _once(self, key: str, writer: str, writers: dict[str, str]) -> None:
+        if key in writers:
+            raise InvalidUpdateError(
+                f"{writers[key]} and {writer} both give {key!r} in one step, and it can take one value: give it a "
+                "reducer, Annotated[…, operator.add], or let one node write it"
+            )
+        writers[key] = writer
+
+    # -- written down
+
+    def encode(self, update: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Return an update as JSON."""
+        packed: dict[str, Any] = {}
+        for key, value in update.items():
+            if key in self.untracked:
+                continue
+            if isinstance(value, Overwrite):
+                packed[key] = {
+                    "__overwrite__": pack(value.value, f"{where}'s {key!r}", self.types[key])
+                }
+            else:
+                packed[key] = pack(value, f"{where}'s {key!r}", self._stored_type(key))
+        return packed
+
+    def decode(self, packed: Mapping[str, Any], where: str) -> Values:
+        """Return an update that was written down."""
+        update: Values = {}
+        for key, value in packed.items():
+            if key not in self.types:
+                raise InvalidUpdateError(
+                    f"{where} has the key {key!r}, which this graph's state does not have"
+                )
+            if isinstance(value, dict) and "__overwrite__" in value:
+                update[key] = Overwrite(unpack(value["__overwrite__"], where, self.types[key]))
+            else:
+                update[key] = unpack(value, f"{where}'s {key!r}", self._stored_type(key))
+        return update
+
+    def _stored_type(self, key: str) -> Any:
+        return self.types[key]
+
+
+def _metadata(annotation: Any) -> tuple[Any, ...]:
+    while get_origin(annotation) in (Required, NotRequired):
+        annotation = get_args(annotation)[0]
+    return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+
+
+def _bare(annotation: Any) -> Any:
+    while get_origin(annotation) in (Required, NotRequired, Annotated):
+        annotation = get_args(annotation)[0]
+    return annotation
+
+
+def _factory(bare: Any) -> Callable[[], Any]:
+    origin = get_origin(bare) or bare
+    made = CONCRETE.get(origin, origin)
+    return made if isinstance(made, type) else _nothing
+
+
+def _nothing() -> Any:
+    raise TypeError("no value yet")
+
+
+def _name(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)

@@ -1,0 +1,25 @@
+"""Stores of what programs remember across threads, with namespaces and search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.graph.store.base import BaseStore, Item, SearchItem
+    from foldline.graph.store.memory import InMemoryStore
+    from foldline.graph.store.postgres import PostgresStore
+    from foldline.graph.store.sqlite import SqliteStore
+
+__all__ = ["BaseStore", "InMemoryStore", "Item", "PostgresStore", "SearchItem", "SqliteStore"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".base": "BaseStore Item SearchItem",
+        ".memory": "InMemoryStore",
+        ".postgres": "PostgresStore",
+        ".sqlite": "SqliteStore",
+    },
+)

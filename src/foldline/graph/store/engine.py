@@ -1,0 +1,308 @@
+"""What all stores share: filters, the texts that are embedded, ranking, and `RowStore`, the operations over rows."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from foldline.exceptions import SchemaError, UsageError
+from foldline.graph.store.base import (
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Namespace,
+    Op,
+    PutOp,
+    SearchItem,
+    SearchOp,
+)
+
+__all__ = ["Row", "RowStore", "join_namespace", "matches", "split_namespace"]
+
+Json = Any
+SEPARATOR = "\x1f"
+
+
+@dataclass(slots=True)
+class Row:
+    """A value as it is kept."""
+
+    namespace: str
+    key: str
+    value: str
+    created_at: str
+    updated_at: str
+    until: str | None = None
+    vectors: str | None = None
+    """The vectors of its texts, as JSON; None where it is not searched by meaning."""
+
+
+def join_namespace(namespace: Namespace) -> str:
+    """Return a namespace as one text whose prefixes are those of the tuple."""
+    return "".join(f"{part}{SEPARATOR}" for part in namespace)
+
+
+def split_namespace(text: str) -> Namespace:
+    """Return the namespace that a text says."""
+    return tuple(text.split(SEPARATOR)[:-1])
+
+
+class RowStore(BaseStore):
+    """A store over rows; a subclass reads and writes them."""
+
+    def __init__(self, index: IndexConfig | None = None) -> None:
+        self.index_config = index
+        self._embed = None if index is None else _embedder(index)
+        self._fields = ["$"] if index is None else list(index.get("fields") or ["$"])
+
+    @abstractmethod
+    def _read(self, namespace: str, key: str) -> Row | None: ...
+
+    @abstractmethod
+    def _write(self, rows: list[Row], gone: list[tuple[str, str]]) -> None: ...
+
+    @abstractmethod
+    def _under(self, prefix: str) -> Iterable[Row]: ...
+
+    @abstractmethod
+    def _namespaces(self) -> list[str]: ...
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        """Do several things; what is read is read before anything is written."""
+        given = list(ops)
+        results: list[Any] = [None] * len(given)
+        for number, op in enumerate(given):
+            if isinstance(op, GetOp):
+                results[number] = self._get(op)
+            elif isinstance(op, SearchOp):
+                results[number] = self._search(op)
+            elif isinstance(op, ListNamespacesOp):
+                results[number] = self._list(op)
+        puts = {
+            (op.namespace, op.key): op for op in given if isinstance(op, PutOp)
+        }  # the last one counts
+        if puts:
+            self._put(list(puts.values()))
+        return results
+
+    def _get(self, op: GetOp) -> Item | None:
+        row = self._read(join_namespace(op.namespace), op.key)
+        return None if row is None or _is_old(row) else _item(row)
+
+    def _put(self, ops: list[PutOp]) -> None:
+        now = datetime.now(UTC)
+        rows, gone = [], []
+        kept = [op for op in ops if op.value is not None]
+        vectors = self._vectors(kept)
+        for op in ops:
+            place = join_namespace(op.namespace)
+            if op.value is None:
+                gone.append((place, op.key))
+                continue
+            until = None if op.ttl is None else (now + timedelta(minutes=op.ttl)).isoformat()
+            rows.append(
+                Row(
+                    place,
+                    op.key,
+                    _text(op),
+                    now.isoformat(),
+                    now.isoformat(),
+                    until,
+                    vectors.get(id(op)),
+                )
+            )
+        self._write(rows, gone)
+
+    def _vectors(self, ops: list[PutOp]) -> dict[int, str]:
+        if self._embed is None:
+            return {}
+        texts: list[str] = []
+        owners: list[int] = []
+        for op in ops:
+            if op.index is False:
+                continue
+            for path in op.index or self._fields:
+                for text in texts_at(op.value, path):
+                    texts.append(text)
+                    owners.append(id(op))
+        if not texts:
+            return {}
+        made = self._embed.embed_documents(texts)
+        found: dict[int, list[Any]] = {}
+        for owner, vector in zip(owners, made, strict=True):
+            found.setdefault(owner, []).append([float(one) for one in vector])
+        return {owner: json.dumps(one) for owner, one in found.items()}
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        rows = [row for row in self._under(join_namespace(op.namespace_prefix)) if not _is_old(row)]
+        found = [(row, json.loads(row.value)) for row in rows]
+        if op.filter:
+            found = [(row, value) for row, value in found if matches(value, op.filter)]
+        items = []
+        if op.query and self._embed is not None:
+            query = self._embed.embed_query(op.query)
+            scored = [
+                (max(_cosine(query, one) for one in json.loads(row.vectors)), row, value)
+                for row, value in found
+                if row.vectors
+            ]
+            scored.sort(key=lambda one: -one[0])
+            items = [_found(row, value, score) for score, row, value in scored]
+        else:
+            found.sort(key=lambda one: one[0].updated_at, reverse=True)
+            items = [_found(row, value, None) for row, value in found]
+        return items[op.offset : op.offset + op.limit]
+
+    def _list(self, op: ListNamespacesOp) -> list[Namespace]:
+        names = sorted(split_namespace(one) for one in self._namespaces())
+        names = [
+            one for one in names if all(_fits(one, condition) for condition in op.match_conditions)
+        ]
+        if op.max_depth is not None:
+            names = sorted({one[: op.max_depth] for one in names})
+        return names[op.offset : op.offset + op.limit]
+
+
+def _text(op: PutOp) -> str:
+    try:
+        return json.dumps(to_jsonable_python(dict(op.value or {})), ensure_ascii=True)
+    except (PydanticSerializationError, ValueError, TypeError) as error:
+        raise SchemaError(f"the value of {op.key!r} cannot be kept in a store: {error}") from error
+
+
+def _item(row: Row) -> Item:
+    return Item(
+        json.loads(row.value),
+        row.key,
+        split_namespace(row.namespace),
+        datetime.fromisoformat(row.created_at),
+        datetime.fromisoformat(row.updated_at),
+    )
+
+
+def _found(row: Row, value: Json, score: float | None) -> SearchItem:
+    item = _item(row)
+    return SearchItem(value, item.key, item.namespace, item.created_at, item.updated_at, score)
+
+
+def _is_old(row: Row) -> bool:
+    return row.until is not None and row.until <= datetime.now(UTC).isoformat()
+
+
+def _fits(namespace: Namespace, condition: MatchCondition) -> bool:
+    path = condition.path
+    if len(path) > len(namespace):
+        return False
+    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
+    return all(wanted in ("*", given) for wanted, given in zip(path, part, strict=True))
+
+
+COMPARE = {
+    "$eq": lambda given, wanted: given == wanted,
+    "$ne": lambda given, wanted: given != wanted,
+    "$gt": lambda given, wanted: given > wanted,
+    "$gte": lambda given, wanted: given >= wanted,
+    "$lt": lambda given, wanted: given < wanted,
+    "$lte": lambda given, wanted: given <= wanted,
+}
+
+
+def matches(value: Json, filter: Mapping[str, Any]) -> bool:
+    """Whether a value has the fields that a filter names."""
+    return all(_matches(value.get(key), wanted) for key, wanted in filter.items())
+
+
+def _matches(given: Json, wanted: Json) -> bool:
+    if isinstance(wanted, Mapping) and any(str(key).startswith("$") for key in wanted):
+        for name, limit in wanted.items():
+            if name not in COMPARE:
+                raise UsageError(f"a filter knows {', '.join(COMPARE)}, not {name!r}")
+            try:
+                if not COMPARE[name](given, limit):
+                    return False
+            except TypeError:
+                return False
+        return True
+    if isinstance(wanted, Mapping):
+        return isinstance(given, Mapping) and all(
+            _matches(given.get(key), one) for key, one in wanted.items()
+        )
+    return bool(given == wanted)
+
+
+def texts_at(value: Json, path: str) -> list[str]:
+    """Return the texts of a value at a path: `$`, `text`, `facts[*].text`, `facts[0]`, `facts[-1]`."""
+    if path == "$":
+        return [json.dumps(to_jsonable_python(dict(value)), ensure_ascii=False, sort_keys=True)]
+    found = [value]
+    for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
+        following: list[Json] = []
+        for one in found:
+            following += _inside(one, part)
+        found = following
+    texts = [
+        one if isinstance(one, str) else json.dumps(to_jsonable_python(one), ensure_ascii=False)
+        for one in found
+        if one is not None
+    ]
+    return [one for one in texts if one]
+
+
+def _inside(value: Json, part: str) -> list[Json]:
+    if part == "[*]":
+        return (
+            list(value)
+            if isinstance(value, list)
+            else list(value.values())
+            if isinstance(value, Mapping)
+            else []
+        )
+    if part.startswith("["):
+        try:
+            return [value[int(part[1:-1])]] if isinstance(value, list) else []
+        except (ValueError, IndexError):
+            return []
+    return [value[part]] if isinstance(value, Mapping) and part in value else []
+
+
+def _cosine(first: list[float], second: list[float]) -> float:
+    product = sum(one * other for one, other in zip(first, second, strict=True))
+    size = math.sqrt(sum(one * one for one in first)) * math.sqrt(sum(one * one for one in second))
+    return product / size if size else 0.0
+
+
+def _embedder(index: IndexConfig) -> Any:
+    embed = index.get("embed")
+    if embed is None:
+        raise UsageError(
+            "an index needs embed=: an Embeddings, or a function from texts to vectors"
+        )
+    if hasattr(embed, "embed_documents"):
+        return embed
+    if callable(embed):
+        return _Function(embed)
+    raise UsageError(
+        f"embed={embed!r:.60} is neither an Embeddings nor a function from texts to vectors"
+    )
+
+
+class _Function:
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return list(self._function(texts))
+
+    def embed_query(self, text: str) -> list[float]:
+        return list(self._function([text])[0])

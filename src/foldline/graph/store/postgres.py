@@ -1,0 +1,104 @@
+"""`PostgresStore`: values in PostgreSQL (extra `postgres`), for programs on several machines."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from typing import Self
+
+from foldline._storage.postgres import PostgresConnection, PostgresServer
+from foldline.graph.store.base import IndexConfig
+from foldline.graph.store.engine import Row, RowStore
+
+__all__ = ["PostgresStore"]
+
+SCHEMA = """
+SELECT pg_advisory_xact_lock(7364504);
+CREATE TABLE IF NOT EXISTS foldline_items (
+    namespace TEXT COLLATE "C" NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL, until TEXT, vectors TEXT, PRIMARY KEY (namespace, key)
+)
+"""
+FIELDS = "namespace, key, value, created_at, updated_at, until, vectors"
+LAST = "\U0010ffff"
+
+
+class PostgresStore(RowStore):
+    """Keeps values in a PostgreSQL database, by its connection string."""
+
+    def __init__(self, conninfo: str | PostgresServer, *, index: IndexConfig | None = None) -> None:
+        """Connect; the table is made where it is not there."""
+        super().__init__(index)
+        self._server = (
+            conninfo if isinstance(conninfo, PostgresServer) else PostgresServer(conninfo, SCHEMA)
+        )
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(
+        cls, conn_string: str, *, index: IndexConfig | None = None
+    ) -> Generator[Self, None, None]:
+        """Open it for the length of a block."""
+        store = cls(conn_string, index=index)
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def _read(self, namespace: str, key: str) -> Row | None:
+        def work(connection: PostgresConnection) -> Row | None:
+            row = connection.execute(
+                f"SELECT {FIELDS} FROM foldline_items WHERE namespace = %s AND key = %s",
+                (namespace, key),
+            ).fetchone()
+            return Row(*row) if row else None
+
+        return self._server.run(work)
+
+    def _write(self, rows: list[Row], gone: list[tuple[str, str]]) -> None:
+        def work(connection: PostgresConnection) -> None:
+            for row in rows:
+                connection.execute(
+                    f"INSERT INTO foldline_items ({FIELDS}) VALUES (%s, %s, %s, %s, %s, %s, %s) "
+                    "ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, "
+                    "updated_at = excluded.updated_at, until = excluded.until, vectors = excluded.vectors",
+                    (
+                        row.namespace,
+                        row.key,
+                        row.value,
+                        row.created_at,
+                        row.updated_at,
+                        row.until,
+                        row.vectors,
+                    ),
+                )
+            for place in gone:
+                connection.execute(
+                    "DELETE FROM foldline_items WHERE namespace = %s AND key = %s", place
+                )
+
+        self._server.run(work)
+
+    def _under(self, prefix: str) -> Iterable[Row]:
+        def work(connection: PostgresConnection) -> list[Row]:
+            rows = connection.execute(
+                f"SELECT {FIELDS} FROM foldline_items WHERE namespace >= %s AND namespace < %s",
+                (prefix, prefix + LAST),
+            ).fetchall()
+            return [Row(*row) for row in rows]
+
+        return self._server.run(work)
+
+    def _namespaces(self) -> list[str]:
+        return self._server.run(
+            lambda connection: [
+                row[0]
+                for row in connection.execute(
+                    "SELECT DISTINCT namespace FROM foldline_items"
+                ).fetchall()
+            ]
+        )
+
+    def close(self) -> None:
+        """Close connections."""
+        self._server.close()

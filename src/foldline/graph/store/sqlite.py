@@ -1,0 +1,83 @@
+"""`SqliteStore`: values in one SQLite file, shared by the processes of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from foldline._storage.sqlite import Database
+from foldline.graph.store.base import IndexConfig
+from foldline.graph.store.engine import Row, RowStore
+
+__all__ = ["SqliteStore"]
+
+MIGRATIONS = (
+    "CREATE TABLE items (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, created_at TEXT NOT NULL, "
+    "updated_at TEXT NOT NULL, until TEXT, vectors TEXT, PRIMARY KEY (namespace, key)) WITHOUT ROWID",
+)
+FIELDS = "namespace, key, value, created_at, updated_at, until, vectors"
+LAST = "\U0010ffff"
+
+
+class SqliteStore(RowStore):
+    """Keeps values in a SQLite file; one `batch` is written whole or not at all."""
+
+    def __init__(self, path: str | Path, *, index: IndexConfig | None = None) -> None:
+        """Open the file; it is made where it is not there."""
+        super().__init__(index)
+        self._database = Database(path, "items", MIGRATIONS)
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(
+        cls, conn_string: str, *, index: IndexConfig | None = None
+    ) -> Generator[Self, None, None]:
+        """Open it for the length of a block."""
+        store = cls(conn_string, index=index)
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def _read(self, namespace: str, key: str) -> Row | None:
+        rows = self._database.rows(
+            f"SELECT {FIELDS} FROM items WHERE namespace = ? AND key = ?", (namespace, key)
+        )
+        return Row(*rows[0]) if rows else None
+
+    def _write(self, rows: list[Row], gone: list[tuple[str, str]]) -> None:
+        with self._database.write() as connection:
+            connection.executemany(
+                f"INSERT INTO items ({FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (namespace, key) DO UPDATE SET "
+                "value = excluded.value, updated_at = excluded.updated_at, until = excluded.until, "
+                "vectors = excluded.vectors",
+                [
+                    (
+                        row.namespace,
+                        row.key,
+                        row.value,
+                        row.created_at,
+                        row.updated_at,
+                        row.until,
+                        row.vectors,
+                    )
+                    for row in rows
+                ],
+            )
+            connection.executemany("DELETE FROM items WHERE namespace = ? AND key = ?", gone)
+
+    def _under(self, prefix: str) -> Iterable[Row]:
+        found = self._database.rows(
+            f"SELECT {FIELDS} FROM items WHERE namespace >= ? AND namespace < ?",
+            (prefix, prefix + LAST),
+        )
+        return [Row(*row) for row in found]
+
+    def _namespaces(self) -> list[str]:
+        return [row[0] for row in self._database.rows("SELECT DISTINCT namespace FROM items")]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()

@@ -1,0 +1,265 @@
+"""One task of a graph: call the node, read what it returned, ask the branches where to go."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from foldline._run import Run
+from foldline.exceptions import InvalidUpdateError
+from foldline.graph.cache import cache_key
+from foldline.graph.nodes import NodeSpec
+from foldline.graph.plan import check_target
+from foldline.graph.records import Outcome, Target, Task
+from foldline.graph.runtime import ExecutionInfo, Runtime, current_task
+from foldline.graph.tokens import TokenHandler
+from foldline.graph.types import Send
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.interrupts import Asking, Command, FlowInterrupt
+from foldline.workflows.nesting import Within, inside
+from foldline.workflows.retry import run_attempts
+
+if TYPE_CHECKING:
+    from foldline.graph.loop import GraphLoop
+
+__all__ = ["ParentCommand", "TaskRun"]
+
+Values = dict[str, Any]
+
+
+class ParentCommand(BaseException):
+    """Carries a Command to the graph around this one."""
+
+    def __init__(self, command: Command[Any]) -> None:
+        self.command = command
+        super().__init__("a command for the graph around this one")
+
+
+class TaskRun:
+    """One task of a step."""
+
+    def __init__(self, loop: GraphLoop, task: Task) -> None:
+        self.loop = loop
+        self.task = task
+        self.spec: NodeSpec = loop.plan.nodes[task.name]
+        self.handler: TokenHandler | None = None
+
+    async def outcome(self) -> Outcome:
+        """Run the node; return its update and where it goes."""
+        loop, task = self.loop, self.task
+        value = self._input()
+        loop.tell_task(task, value)
+        run = loop.run
+        if run.manager is not None or "tokens" in loop.wants:
+            return await self._told(value)
+        return await self._attempts(value, run, loop.current(is_alone=len(loop.tasks) == 1))
+
+    async def _told(self, value: Any) -> Outcome:
+        """Run as a run of its own in the traces."""
+        loop = self.loop
+        run = loop.run.child(f"graph:step:{loop.thread.step + 1}").patched()
+        if "tokens" in loop.wants:
+            about = {
+                **(self.spec.metadata or {}),
+                "langgraph_node": self.task.name,
+                "langgraph_step": loop.thread.step + 1,
+                "langgraph_path": self.task.path,
+                "langgraph_checkpoint_ns": "|".join(
+                    (*loop.namespace, f"{self.task.name}:{self.task.id}")
+                ),
+                "thread_id": loop.thread_id,
+            }
+            self.handler = TokenHandler(loop.say, loop.namespace, self.task.name, about)
+            run = run.patched({"callbacks": [self.handler]})
+        try:
+            await run.begin("chain", "on_chain_start", None, value, name=self.task.name)
+            outcome = await self._attempts(value, run, run.current())
+        except (FlowInterrupt, ParentCommand) as stop:
+            await run.tell("on_chain_end", {"__interrupt__": getattr(stop, "interrupts", [])})
+            raise
+        except BaseException as error:
+            await run.tell("on_chain_error", error)
+            raise
+        await run.tell("on_chain_end", outcome.update)
+        if self.handler is not None:
+            self.handler.tell_others(outcome.update)
+        return outcome
+
+    async def _attempts(self, value: Any, run: Run, current: Any) -> Outcome:
+        spec, loop = self.spec, self.loop
+        if not spec.retry and spec.timeout is None and spec.cache_policy is None:
+            return await self._once(value, run, current)
+        key = None
+        if spec.cache_policy is not None and loop.graph.cache is not None:
+            key = cache_key(spec, value)
+            hit = await run.io.call(loop.graph.cache.get, (loop.graph.name, spec.name), key)
+            if hit is not None:
+                return loop.decode_cached(spec.name, hit)
+        outcome = await run_attempts(
+            run.io, f"the node {spec.name!r}", lambda _: self._once(value, run, current), spec.retry, spec.timeout
+        )  # fmt: skip
+        if key is not None and spec.cache_policy is not None:
+            place, ttl = (loop.graph.name, spec.name), spec.cache_policy.ttl
+            await run.io.call(loop.graph.cache.set, place, key, loop.encode_cached(outcome), ttl)
+        return outcome
+
+    async def _once(self, value: Any, run: Run, current: Any) -> Outcome:
+        loop, task = self.loop, self.task
+        runtime = self._runtime(run)
+        place, questions = self._within(), self._asking()
+        with inside(place, questions), entered(runtime, current):
+            try:
+                returned = await self.spec.call(value, run, runtime)
+            except ParentCommand as parent:
+                returned = parent.command
+            result, update, goto = self._read(returned)
+            update = loop.plan.keys.check(update, f"the node {task.name!r}")
+            goto += await self._branches(update, run, runtime)
+        return Outcome(task.name, update, goto, result)
+
+    # -- what the node is given
+
+    def _input(self) -> Any:
+        if self.task.is_push:
+            arg, schema = self.task.arg, self.spec.input_schema
+            if (
+                isinstance(arg, dict)
+                and isinstance(schema, type)
+                and self.spec.shape is not None
+                and not self.spec.shape.is_dict
+            ):
+                return schema(**arg)
+            return arg
+        assert self.spec.shape is not None
+        return self.spec.shape.read(self.loop.thread.values, self.loop.managed)
+
+    def _runtime(self, run: Run) -> Runtime[Any]:
+        loop = self.loop
+        info = ExecutionInfo(
+            loop.thread_id, self.task.id, "|".join(loop.namespace), loop.thread.step + 1
+        )
+        return Runtime(
+            loop.context, loop.store, self._write, None, run.given if run.manager is None else run.config(), info
+        )  # fmt: skip
+
+    def _write(self, chunk: Any) -> None:
+        if "custom" in self.loop.wants:
+            self.loop.say(
+                FlowEvent("custom", self.loop.namespace, self.task.name, {"payload": chunk})
+            )
+
+    def _within(self) -> Within:
+        loop, label = self.loop, f"{self.task.name}:{self.task.id}"
+        return Within(
+            (*loop.namespace, label), loop.wants - {"messages"}, loop.say if loop.wants else None, loop.saver,
+            loop.thread_id, loop.thread.answers,
+        )  # fmt: skip
+
+    def _asking(self) -> Asking:
+        loop = self.loop
+        place = f"{loop.thread_id}/{'|'.join(loop.namespace)}/{self.task.id}"
+        return Asking(place, loop.thread.answers, loop.saver is not None)
+
+    # -- what it returned
+
+    def _read(self, returned: Any) -> tuple[Any, Values, list[Target]]:
+        if returned is None:
+            return None, {}, []
+        if type(returned) is dict and not self.spec.is_graph:
+            return returned, returned, []
+        if isinstance(returned, list | tuple) and any(isinstance(one, Command) for one in returned):
+            result: list[Any] = []
+            update: list[tuple[str, Values]] = []
+            goto: list[Target] = []
+            for one in returned:
+                shown, part, targets = self._read(one)
+                result.append(shown)
+                update.append(
+                    (
+                        self.task.name,
+                        self.loop.plan.keys.check(part, f"the node {self.task.name!r}"),
+                    )
+                )
+                goto += targets
+            return result, self._merged([part for _, part in update]), goto
+        if isinstance(returned, Command):
+            return self._read_command(returned)
+        update_of = self._update_of(returned)
+        return update_of if isinstance(returned, Mapping) else returned, update_of, []
+
+    def _merged(self, parts: list[Values]) -> Values:
+        """Join several updates of one task into one that can be kept."""
+        keys = self.loop.plan.keys
+        merged: Values = {}
+        for part in parts:
+            for key, value in part.items():
+                reducer = keys.reducers.get(key)
+                if key in merged and reducer is not None:
+                    value = (
+                        [*merged[key], *value] if isinstance(merged[key], list) and isinstance(value, list)
+                        else reducer(merged[key], value)
+                    )  # fmt: skip
+                merged[key] = value
+        return merged
+
+    def _read_command(self, command: Command[Any]) -> tuple[Any, Values, list[Target]]:
+        if command.graph == Command.PARENT:
+            if self.loop.outer is None:
+                raise InvalidUpdateError(
+                    f"the node {self.task.name!r} sends a Command to its parent graph, and there is none"
+                )
+            raise ParentCommand(dataclasses.replace(command, graph=None))
+        update = {} if command.update is None else self._update_of(command.update)
+        given = command.goto
+        targets = (
+            [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+        )
+        where = f"the Command of {self.task.name!r}"
+        goto = [check_target(one, where, self.loop.plan.nodes) for one in targets]
+        return (update or None), update, goto
+
+    def _update_of(self, returned: Any) -> Values:
+        if isinstance(returned, Mapping):
+            if (
+                self.spec.is_graph
+            ):  # a graph inside gives its own state: the keys that both have count
+                known = self.loop.plan.keys.types
+                return {key: one for key, one in returned.items() if key in known}
+            return dict(returned)
+        if isinstance(returned, BaseModel):
+            return {key: getattr(returned, key) for key in returned.model_fields_set}
+        if dataclasses.is_dataclass(returned) and not isinstance(returned, type | Send):
+            return {one.name: getattr(returned, one.name) for one in dataclasses.fields(returned)}
+        if isinstance(returned, list | tuple) and all(
+            isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) for one in returned
+        ):
+            return dict(returned)
+        raise InvalidUpdateError(
+            f"the node {self.task.name!r} must return a dict that updates the state, a Command or None, not "
+            f"{type(returned).__name__}: {returned!r:.80}"
+        )
+
+    async def _branches(self, update: Values, run: Run, runtime: Runtime[Any]) -> list[Target]:
+        plan = self.loop.plan
+        branches = plan.branches.get(self.task.name)
+        if not branches:
+            return []
+        values = self.loop.thread.values
+        if update:
+            values = plan.keys.join(values, [(self.task.name, update)])
+        return await self.loop.ask_branches(branches, self.task.name, values, run, runtime)
+
+
+@contextmanager
+def entered(runtime: Runtime[Any], current: Any) -> Generator[None, None, None]:
+    """Let the code of a node find its runtime, and runnables that it calls their config."""
+    token = current_task.set(runtime)
+    try:
+        with current:
+            yield
+    finally:
+        current_task.reset(token)

@@ -1,0 +1,36 @@
+"""Other names of settings: what a constructor was given, under the names of the fields."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from foldline.exceptions import UsageError
+
+__all__ = ["read_names"]
+
+
+def read_names(cls: type[BaseModel], values: Any, aliases: Mapping[str, str]) -> Any:  # noqa: ANN401  of a constructor
+    """Return settings under the names of the fields; what no field is goes to `model_kwargs`, with a warning."""
+    if not isinstance(values, dict):
+        return values
+    read: dict[str, Any] = {}
+    for name, value in values.items():
+        field = aliases.get(str(name)) or str(name)
+        if field in read and read[field] != value and None not in (value, read[field]):
+            raise UsageError(f"{cls.__name__}: {name} and {field} mean the same: give one")
+        if field not in read or value is not None:
+            read[field] = value
+    unknown = [name for name in read if name not in cls.model_fields]
+    if unknown:
+        warnings.warn(
+            f"{cls.__name__} does not know {', '.join(sorted(unknown))}: sent as they are, in model_kwargs",
+            UserWarning,
+            stacklevel=5,
+        )
+        extra = {name: read.pop(name) for name in unknown}
+        read["model_kwargs"] = {**extra, **(read.get("model_kwargs") or {})}
+    return read

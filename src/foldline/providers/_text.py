@@ -1,0 +1,411 @@
+"""Text models of providers: a prompt in, text out. `WireLLM` turns two bodies into `BaseLLM`'s four methods.
+
+A provider writes `_answers` (whole answers of several prompts) and `_text_pieces` (one answer, piece by piece); over
+HTTP it writes only what is pure: the body of a request, and how an answer and its pieces read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, Field, model_validator
+
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive, drive_each
+from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
+from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.llms import BaseLLM
+from foldline.outputs import Generation, GenerationChunk, LLMResult
+from foldline.providers._endpoint import Body, Endpoint
+from foldline.providers._http import HARMLESS_FIELDS
+from foldline.providers._keys import resolve_key
+from foldline.providers._names import read_names
+from foldline.providers._text_reading import TextDecoder, TextReading
+from foldline.providers._wire import digest, dump_body, guarded_value, request_id
+from foldline.transports import Request, Response
+
+__all__ = ["HttpLLM", "Usage", "WireLLM", "add_usage"]
+
+Json = Any
+Usage = dict[str, Any]
+
+
+class WireLLM(BaseLLM):
+    """A text model over two bodies, each written once for sync and async."""
+
+    streaming: bool = False
+    """Ask for a stream also under `invoke`: handlers are told each token."""
+    max_concurrency: int = Field(default=8, ge=1, exclude=True)
+    """Requests under way at once, where several are needed for a batch."""
+
+    prompts_per_request: ClassVar[int] = 1
+    """How many prompts the vendor answers in one request."""
+
+    async def _answers(
+        self, prompts: list[str], stop: list[str] | None, options: Body, io: IO
+    ) -> LLMResult:
+        """Answer at most `prompts_per_request` prompts."""
+        raise NotImplementedError
+
+    def _text_pieces(
+        self, prompt: str, stop: list[str] | None, options: Body, io: IO
+    ) -> AsyncGenerator[GenerationChunk, None]:
+        raise NotImplementedError
+
+    def _many(self, options: Body) -> int:
+        """Return how many answers are asked for: more than one cannot be streamed."""
+        return 1
+
+    # -- BaseLLM's methods
+
+    def _generate(
+        self,
+        prompts: list[str],
+        stop: list[str] | None = None,
+        run_manager: Any = None,  # noqa: ANN401
+        **kwargs: Any,
+    ) -> LLMResult:
+        return drive(self._generate_body(prompts, stop, run_manager, kwargs, BLOCKING))
+
+    async def _agenerate(
+        self,
+        prompts: list[str],
+        stop: list[str] | None = None,
+        run_manager: Any = None,  # noqa: ANN401
+        **kwargs: Any,
+    ) -> LLMResult:
+        return await self._generate_body(prompts, stop, run_manager, kwargs, ASYNC)
+
+    def _stream(
+        self,
+        prompt: str,
+        stop: list[str] | None = None,
+        run_manager: Any = None,  # noqa: ANN401
+        **kwargs: Any,
+    ) -> Iterator[GenerationChunk]:
+        return drive_each(self._stream_body(prompt, stop, run_manager, kwargs, BLOCKING))
+
+    def _astream(
+        self,
+        prompt: str,
+        stop: list[str] | None = None,
+        run_manager: Any = None,  # noqa: ANN401
+        **kwargs: Any,
+    ) -> AsyncIterator[GenerationChunk]:
+        return self._stream_body(prompt, stop, run_manager, kwargs, ASYNC)
+
+    # -- the bodies
+
+    async def _generate_body(
+        self,
+        prompts: list[str],
+        stop: list[str] | None,
+        manager: Any,  # noqa: ANN401  of a run, sync or async
+        options: Body,
+        io: IO,
+    ) -> LLMResult:
+        is_streamed = options.pop("streaming", self.streaming)
+        if is_streamed and len(prompts) == 1 and self._many(options) == 1:
+            return await self._fold(prompts[0], stop, manager, options, io)
+        size = self.prompts_per_request
+        batches = [prompts[start : start + size] for start in range(0, len(prompts), size)]
+
+        async def answer(batch: list[str]) -> LLMResult:
+            return await self._answers(batch, stop, options, io)
+
+        if len(batches) == 1:
+            return await answer(batches[0])
+        results: dict[int, LLMResult] = {}
+        outcomes = io.as_completed(answer, batches, limit=self.max_concurrency)
+        async with aclosing(outcomes):
+            async for outcome in outcomes:
+                if outcome.error is not None:
+                    raise outcome.error
+                results[outcome.place] = outcome.value
+        return self._join([results[place] for place in sorted(results)])
+
+    async def _fold(
+        self,
+        prompt: str,
+        stop: list[str] | None,
+        manager: Any,  # noqa: ANN401
+        options: Body,
+        io: IO,
+    ) -> LLMResult:
+        """Answer by a stream, whose pieces handlers are told."""
+        whole = GenerationChunk(text="")
+        async with aclosing(self._stream_body(prompt, stop, manager, options, io)) as pieces:
+            async for piece in pieces:
+                whole = whole + piece
+        answer = Generation(text=whole.text, generation_info=whole.generation_info)
+        return LLMResult(generations=[[answer]], llm_output=self._stream_output(whole))
+
+    async def _stream_body(
+        self,
+        prompt: str,
+        stop: list[str] | None,
+        manager: Any,  # noqa: ANN401
+        options: Body,
+        io: IO,
+    ) -> AsyncGenerator[GenerationChunk, None]:
+        options.pop("streaming", None)
+        if self._many(options) != 1:
+            raise UsageError("several answers cannot be streamed: use generate, or n=1")
+        async with aclosing(self._text_pieces(prompt, stop, options, io)) as pieces:
+            async for piece in pieces:
+                if manager is not None:
+                    told = manager.on_llm_new_token(piece.text, chunk=piece)
+                    if told is not None:
+                        await told
+                yield piece
+
+    def _stream_output(self, whole: GenerationChunk) -> Body:
+        usage = (whole.generation_info or {}).get("token_usage")
+        return {"model_name": self._model_name, **({"token_usage": usage} if usage else {})}
+
+    def _join(self, results: list[LLMResult]) -> LLMResult:
+        usage: Usage = {}
+        for result in results:
+            add_usage(usage, (result.llm_output or {}).get("token_usage"))
+        output = {**(results[0].llm_output or {}), **({"token_usage": usage} if usage else {})}
+        generations = [answers for result in results for answers in result.generations]
+        return LLMResult(generations=generations, llm_output=output)
+
+
+def add_usage(total: Usage, more: Json) -> None:
+    """Add counts of tokens to others; details are added one by one."""
+    for name, count in (more or {}).items():
+        if isinstance(count, Mapping):
+            add_usage(total.setdefault(name, {}), count)
+        elif isinstance(count, int) and not isinstance(count, bool):
+            total[name] = (total.get(name) or 0) + count
+
+
+class HttpLLM(Endpoint, WireLLM):
+    """A text model behind an HTTP API. What is not set is not sent."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        populate_by_name=True, hide_input_in_errors=True
+    )
+
+    model: str = ""
+    """The model's id."""
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: list[str] | str | None = None
+    model_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Further parameters of the request, sent as they are."""
+
+    aliases: ClassVar[Mapping[str, str]] = {}
+    """Other names that LangChain's constructor accepts."""
+    sent_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that are sent, under their own name or another, where they are set."""
+    line_framed: ClassVar[bool] = False
+    """Whether a stream is JSON lines, and not server-sent events."""
+
+    # -- what a provider writes: pure
+
+    def _encode(self, prompts: list[str], options: Body, *, stream: bool) -> tuple[str, Body]:
+        """Return path and body of the request; `options` are the model's settings and the call's."""
+        raise NotImplementedError
+
+    def _decode(self, answer: Json, prompts: list[str], options: Body) -> LLMResult:
+        """Read a whole answer."""
+        raise NotImplementedError
+
+    def _decoder(self) -> TextDecoder:
+        """Return what reads the pieces of a stream."""
+        raise NotImplementedError
+
+    def _extra_headers(self) -> dict[str, str]:
+        return {}
+
+    # -- the settings
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_names(cls, values: Json) -> Json:
+        return read_names(cls, values, cls.aliases)
+
+    @property
+    def model_name(self) -> str:
+        """The model's id, under LangChain's older name."""
+        return self.model
+
+    def _options(self, stop: list[str] | None, options: Body) -> Body:
+        """Overlay the model's settings with the options of a call."""
+        fields = {name: getattr(self, name) for name in self.sent_fields}
+        named = {self.aliases.get(name, name): value for name, value in options.items()}
+        merged = {
+            **fields,
+            **self.model_kwargs,
+            **{k: v for k, v in named.items() if v is not None},
+        }
+        merged["stop"] = stop or merged.get("stop")
+        if isinstance(merged["stop"], str):
+            merged["stop"] = [merged["stop"]]
+        return {name: value for name, value in merged.items() if value is not None}
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {**self._options(None, {}), "base_url": self.base_url, "provider": self._provider}
+
+    @property
+    def _unsaid_params(self) -> dict[str, Any]:
+        if not self.default_headers and not self.default_query:
+            return {}
+        return {"sent": digest([self.default_headers, self.default_query])}
+
+    @property
+    def _llm_type(self) -> str:
+        return str(self._provider)
+
+    @classmethod
+    def loadable_fields(cls) -> frozenset[str]:
+        """The arguments that data read by `foldline.load` may set: none that moves where a request goes."""
+        fields = {*cls.sent_fields, *HARMLESS_FIELDS} & cls.model_fields.keys()
+        aliases = {alias for alias, field in cls.aliases.items() if field in fields}
+        return frozenset(fields | aliases)
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Models can be written and read again; keys are left out."""
+        return True
+
+    @property
+    def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
+        """The key is never written, only its name."""
+        return {"api_key": self.key_variables[0]} if self.key_variables else {}
+
+    # -- the bodies
+
+    async def _answers(
+        self, prompts: list[str], stop: list[str] | None, options: Body, io: IO
+    ) -> LLMResult:
+        merged = self._options(stop, options)
+        policy, attempt = self._policy(), 0
+        while True:
+            attempt += 1
+            try:
+                return await self._ask(prompts, merged, io)
+            except ModelError as error:
+                await self._wait_or_raise(error, attempt, policy, io)
+
+    async def _ask(self, prompts: list[str], options: Body, io: IO) -> LLMResult:
+        sent = await self._http_request(prompts, options, io, stream=False)
+        async with self._transport().open(sent, blocking=io.blocking) as response:
+            try:
+                await self._check_status(response)
+                body = await response.read()
+                if not body.strip():
+                    raise self._malformed("the answer is empty", is_retryable=True)
+                answer = self._parse(body)
+                if isinstance(answer, dict) and answer.get("error"):
+                    raise self._stream_error(answer)
+                return guarded_value(self._malformed, self._decode, answer, prompts, options)
+            except ModelError as error:
+                raise self._completed(error, sent, response) from error.__cause__
+
+    async def _text_pieces(
+        self, prompt: str, stop: list[str] | None, options: Body, io: IO
+    ) -> AsyncGenerator[GenerationChunk, None]:
+        merged = self._options(stop, options)
+        policy, attempt = self._policy(), 0
+        while True:
+            attempt += 1
+            is_begun = False
+            try:
+                async with aclosing(self._read_stream(prompt, merged, io)) as pieces:
+                    async for piece in pieces:
+                        is_begun = True
+                        yield piece
+                return
+            except ModelError as error:
+                if is_begun:
+                    error.attempts = attempt
+                    raise  # what was said cannot be taken back
+                await self._wait_or_raise(error, attempt, policy, io)
+
+    async def _read_stream(
+        self, prompt: str, options: Body, io: IO
+    ) -> AsyncGenerator[GenerationChunk, None]:
+        sent = await self._http_request([prompt], options, io, stream=True)
+        async with self._transport().open(sent, blocking=io.blocking) as response:
+            reading = TextReading(
+                self._decoder(), self._parse, self._malformed, self.limits, by_line=self.line_framed
+            )
+            try:
+                await self._check_status(response)
+                self._check_kind(response)
+                async with aclosing(response.chunks(progress_only=True)) as chunks:
+                    async for chunk in chunks:
+                        for piece in reading.feed(chunk):
+                            response.progress()
+                            yield piece
+                        if reading.fault is not None:
+                            raise reading.fault
+                        if reading.is_over:
+                            response.conclude()
+                for piece in reading.end():
+                    yield piece
+                if not reading.is_over:
+                    raise StreamTruncatedError(
+                        "the stream ended before the provider said that the answer is complete",
+                        provider=self._provider,
+                        model=self._model_name,
+                    )
+            except ModelError as error:
+                raise self._completed(error, sent, response) from error.__cause__
+
+    async def _http_request(
+        self, prompts: list[str], options: Body, io: IO, *, stream: bool
+    ) -> Request:
+        path, body = self._encode(prompts, options, stream=stream)
+        key = await resolve_key(self._key(), io)
+        headers = {
+            **(self._auth_headers(key) if key else {}),
+            "content-type": "application/json",
+            "accept": "text/event-stream"
+            if stream and not self.line_framed
+            else "application/json",
+            **self._extra_headers(),
+            **{name.lower(): value for name, value in self.default_headers.items()},
+        }
+        sent = Request(
+            url=self._url(path),
+            headers=headers,
+            body=dump_body(body),
+            timeouts=self._timeouts(),
+            limits=self.limits,
+        )
+        return await self._authorize(sent, io)
+
+    # -- errors
+
+    def _policy(self) -> RetryPolicy:
+        return RetryPolicy.of(2 if self.max_retries is None else self.max_retries)
+
+    async def _wait_or_raise(
+        self, error: ModelError, attempt: int, policy: RetryPolicy, io: IO
+    ) -> None:
+        error.attempts = attempt
+        if not policy.allows(error, attempt):
+            raise error
+        await io.sleep(policy.delay(attempt, error))
+
+    async def _check_status(self, response: Response) -> None:
+        if response.status >= 400:
+            raise self._status_error(response, await response.read_error())
+
+    def _check_kind(self, response: Response) -> None:
+        kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
+        if kind == "text/html":
+            raise self._malformed("the provider sent a web page: is base_url right?")
+
+    def _completed(self, error: ModelError, sent: Request, response: Response) -> ModelError:
+        """Add the request's id to an error, and take secrets out."""
+        error.request_id = error.request_id or request_id(response.headers)
+        return self._hidden(error, sent)

@@ -1,0 +1,112 @@
+"""Bytes of a streamed text -> pieces of it: server-sent events or JSON lines, JSON, the vendor's decoder. Pure.
+
+Pieces that came before a fault are returned before it is raised, also where both were in one piece of the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from foldline._sse import SSEDecoder
+from foldline.exceptions import FoldlineError, LimitExceededError
+from foldline.outputs import GenerationChunk
+from foldline.providers._wire import Malformed, guarded_value
+from foldline.transports import Limits
+
+__all__ = ["TextDecoder", "TextReading"]
+
+
+class TextDecoder(Protocol):
+    """Turns the payloads of one stream into pieces of text; does no I/O."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the vendor said all: nothing that follows is read."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the vendor said that the answer is whole: the stream may end."""
+
+    def feed(self, data: Any, event: str) -> GenerationChunk | None:  # noqa: ANN401  any JSON
+        """Take one payload; `event` is the name that the stream gave it."""
+
+
+class TextReading:
+    """One stream, read piece by piece."""
+
+    __slots__ = (
+        "_by_line",
+        "_decoder",
+        "_line",
+        "_malformed",
+        "_most",
+        "_parse",
+        "_sse",
+        "fault",
+        "is_over",
+    )
+
+    def __init__(
+        self,
+        decoder: TextDecoder,
+        parse: Callable[[str | bytes], Any],
+        malformed: Malformed,
+        limits: Limits,
+        *,
+        by_line: bool,
+    ) -> None:
+        self._decoder = decoder
+        self._parse = parse
+        self._malformed = malformed
+        self._by_line = by_line
+        self._line = b""
+        self._most = limits.sse_event
+        self._sse = SSEDecoder(limits.sse_line, limits.sse_event)
+        self.fault: Exception | None = None
+        """Why the stream cannot be read on."""
+        self.is_over = False
+        """Whether the answer has come to its end."""
+
+    def feed(self, chunk: bytes) -> list[GenerationChunk]:
+        """Take a piece of the body; the `fault`, if there is one, is to be raised after the pieces returned."""
+        pieces: list[GenerationChunk] = []
+        payloads = self._lines(chunk) if self._by_line else self._events(chunk)
+        try:
+            for name, data in payloads:
+                if self.is_over:
+                    break
+                pieces += self._payload(name, data)
+        except FoldlineError as error:
+            self.fault = error
+        if self.fault is None and not self._by_line:
+            self.fault = self._sse.error
+        return pieces
+
+    def end(self) -> list[GenerationChunk]:
+        """Finish: the body is over; a last line may have had no end."""
+        line, self._line = self._line, b""
+        pieces = self._payload("", line) if line.strip() and not self.is_over else []
+        self.is_over = self.is_over or self._decoder.is_stopped
+        return pieces
+
+    def _payload(self, name: str, data: str | bytes) -> list[GenerationChunk]:
+        if data in ("[DONE]", b"[DONE]"):
+            self.is_over = True
+            return []
+        piece = guarded_value(self._malformed, self._decoder.feed, self._parse(data), name)
+        self.is_over = self._decoder.is_complete
+        return [] if piece is None else [piece]
+
+    def _events(self, chunk: bytes) -> Iterator[tuple[str, str]]:
+        for name, data, _ in self._sse.feed(chunk):
+            if data.strip():
+                yield name, data.strip()
+
+    def _lines(self, chunk: bytes) -> Iterator[tuple[str, bytes]]:
+        *lines, self._line = (self._line + chunk).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield "", line
+        if len(self._line) > self._most:
+            raise LimitExceededError(f"a line of the stream is longer than {self._most} bytes")

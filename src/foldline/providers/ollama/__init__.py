@@ -1,0 +1,14 @@
+"""Text models that Ollama serves, over its own API; its chat models are `foldline.providers.openai_compatible`'s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.providers.ollama.text import OllamaLLM
+
+__all__ = ["OllamaLLM"]
+
+__getattr__ = lazily(__name__, {".text": "OllamaLLM"})

@@ -1,0 +1,158 @@
+"""`OllamaLLM`: text models over `/api/generate`, whose streams are JSON lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal
+
+from foldline.outputs import Generation, GenerationChunk, LLMResult
+from foldline.providers._endpoint import Body
+from foldline.providers._text import HttpLLM
+from foldline.providers._text_reading import TextDecoder
+from foldline.providers._wire import Fail
+
+__all__ = ["OllamaLLM"]
+
+Json = Any
+
+DEFAULT_URL: Final = "http://localhost:11434"
+OPTIONS: Final = {
+    "max_tokens": "num_predict",
+    **{
+        name: name
+        for name in (
+            "mirostat", "mirostat_eta", "mirostat_tau", "num_ctx", "num_gpu", "num_predict", "num_thread",
+            "repeat_last_n", "repeat_penalty", "temperature", "seed", "stop", "tfs_z", "top_k", "top_p", "min_p",
+        )
+    },
+}  # fmt: skip
+"""Settings that are written to `options`, and their names there."""
+FIELDS: Final = ("format", "keep_alive", "raw", "system", "template", "suffix", "images")
+"""Settings that are written to the body under their own names."""
+
+
+class OllamaLLM(HttpLLM):
+    """Text models that Ollama serves.
+
+    ```python
+    from foldline.providers.ollama import OllamaLLM
+
+    model = OllamaLLM(model="llama3.2", temperature=0, num_predict=20)
+    print(model.model, model.max_tokens)
+    #> llama3.2 20
+    ```
+    """
+
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    mirostat: int | None = None
+    mirostat_eta: float | None = None
+    mirostat_tau: float | None = None
+    num_ctx: int | None = None
+    num_gpu: int | None = None
+    num_thread: int | None = None
+    repeat_last_n: int | None = None
+    repeat_penalty: float | None = None
+    tfs_z: float | None = None
+    format: Literal["", "json"] | dict[str, Any] | None = None
+    """ "json", or a JSON Schema that the answer shall fit."""
+    keep_alive: int | str | None = None
+    """How long the model stays loaded: seconds, or "5m"."""
+    raw: bool | None = None
+    """Whether the prompt is taken as it is, without the model's template."""
+    system: str | None = None
+    template: str | None = None
+    suffix: str | None = None
+    """What comes after the gap that is to be filled."""
+    reasoning: bool | str | None = None
+    """Whether the model thinks first; what it thought is in `generation_info["thinking"]`."""
+
+    provider_name: ClassVar[str] = "ollama"
+    key_variables: ClassVar[Sequence[str]] = ("OLLAMA_API_KEY",)
+    needs_key: ClassVar[bool] = False
+    aliases: ClassVar[Mapping[str, str]] = {
+        "model_name": "model",
+        "num_predict": "max_tokens",
+        "request_timeout": "timeout",
+        "think": "reasoning",
+    }
+    sent_fields: ClassVar[tuple[str, ...]] = (
+        "model",
+        "max_tokens",
+        *(name for name in OPTIONS if name not in ("max_tokens", "num_predict")),
+        *(name for name in FIELDS if name != "images"),
+        "reasoning",
+    )
+    line_framed: ClassVar[bool] = True
+
+    def _root_url(self) -> str:
+        given = self.base_url or os.environ.get("OLLAMA_BASE_URL") or os.environ.get("OLLAMA_HOST")
+        url = (given or DEFAULT_URL).rstrip("/").removesuffix("/v1")
+        if "://" in url:
+            return url
+        host, _, port = url.rpartition(":") if ":" in url else (url, "", "11434")
+        return f"http://{host or 'localhost'}:{port}"
+
+    def _encode(self, prompts: list[str], options: Body, *, stream: bool) -> tuple[str, Body]:
+        left = {k: v for k, v in options.items() if k not in OPTIONS and k != "reasoning"}
+        body: Body = {**left, "prompt": prompts[0], "stream": stream}
+        if body.get("format") == "":
+            del body["format"]
+        if options.get("reasoning") is not None:
+            body["think"] = options["reasoning"]
+        named = {OPTIONS[name]: value for name, value in options.items() if name in OPTIONS}
+        if more := {**named, **(left.get("options") or {})}:
+            body["options"] = more
+        return "api/generate", body
+
+    def _decode(self, answer: Json, prompts: list[str], options: Body) -> LLMResult:
+        if not answer.get("done"):
+            raise self._malformed("the answer does not say that it is done", is_retryable=True)
+        info = read_info(answer)
+        usage = info.get("token_usage")
+        made = Generation(text=answer.get("response") or "", generation_info=info)
+        output = {"model_name": answer.get("model") or self.model, "token_usage": usage or {}}
+        return LLMResult(generations=[[made]], llm_output=output)
+
+    def _decoder(self) -> TextDecoder:
+        return GenerateDecoder(self._stream_error)
+
+
+def read_info(answer: Body) -> Body:
+    """Return what an answer says beside its text; counts also under the names that text models use."""
+    info = {k: v for k, v in answer.items() if k != "response" and v not in (None, "")}
+    if "prompt_eval_count" in info or "eval_count" in info:
+        prompt, completion = info.get("prompt_eval_count") or 0, info.get("eval_count") or 0
+        info["token_usage"] = {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        }
+    return info
+
+
+class GenerateDecoder:
+    """Reads the lines of a stream; the last says that it is done, why, and what it cost."""
+
+    def __init__(self, fail: Fail) -> None:
+        self._fail = fail
+        self.is_complete = False
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the last line came."""
+        return self.is_complete
+
+    def feed(self, data: Json, event: str) -> GenerationChunk | None:
+        """Take one line."""
+        if data.get("error"):
+            raise self._fail(data)
+        if data.get("done"):
+            self.is_complete = True
+            return GenerationChunk(text=data.get("response") or "", generation_info=read_info(data))
+        thinking = data.get("thinking")
+        info = {"thinking": thinking} if thinking else None
+        text = data.get("response") or ""
+        return GenerationChunk(text=text, generation_info=info) if text or info else None

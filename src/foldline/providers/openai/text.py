@@ -1,0 +1,196 @@
+"""`OpenAI` and `AzureOpenAI`: text models over `/completions`, of OpenAI or of every server that has it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from foldline.exceptions import ModelError
+from foldline.outputs import Generation, GenerationChunk, LLMResult
+from foldline.providers._endpoint import Body
+from foldline.providers._text import HttpLLM
+from foldline.providers._text_reading import TextDecoder
+from foldline.providers._wire import Fail
+from foldline.providers.openai.azure import AZURE, AzureEndpoint
+from foldline.providers.openai.errors import ERRORS
+from foldline.providers.openai.host import OPENAI
+
+__all__ = ["AzureOpenAI", "OpenAI"]
+
+Json = Any
+
+ALIASES: Final = {
+    "model_name": "model",
+    "openai_api_key": "api_key",
+    "openai_api_base": "base_url",
+    "openai_organization": "organization",
+    "request_timeout": "timeout",
+    "batch_size": "prompts_in_request",
+}
+SENT: Final = (
+    "model",
+    "temperature",
+    "top_p",
+    "max_tokens",
+    "n",
+    "best_of",
+    "stop",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "echo",
+    "suffix",
+    "user",
+)
+
+
+class OpenAI(HttpLLM):
+    """Text models of OpenAI, and of every server that has `/completions`.
+
+    ```python
+    from foldline.providers.openai import OpenAI
+
+    model = OpenAI(model="gpt-3.5-turbo-instruct", api_key="sk-...", temperature=0, stop=["."])
+    print(model.model, model.max_tokens)
+    #> gpt-3.5-turbo-instruct 256
+    ```
+    """
+
+    model: str = "gpt-3.5-turbo-instruct"
+    max_tokens: int | None = 256
+    """Most tokens of an answer; LangChain's default, where the API's own is 16."""
+    n: int | None = None
+    """How many answers for each prompt; `generate` returns them all."""
+    best_of: int | None = None
+    """How many answers the server makes, to return the best `n`."""
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None
+    logprobs: int | None = None
+    """How many of the likeliest tokens are told with each; they are in `generation_info`."""
+    echo: bool | None = None
+    suffix: str | None = None
+    user: str | None = None
+    organization: str | None = None
+    stream_usage: bool = True
+    """Ask for the usage of streams."""
+    extra_body: dict[str, Any] | None = None
+    """Parameters that are put into the body last, over all others."""
+    prompts_in_request: int = Field(default=20, ge=1, exclude=True)
+    """Prompts of a batch that are sent in one request."""
+
+    provider_name: ClassVar[str] = OPENAI.name
+    key_variables: ClassVar[Sequence[str]] = OPENAI.keys
+    error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
+    sent_fields: ClassVar[tuple[str, ...]] = SENT
+
+    @property
+    def prompts_per_request(self) -> int:  # type: ignore[override]
+        """How many prompts are answered in one request."""
+        return self.prompts_in_request
+
+    def _many(self, options: Body) -> int:
+        own = (options.get("n") or self.n or 1, options.get("best_of") or self.best_of or 1)
+        return int(max(own))
+
+    def _root_url(self) -> str:
+        found = (os.environ.get(name) for name in OPENAI.url_variables)
+        return self.base_url or next((url for url in found if url), None) or OPENAI.base_url
+
+    def _extra_headers(self) -> dict[str, str]:
+        return {"openai-organization": self.organization} if self.organization else {}
+
+    def _encode(self, prompts: list[str], options: Body, *, stream: bool) -> tuple[str, Body]:
+        body = {**options, "prompt": prompts[0] if len(prompts) == 1 else prompts}
+        if stream:
+            body["stream"] = True
+            if self.stream_usage:
+                body["stream_options"] = {"include_usage": True}
+        body |= self.extra_body or {}
+        return "completions", body
+
+    def _decode(self, answer: Json, prompts: list[str], options: Body) -> LLMResult:
+        choices = sorted(answer["choices"], key=lambda choice: choice.get("index") or 0)
+        each = int(options.get("n") or 1)
+        if len(choices) != len(prompts) * each:
+            raise self._malformed(
+                f"{len(prompts)} prompts with n={each} were sent and {len(choices)} answers came back"
+            )
+        made = [
+            Generation(text=choice.get("text") or "", generation_info=read_info(choice))
+            for choice in choices
+        ]
+        generations = [made[start : start + each] for start in range(0, len(made), each)]
+        output = {
+            "token_usage": answer.get("usage") or {},
+            "model_name": answer.get("model") or self.model,
+        }
+        output |= {name: answer[name] for name in ("id", "system_fingerprint") if answer.get(name)}
+        return LLMResult(generations=generations, llm_output=output)
+
+    def _decoder(self) -> TextDecoder:
+        return CompletionsTextDecoder(self._stream_error)
+
+
+def read_info(choice: Body) -> Body:
+    """Return what a choice says beside its text."""
+    kept = ("finish_reason", "logprobs")
+    return {name: choice[name] for name in kept if choice.get(name) is not None}
+
+
+class CompletionsTextDecoder:
+    """Reads the chunks of `/completions`; an answer is complete with its reason to stop, and over with `[DONE]`."""
+
+    def __init__(self, fail: Fail) -> None:
+        self._fail = fail
+        self._is_stopped = False
+        self._is_usage_told = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing more is said: usage comes after the reason to stop."""
+        return self._is_stopped and self._is_usage_told
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the reason to stop was told."""
+        return self._is_stopped
+
+    def feed(self, data: Json, event: str) -> GenerationChunk | None:
+        """Take one chunk."""
+        if data.get("error"):
+            raise self._fail(data)
+        info: Body = {}
+        if data.get("usage"):
+            self._is_usage_told = True
+            info["token_usage"] = data["usage"]
+        text = ""
+        for choice in data.get("choices") or ():
+            text += choice.get("text") or ""
+            info |= read_info(choice)
+            self._is_stopped = self._is_stopped or bool(choice.get("finish_reason"))
+        return GenerationChunk(text=text, generation_info=info or None) if text or info else None
+
+
+class AzureOpenAI(AzureEndpoint, OpenAI):
+    """Text models of OpenAI on Azure.
+
+    ```python
+    from foldline.providers.openai import AzureOpenAI
+
+    model = AzureOpenAI(azure_endpoint="https://me.openai.azure.com", azure_deployment="mine", api_key="k")
+    print(model.model)
+    #> mine
+    ```
+    """
+
+    @property
+    def _provider(self) -> str:
+        return AZURE.name

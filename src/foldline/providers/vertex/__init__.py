@@ -1,0 +1,23 @@
+"""Models on Google's Vertex AI: Gemini, Claude and embeddings, under the names that users know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.providers.vertex.chat import ChatVertexAI
+    from foldline.providers.vertex.claude import ChatAnthropicVertex
+    from foldline.providers.vertex.embeddings import VertexAIEmbeddings
+
+__all__ = ["ChatAnthropicVertex", "ChatVertexAI", "VertexAIEmbeddings"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".chat": "ChatVertexAI",
+        ".claude": "ChatAnthropicVertex",
+        ".embeddings": "VertexAIEmbeddings",
+    },
+)

@@ -1,0 +1,32 @@
+"""`VertexAIEmbeddings`: text to vectors on Vertex."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pydantic import Field
+
+from foldline.providers.google.embeddings import MOST_TEXTS, GoogleGenerativeAIEmbeddings
+
+__all__ = ["VertexAIEmbeddings"]
+
+
+class VertexAIEmbeddings(GoogleGenerativeAIEmbeddings):
+    """Embeddings on Vertex.
+
+    ```python
+    from foldline.providers.vertex import VertexAIEmbeddings
+
+    print(VertexAIEmbeddings(model="text-multilingual-embedding-002", project="mine").chunk_size)
+    #> 250
+    ```
+    """
+
+    model: str = "text-embedding-005"
+    vertexai: bool | None = True
+    chunk_size: int = Field(default=MOST_TEXTS, ge=1)
+    """Texts sent in one request; models of Gemini take one."""
+
+    provider_name: ClassVar[str] = "google_vertexai"
+    key_variables: ClassVar[Sequence[str]] = ()

@@ -1,0 +1,70 @@
+"""Flows in plain Python that survive: `step` keeps a result, `workflow` goes on where it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.exceptions import (
+        FlowChangedError,
+        FlowError,
+        FlowInterruptedError,
+        StepTimeoutError,
+    )
+    from foldline.workflows.flow import FlowState, FlowThread, JournalRecord, Workflow, workflow
+    from foldline.workflows.interrupts import Command, Interrupt, interrupt
+    from foldline.workflows.primitives import (
+        asleep,
+        flow_version,
+        idempotency_key,
+        now,
+        random,
+        sleep,
+        uuid,
+        write,
+    )
+    from foldline.workflows.retry import RetryPolicy
+    from foldline.workflows.steps import Call, Step, agather, gather, step
+
+__all__ = [
+    "Call",
+    "Command",
+    "FlowChangedError",
+    "FlowError",
+    "FlowInterruptedError",
+    "FlowState",
+    "FlowThread",
+    "Interrupt",
+    "JournalRecord",
+    "RetryPolicy",
+    "Step",
+    "StepTimeoutError",
+    "Workflow",
+    "agather",
+    "asleep",
+    "flow_version",
+    "gather",
+    "idempotency_key",
+    "interrupt",
+    "now",
+    "random",
+    "sleep",
+    "step",
+    "uuid",
+    "workflow",
+    "write",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "foldline.exceptions": "FlowChangedError FlowError FlowInterruptedError StepTimeoutError",
+        ".flow": "FlowState FlowThread JournalRecord Workflow workflow",
+        ".interrupts": "Command Interrupt interrupt",
+        ".primitives": "asleep flow_version idempotency_key now random sleep uuid write",
+        ".retry": "RetryPolicy",
+        ".steps": "Call Step agather gather step",
+    },
+)

@@ -1,0 +1,82 @@
+"""What a run says while it works, and the two forms in which it is given out. Pure.
+
+`FlowEvent` is what happened, with Python values. `envelope` gives it in the form of the published protocol: a dict of
+JSON with `type`, `method` and `params`, which front ends of that protocol read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from foldline.messages import BaseMessage
+
+__all__ = ["CHANNELS", "Emit", "FlowEvent", "Method", "envelope", "jsonable"]
+
+Json = Any
+Method = Literal[
+    "lifecycle",
+    "messages",
+    "tools",
+    "tasks",
+    "tokens",
+    "input.requested",
+    "values",
+    "updates",
+    "checkpoints",
+    "custom",
+]
+CHANNELS: frozenset[Method] = frozenset(get_args(Method)) - {"tasks", "tokens"}
+"""The channels of the published protocol that a run fills; the others serve `stream_mode` alone."""
+
+
+class FlowEvent(NamedTuple):
+    """One thing that happened in a run."""
+
+    method: Method
+    namespace: tuple[str, ...]
+    node: str | None
+    data: Any
+
+
+Emit = Callable[[FlowEvent], None]
+
+
+def envelope(event: FlowEvent, seq: int) -> dict[str, Json]:
+    """Give what happened as an event of the protocol."""
+    params: dict[str, Json] = {
+        "namespace": list(event.namespace),
+        "timestamp": int(time.time() * 1000),
+        "data": _data(event),
+    }
+    if event.node is not None:
+        params["node"] = event.node
+    return {"type": "event", "seq": seq, "method": event.method, "params": params}
+
+
+def _data(event: FlowEvent) -> Json:
+    if event.method == "messages":
+        return event.data
+    return jsonable(event.data)
+
+
+def jsonable(value: Json) -> Json:  # noqa: PLR0911  one line per kind
+    """Give a value as JSON; what JSON cannot say is given as text."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(one) for one in value]
+    if isinstance(value, BaseMessage):
+        return jsonable(value.model_dump(exclude_none=True))
+    if isinstance(value, BaseModel):
+        return jsonable(value.model_dump())
+    try:
+        return to_jsonable_python(value)
+    except (PydanticSerializationError, ValueError):
+        return repr(value)

@@ -1,0 +1,341 @@
+"""`workflow`: a function whose steps are kept, so that it can stop for a person, or be killed, and go on later.
+
+When a flow goes on, its function is called again from the beginning. Finished steps give their results from the
+journal; the code between them runs again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
+
+from foldline._config import RunnableConfig
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
+from foldline._io.waiting import is_async_callable
+from foldline._run import Run
+from foldline.checkpoint.base import BaseCheckpointSaver, Entry
+from foldline.exceptions import FlowInterruptedError, UsageError
+from foldline.runnables.base import Runnable
+from foldline.utils.uuid import new_id
+from foldline.workflows.background import run_in_background
+from foldline.workflows.events import Emit
+from foldline.workflows.flow_run import Arguments, FlowRun
+from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
+from foldline.workflows.journal import KINDS, Journal, chain_of, read_body
+from foldline.workflows.scope import FlowContext, current_scope
+from foldline.workflows.steps import Step
+from foldline.workflows.values import Json, unpack, unpack_plain
+from foldline.workflows.views import View
+
+__all__ = ["FlowState", "FlowThread", "JournalRecord", "Workflow", "workflow"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRecord:
+    """One record of a flow's journal."""
+
+    id: str
+    kind: str
+    at: str
+    place: str | None = None
+    value: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowState:
+    """Where a thread of a flow stands."""
+
+    status: str
+    """`new`, `running` (or killed), `interrupted`, `failed`, `undone` or `done`."""
+    value: Json
+    interrupts: tuple[Interrupt, ...]
+    steps: dict[str, Json]
+    """The results of finished steps by place; models and dataclasses as plain data."""
+    config: RunnableConfig
+
+
+class Workflow(Runnable[Any, Any], Generic[P, R]):
+    """A function whose steps are kept. Made by `workflow`."""
+
+    starts_anew = False
+    """Whether an input begins a new run although the last one is unfinished."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        checkpointer: BaseCheckpointSaver | None = None,
+        store: Any = None,
+        name: str | None = None,
+        version: str | None = None,
+        accepts: Collection[str | None] = (),
+    ) -> None:
+        update_wrapper(self, function)
+        if checkpointer is not None and not isinstance(checkpointer, BaseCheckpointSaver):
+            raise UsageError(
+                f"checkpointer must be a saver of foldline.checkpoint, not {type(checkpointer).__name__}"
+            )
+        self.function = function
+        self.name = self.flow_name = name or str(
+            getattr(function, "__name__", type(function).__name__)
+        )
+        self.checkpointer = checkpointer
+        self.store = store
+        self.version = version
+        self.accepts = frozenset(accepts)
+        self._as_step: Step[Any, Any] = Step(function, name=self.name, is_flow=True)
+        self.returns = self._as_step.returns
+        self.parameters = list(inspect.signature(function).parameters.values())
+        self.parameter_types = self._read_types()
+
+    def _read_types(self) -> dict[int | str, Json]:
+        try:
+            hints = get_type_hints(inspect.unwrap(self.function))
+        except (NameError, TypeError, AttributeError):
+            hints = {}
+        types: dict[int | str, Json] = {}
+        for number, parameter in enumerate(self.parameters):
+            types[number] = types[parameter.name] = hints.get(parameter.name, Any)
+        return types
+
+    # -- what a subclass for LangGraph's names changes
+
+    def injected(self, context: FlowContext, run: Run) -> dict[str, Any]:
+        """Return the arguments that the caller does not give."""
+        return {}
+
+    def ending(self, output: Json) -> tuple[Json, Json]:
+        """Return what the caller gets, and what the thread keeps for the next run."""
+        return output, output
+
+    def arguments(self, value: Json) -> Arguments:
+        """Return the function's arguments for the input of `invoke`."""
+        if isinstance(value, _Arguments):
+            return value.args, value.kwargs
+        if len(self.parameters) == 1:
+            return (value,), {}
+        if isinstance(value, Mapping):
+            return (), dict(value)
+        if isinstance(value, tuple):
+            return value, {}
+        names = ", ".join(parameter.name for parameter in self.parameters)
+        raise UsageError(
+            f"{self.name} takes ({names}): invoke it with a dict of these, not {type(value).__name__}"
+        )
+
+    # -- running
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run like the function itself; inside a flow it is a step of it. An async flow gives an awaitable."""
+        if current_scope.get() is not None:
+            return self._as_step(*args, **kwargs)  # type: ignore[no-any-return]
+        return self._start(None, _Arguments(args, kwargs))  # type: ignore[no-any-return]
+
+    def _start(self, config: RunnableConfig | None, value: Json) -> Any:
+        io = ASYNC if is_async_callable(self.function) else BLOCKING
+        body = self._call(value, Run.root(io, config, {}))
+        return drive(body) if io.blocking else body
+
+    async def _call(self, value: Json, run: Run) -> Any:
+        flow_run = FlowRun(self, run)
+        output = await flow_run.result(value)
+        if flow_run.interrupts:
+            if flow_run.namespace:
+                raise FlowInterrupt(flow_run.interrupts)
+            raise FlowInterruptedError(
+                f"{self.name} stopped for {len(flow_run.interrupts)} answer(s): go on with "
+                f"{self.name}.thread({flow_run.thread_id!r}).resume(answer)",
+                flow_run.interrupts,
+                flow_run.thread_id,
+            )
+        return output
+
+    async def _once(self, input: Json, run: Run) -> Any:
+        flow_run = FlowRun(self, run)
+        return self._shown(flow_run, await flow_run.result(input))
+
+    def _shown(self, flow_run: FlowRun, output: Json) -> Any:
+        if flow_run.interrupts and flow_run.namespace:
+            raise FlowInterrupt(flow_run.interrupts)
+        return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
+
+    async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
+        view = View(run.kwargs.get("stream_mode") or "updates", subgraphs=False)
+
+        async def body(emit: Emit) -> None:
+            flow_run = FlowRun(self, run, wants=view.wants, emit=emit)
+            self._shown(flow_run, await flow_run.result(input))
+
+        async with aclosing(run_in_background(run.io, body)) as events:
+            async for event in events:
+                for piece in view.pieces(event):
+                    yield piece
+
+    # -- threads
+
+    def thread(self, thread_id: str) -> FlowThread[P, R]:
+        """Return one thread of this flow: call it, resume it, look at it."""
+        if self.checkpointer is None:
+            raise UsageError(f"{self.name} has no checkpointer: @workflow(checkpointer=…)")
+        return FlowThread(self, str(thread_id), self.checkpointer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class FlowThread(Generic[P, R]):
+    """One thread of a flow."""
+
+    def __init__(
+        self,
+        flow: Workflow[P, R],
+        thread_id: str,
+        saver: BaseCheckpointSaver,
+        at: str | None = None,
+    ) -> None:
+        self.flow = flow
+        self.thread_id = thread_id
+        self._saver = saver
+        self._at = at
+
+    @property
+    def config(self) -> RunnableConfig:
+        """The config that names this thread."""
+        names = {"thread_id": self.thread_id}
+        return {"configurable": names if self._at is None else {**names, "checkpoint_id": self._at}}
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the flow on this thread; the same input again carries on with an unfinished run."""
+        return self.flow._start(self.config, _Arguments(args, kwargs))  # type: ignore[no-any-return]
+
+    def resume(self, answer: Any = None) -> R:
+        """Go on: with the answer to what the flow asked, or a dict of answers by the ids of the questions."""
+        return self.flow._start(self.config, Command(resume=answer))  # type: ignore[no-any-return]
+
+    def carry_on(self) -> R:
+        """Go on with a run that was killed or failed."""
+        return self.flow._start(self.config, None)  # type: ignore[no-any-return]
+
+    def state(self) -> FlowState:
+        """Return where this thread stands."""
+        return drive(self._state(BLOCKING))
+
+    async def astate(self) -> FlowState:
+        """Return where this thread stands."""
+        return await self._state(ASYNC)
+
+    async def _state(self, io: IO) -> FlowState:
+        journal = Journal(self._saver, self.thread_id)
+        await journal.load(io, self._at)
+        ending = journal.ending or {}
+        status = "new" if journal.run is None else "running"
+        if journal.interrupts:
+            status = "interrupted"
+        for key, name in (("value", "done"), ("error", "failed"), ("failed", "undone")):
+            status = name if key in ending else status
+        steps = {
+            place: unpack_plain(body.get("value"), place)
+            for place, body in journal.steps.items()
+            if body["kind"] == "step"
+        }
+        value = (
+            unpack(ending["value"], "the result", self.flow.returns) if "value" in ending else None
+        )
+        names = {"thread_id": self.thread_id}
+        if journal.head is not None:
+            names["checkpoint_id"] = journal.head
+        return FlowState(status, value, tuple(journal.interrupts), steps, {"configurable": names})
+
+    def history(self) -> list[JournalRecord]:
+        """Return the records of this thread, the oldest first; `fork(at=record.id)` goes on from one of them."""
+        return drive(self._history(BLOCKING))
+
+    async def ahistory(self) -> list[JournalRecord]:
+        """Return the records of this thread, the oldest first."""
+        return await self._history(ASYNC)
+
+    async def _history(self, io: IO) -> list[JournalRecord]:
+        entries = await io.call(self._saver.read, self.thread_id, "")
+        records = []
+        for entry in chain_of(entries, self._at):
+            body = read_body(entry, KINDS, "a flow")
+            records.append(
+                JournalRecord(
+                    entry.id, body["kind"], body.get("at", ""), body.get("place"), body.get("value")
+                )
+            )
+        return records
+
+    def fork(self, at: str, to: str | None = None) -> FlowThread[P, R]:
+        """Copy this thread up to a record into a new one, which goes on from there."""
+        return drive(self._fork(at, to, BLOCKING))
+
+    async def afork(self, at: str, to: str | None = None) -> FlowThread[P, R]:
+        """Copy this thread up to a record into a new one, which goes on from there."""
+        return await self._fork(at, to, ASYNC)
+
+    async def _fork(self, at: str, to: str | None, io: IO) -> FlowThread[P, R]:
+        entries = chain_of(await io.call(self._saver.read, self.thread_id, ""), at)
+        thread_id = to or new_id()
+        copies = [Entry(entry.id, entry.parent, entry.body) for entry in entries]
+        await io.call(self._saver.append, thread_id, "", copies, after=None)
+        return FlowThread(self.flow, thread_id, self._saver)
+
+    def delete(self) -> None:
+        """Forget this thread."""
+        self._saver.delete_thread(self.thread_id)
+
+
+@overload
+def workflow(function: Callable[P, R], /) -> Workflow[P, R]: ...
+@overload
+def workflow(
+    *,
+    checkpointer: BaseCheckpointSaver | None = None,
+    store: Any = None,
+    name: str | None = None,
+    version: str | None = None,
+    accepts: Collection[str | None] = (),
+) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
+def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a flow of a function: its steps are kept by the checkpointer, and it goes on where it was.
+
+    ```python
+    from foldline.checkpoint import InMemorySaver
+    from foldline.workflows import interrupt, step, workflow
+
+    @step
+    def charge(amount: int) -> str:
+        print("charged", amount)
+        #> charged 5
+        return f"receipt for {amount}"
+
+    @workflow(checkpointer=InMemorySaver())
+    def checkout(amount: int) -> str:
+        receipt = charge(amount)
+        return receipt if interrupt("ship it?") else "kept"
+
+    order = checkout.thread("order-1")
+    try:
+        order(5)
+    except Exception as stopped:
+        print(type(stopped).__name__)
+        #> FlowInterruptedError
+    print(order.resume(True))
+    #> receipt for 5
+    ```
+    """
+    if function is None:
+        return lambda written: Workflow(written, **options)
+    return Workflow(function, **options)

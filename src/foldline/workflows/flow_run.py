@@ -1,0 +1,320 @@
+"""One run of a flow: read the journal, take what the caller gives, call the function, keep how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from foldline._io import IO
+from foldline._io.waiting import is_async_callable
+from foldline._run import Run
+from foldline.exceptions import FlowChangedError, UsageError
+from foldline.utils.uuid import new_id
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.interrupts import Asking, Command, FlowInterrupt, Interrupt
+from foldline.workflows.journal import Journal, encode_error
+from foldline.workflows.nesting import within
+from foldline.workflows.scope import FlowContext, Scope, entered
+from foldline.workflows.steps import digest_of
+from foldline.workflows.values import Json, pack, unpack
+
+if TYPE_CHECKING:
+    from foldline.workflows.flow import Workflow
+
+__all__ = ["Arguments", "FlowRun", "answers_for"]
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+UNDO = "undo"
+
+
+class FlowRun:
+    """One run of a flow, on a thread where it has a checkpointer."""
+
+    def __init__(
+        self,
+        flow: Workflow[Any, Any],
+        run: Run,
+        *,
+        wants: frozenset[str] = frozenset(),
+        emit: Callable[[FlowEvent], None] | None = None,
+    ) -> None:
+        self.flow = flow
+        self.run = run
+        self.io: IO = run.io
+        self.interrupts: list[Interrupt] = []
+        outer = within.get()
+        saver, thread_id = flow.checkpointer, run.configurable.get("thread_id")
+        self.namespace: tuple[str, ...] = ()
+        if outer is not None and outer.checkpointer is not None:  # inside a node or an agent's tool
+            saver, thread_id = outer.checkpointer, outer.thread_id
+            self.namespace = (*outer.next_namespace(), flow.flow_name)
+        self.thread_id = (
+            str(thread_id) if thread_id is not None else new_id() if saver is not None else None
+        )
+        self.journal = (
+            None
+            if saver is None
+            else Journal(saver, self.thread_id or "", "|".join(self.namespace))
+        )
+        self.outer = outer if self.namespace else None
+        self.context = FlowContext(
+            flow.flow_name,
+            self.thread_id,
+            emit,
+            wants,
+            store=flow.store,
+            context=run.kwargs.get("context"),
+        )
+
+    async def result(self, value: Json) -> Json:
+        """Run to the end, or to a question; the questions are in `interrupts`."""
+        if self.journal is not None and self.outer is not None:
+            await self.journal.load(self.io)
+            ending = self.journal.ending or {}
+            if (
+                "value" in ending
+            ):  # the node or tool around it runs again, and this flow was finished
+                return unpack(ending["value"], "the result", self.flow.returns)
+        arguments = await self._open(value)
+        self.context.version = self._version()
+        if self.journal is not None and self.journal.interrupts:
+            self.interrupts = self.journal.interrupts
+            return None
+        try:
+            output = await self._call(arguments)
+        except FlowInterrupt as stop:
+            await self._stop(stop.interrupts)
+            return None
+        except FlowChangedError:
+            raise
+        except Exception as error:
+            await self._fail(error)
+            raise
+        return await self._end(output)
+
+    # -- the beginning
+
+    async def _open(self, value: Json) -> Arguments:
+        if self.journal is None:
+            if value is None or isinstance(value, Command):
+                raise UsageError(
+                    f"{self.flow.flow_name} has no checkpointer, so there is nothing to carry on with: "
+                    "@workflow(checkpointer=…)"
+                )
+            return self.flow.arguments(value)
+        journal = self.journal
+        at = None if self.namespace else self.run.configurable.get("checkpoint_id")
+        await journal.load(self.io, at)
+        is_unfinished = journal.run is not None and (
+            journal.ending is None or "error" in journal.ending
+        )
+        if isinstance(value, Command):
+            return await self._answer(journal, value, is_unfinished=is_unfinished)
+        if value is None:
+            if not is_unfinished:
+                raise UsageError(
+                    f"{self.flow.flow_name} was invoked with None, which carries on with an unfinished run, and thread "
+                    f"{self.thread_id!r} has none"
+                )
+            return await self._carry_on(journal)
+        arguments = self.flow.arguments(value)
+        if is_unfinished and not self.flow.starts_anew:
+            if digest_of(*arguments) == (journal.run or {}).get("args"):
+                return await self._carry_on(journal)
+            raise UsageError(
+                f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: carry "
+                f"on with "
+                "invoke(None), or use another thread"
+            )
+        await journal.write(
+            self.io,
+            "flow",
+            name=self.flow.flow_name,
+            version=self.flow.version,
+            args=digest_of(*arguments),
+            input=self._packed(arguments),
+        )
+        return arguments
+
+    def _packed(self, arguments: Arguments) -> Json:
+        args, kwargs = arguments
+        types = self.flow.parameter_types
+        positional = [
+            pack(item, f"argument {number} of {self.flow.flow_name}", types.get(number, Any))
+            for number, item in enumerate(args)
+        ]
+        named = {
+            key: pack(item, f"argument {key!r} of {self.flow.flow_name}", types.get(key, Any))
+            for key, item in kwargs.items()
+        }
+        return [positional, named]
+
+    def _unpacked(self, journal: Journal) -> Arguments:
+        record = journal.run or {}
+        packed = record.get("input")
+        where = f"the input of thread {self.thread_id!r}"
+        types = self.flow.parameter_types
+        if not isinstance(packed, list) or len(packed) != 2:
+            raise FlowChangedError(f"{where} is not that of a flow")
+        args = tuple(
+            unpack(item, where, types.get(number, Any)) for number, item in enumerate(packed[0])
+        )
+        return args, {
+            key: unpack(item, where, types.get(key, Any)) for key, item in packed[1].items()
+        }
+
+    async def _carry_on(self, journal: Journal) -> Arguments:
+        self._check_flow(journal)
+        if self.outer is not None:
+            known = self.outer.answers
+            answers = {item.id: known[item.id] for item in journal.interrupts if item.id in known}
+            if answers:
+                await journal.write(self.io, "resume", answers=answers)
+                return self._unpacked(journal)
+        if not journal.interrupts:
+            await journal.write(self.io, "claim")
+        return self._unpacked(journal)
+
+    async def _answer(
+        self, journal: Journal, command: Command[Any], *, is_unfinished: bool
+    ) -> Arguments:
+        if not is_unfinished or not journal.interrupts:
+            raise UsageError(
+                f"there is nothing to resume: thread {self.thread_id!r} did not stop for an answer"
+            )
+        self._check_flow(journal)
+        answers = answers_for(command.resume, journal.interrupts)
+        packed = {key: pack(item, "an answer") for key, item in answers.items()}
+        await journal.write(self.io, "resume", answers=packed)
+        return self._unpacked(journal)
+
+    def _check_flow(self, journal: Journal) -> None:
+        record = journal.run or {}
+        if record.get("name") != self.flow.flow_name:
+            raise FlowChangedError(
+                f"thread {self.thread_id!r} was begun by the flow {record.get('name')!r}, not by "
+                f"{self.flow.flow_name!r}"
+            )
+        version = record.get("version")
+        if version != self.flow.version and version not in self.flow.accepts:
+            raise FlowChangedError(
+                f"thread {self.thread_id!r} was begun by version {version!r} of {self.flow.flow_name}, and this is "
+                f"version "
+                f"{self.flow.version!r}: finish it with that version, or say accepts=[{version!r}] and branch on "
+                "flow_version()"
+            )
+
+    def _version(self) -> str | None:
+        if self.journal is None or self.journal.run is None:
+            return self.flow.version
+        self.context.previous = self.journal.previous
+        version: str | None = self.journal.run.get("version")
+        return version
+
+    # -- the function
+
+    async def _call(self, arguments: Arguments) -> Json:
+        args, kwargs = arguments
+        function = self.flow.function
+        is_async = is_async_callable(function)
+        self.context.questions = Asking("", {}, False)  # noqa: FBT003
+        if self.journal is not None:
+            answered = {
+                key: unpack(item, "an answer") for key, item in self.journal.answers.items()
+            }
+            place = f"{self.thread_id}/{self.journal.namespace}/{self.journal.run_id}"
+            self.context.questions = Asking(place, answered, True)  # noqa: FBT003
+        scope = Scope(
+            self.context, self.journal, "", is_async, checks_order=self.journal is not None and not is_async
+        )  # fmt: skip
+        kwargs = {**kwargs, **self.flow.injected(self.context, self.run)}
+        with entered(scope), self.run.current():
+            output = await self.io.call(function, *args, **kwargs)
+        missed = None if self.journal is None else self.journal.unclaimed()
+        if missed is not None:
+            raise FlowChangedError(
+                f"thread {self.thread_id!r}: the first place that differs is {missed}: the journal has it, and the "
+                f"flow "
+                "ended without it. Use the code that began this thread, or begin a new one"
+            )
+        return output
+
+    # -- the end
+
+    async def _end(self, output: Json) -> Json:
+        shown, saved = self.flow.ending(output)
+        if self.journal is not None:
+            returns = self.flow.returns
+            fields = {"value": pack(shown, f"the result of {self.flow.flow_name}", returns)}
+            if saved is not shown:
+                fields["saved"] = pack(saved, f"what {self.flow.flow_name} saves")
+            await self.journal.write(self.io, "end", **fields)
+        self.context.tell(FlowEvent("values", (), None, shown))
+        return shown
+
+    async def _stop(self, interrupts: list[Interrupt]) -> None:
+        self.interrupts = interrupts
+        if self.journal is not None:
+            questions = [[item.id, pack(item.value, "a question")] for item in interrupts]
+            await self.journal.write(self.io, "stop", interrupts=questions)
+        for item in interrupts:
+            self.context.tell(
+                FlowEvent(
+                    "input.requested", (), None, {"interrupt_id": item.id, "payload": item.value}
+                )
+            )
+
+    async def _fail(self, error: Exception) -> None:
+        """Undo what has an `on_failure`, the newest first; without any, a next try repeats the failed steps."""
+        undone = self.context.undo
+        for place, compensate, value in reversed(undone):
+            await self._undo(place, compensate, value)
+        if self.journal is None:
+            return
+        if undone:
+            await self.journal.write(self.io, "end", failed=encode_error(error))
+            return
+        causes = _causes(error)
+        again = [
+            place
+            for failed, place in self.context.failures.values()
+            if any(failed is cause for cause in causes)
+        ]
+        await self.journal.write(self.io, "end", error=encode_error(error), again=again)
+
+    async def _undo(self, place: str, compensate: Callable[..., Any], value: Json) -> None:
+        journal, undo_place = self.journal, f"{place}/{UNDO}"
+        if journal is not None and undo_place in journal.steps:
+            return
+        scope = Scope(self.context, journal, f"{undo_place}/", is_async_callable(compensate))
+        scope.key = scope.key_of(undo_place)
+        with entered(scope):
+            await self.io.call(compensate, value)
+        if journal is not None:
+            await journal.write(self.io, "step", place=undo_place, args=UNDO, value=None)
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        current = waiting.pop()
+        if current is None or any(current is item for item in found):
+            continue
+        found.append(current)
+        waiting += [current.__cause__, current.__context__]
+        if isinstance(current, BaseExceptionGroup):
+            waiting += current.exceptions
+    return found
+
+
+def answers_for(resume: Json, interrupts: list[Interrupt]) -> dict[str, Json]:
+    """Return the answers by the ids of their questions."""
+    ids = [item.id for item in interrupts]
+    if isinstance(resume, Mapping) and resume and set(resume) <= set(ids):
+        return dict(resume)
+    if len(ids) == 1:
+        return {ids[0]: resume}
+    raise UsageError(
+        f"{len(ids)} answers are needed: Command(resume={{id: answer, …}}) for the ids {', '.join(ids)}"
+    )

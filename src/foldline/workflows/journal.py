@@ -1,0 +1,254 @@
+"""`Journal`: the log of one flow on one thread. What is written here was acknowledged and is never done again.
+
+    flow     a run begins: the name and version of the flow, and its input
+    step     a step at a place is done: the hash of its arguments, and its result
+    fail     a step at a place failed for good: its error
+    stop     the run stopped for these questions
+    resume   the answers to them
+    claim    somebody carries on (after a crash)
+    end      the run is done: its result; or it failed: its error, and the failed steps that a next try repeats
+
+A place is `parent/name#n`: the n-th call of a step of that name under its parent.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from foldline._io import IO, mutex
+from foldline.checkpoint.base import BaseCheckpointSaver, Entry
+from foldline.exceptions import FlowChangedError, SchemaError
+from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.log import Log, PendingEntry
+from foldline.workflows.values import Json, from_text, pack
+
+__all__ = ["Journal", "chain_of", "decode_error", "encode_error", "read_body"]
+
+VERSION = 1
+KINDS = frozenset({"flow", "step", "fail", "stop", "resume", "claim", "end"})
+
+
+@dataclass
+class Journal:
+    """The log of one flow on one thread, and what it says so far."""
+
+    saver: BaseCheckpointSaver
+    thread_id: str
+    namespace: str = ""
+    is_open: bool = False
+    head: str | None = None
+    """The last record of the chain."""
+    run: dict[str, Json] | None = None
+    """The record that began the run; None before the first one."""
+    run_id: str = ""
+    steps: dict[str, dict[str, Json]] = field(default_factory=dict)
+    """The records of finished and failed steps of this run, by place, in the order of writing."""
+    claimed: set[str] = field(default_factory=set)
+    answers: dict[str, Json] = field(default_factory=dict)
+    interrupts: list[Interrupt] = field(default_factory=list)
+    ending: dict[str, Json] | None = None
+    previous: Json = None
+    """The result of the run before this one, packed."""
+
+    def __post_init__(self) -> None:
+        self._lock = mutex()
+        self._log = Log(self.saver, self.thread_id, self.namespace)
+        self._under: dict[str, list[str]] = {}
+        """The places of records under a place, at any depth."""
+
+    # -- reading
+
+    async def load(self, io: IO, at: str | None = None) -> None:
+        """Read the log; nothing is read twice."""
+        if self.is_open:
+            return
+        for entry in chain_of(await self._log.read(io), at):
+            self._take(entry.id, read_body(entry, KINDS, "a flow"))
+        self.is_open = True
+
+    def _take(self, id: str, body: dict[str, Json]) -> None:
+        self.head = id
+        kind = body["kind"]
+        try:
+            if kind == "flow":
+                self._begin(id, body)
+            elif kind in ("step", "fail"):
+                self._take_step(body["place"], body)
+            elif kind == "stop":
+                self.interrupts = [Interrupt(value, key) for key, value in body["interrupts"]]
+            elif kind == "resume":
+                self.answers |= body["answers"]
+                self.interrupts = []
+            elif kind == "end":
+                self._end(body)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise SchemaError(
+                f"record {id} of thread {self.thread_id!r} is damaged: {error}"
+            ) from error
+
+    def _take_step(self, place: str, body: dict[str, Json]) -> None:
+        self.steps[place] = body
+        parent = place.rpartition("/")[0]
+        while parent:
+            self._under.setdefault(parent, []).append(place)
+            parent = parent.rpartition("/")[0]
+
+    def _begin(self, id: str, body: dict[str, Json]) -> None:
+        self.run, self.run_id = body, id
+        self.steps, self.claimed = {}, set()
+        self._under.clear()
+        self.answers, self.interrupts, self.ending = {}, [], None
+
+    def _end(self, body: dict[str, Json]) -> None:
+        self.ending = body
+        if "value" in body:
+            self.previous = body.get("saved", body["value"])
+        for place in body.get("again", ()):
+            self.steps.pop(place, None)
+
+    # -- replaying
+
+    def claim(self, place: str) -> None:
+        """Note that the flow came to a place again, and so to what was under it."""
+        if place in self.steps:
+            self.claimed.add(place)
+        if place in self._under:
+            self.claimed.update(key for key in self._under[place] if key in self.steps)
+
+    def forget_failures(self, place: str) -> None:
+        """Let the failed steps under a place run again: the step around them is tried once more."""
+        under = f"{place}/"
+        for key in [key for key, body in self.steps.items() if body["kind"] == "fail"]:
+            if key.startswith(under):
+                del self.steps[key]
+                self.claimed.discard(key)
+
+    def unclaimed(self, parent: str | None = None) -> str | None:
+        """Return the first place of the journal that the flow did not come to; under a parent, or anywhere."""
+        if len(self.claimed) == len(self.steps):
+            return None
+        for place in self.steps:
+            if place not in self.claimed and (
+                parent is None or place.rpartition("/")[0] == parent.rstrip("/")
+            ):
+                return place
+        return None
+
+    def check_arguments(self, place: str, record: dict[str, Json], digest: str) -> None:
+        """Raise if a step is called with other arguments than those in the journal."""
+        if record.get("args") != digest:
+            raise FlowChangedError(
+                f"thread {self.thread_id!r}: the first place that differs is {place}: it was called with other "
+                f"arguments "
+                "than its journal has. Use the code that began this thread, or begin a new one"
+            )
+
+    # -- writing
+
+    def note(self, kind: str, **fields: Json) -> None:
+        """Write a record with the next one: it is safe before any later step runs."""
+        self._add(kind, fields)
+
+    def _add(self, kind: str, fields: dict[str, Json]) -> PendingEntry:
+        body = {"v": VERSION, "kind": kind, "at": datetime.now(UTC).isoformat(), **fields}
+        with self._lock:
+            pending = self._log.add(body, self.head)
+            self._take(pending.entry.id, body)
+            if kind in ("step", "fail"):
+                self.claimed.add(fields["place"])
+        return pending
+
+    async def write(self, io: IO, kind: str, **fields: Json) -> str:
+        """Write a record and wait until it is safe; returns its id."""
+        pending = self._add(kind, fields)
+        await self._log.flush(io, pending)
+        return pending.entry.id
+
+    async def flush(self, io: IO) -> None:
+        """Wait until everything noted is safe."""
+        await self._log.flush(io)
+
+
+def chain_of(entries: list[Entry], at: str | None = None) -> list[Entry]:
+    """Return the entries that lead to one of them (the last one), the oldest first."""
+    if not entries:
+        if at is not None:
+            raise SchemaError(f"this thread has no checkpoint {at!r}")
+        return []
+    known = {entry.id: entry for entry in entries}
+    if at is not None and at not in known:
+        raise SchemaError(f"this thread has no checkpoint {at!r}")
+    chain: list[Entry] = []
+    current: Entry | None = known[at] if at is not None else entries[-1]
+    while current is not None:
+        chain.append(current)
+        if len(chain) > len(entries):
+            raise SchemaError("the entries of this thread form a ring: its log is damaged")
+        if current.parent is not None and current.parent not in known:
+            raise SchemaError(
+                f"entry {current.id} follows {current.parent}, which is not there: the log is damaged"
+            )
+        current = None if current.parent is None else known[current.parent]
+    return chain[::-1]
+
+
+def read_body(entry: Entry, kinds: frozenset[str], what: str) -> dict[str, Json]:
+    """Return the body of an entry; one of another form, or of another face, is refused."""
+    body = from_text(entry.body, f"record {entry.id}")
+    if body["v"] != VERSION:
+        raise SchemaError(
+            f"record {entry.id} was written by another version of foldline (form {body['v']!r}, this one reads "
+            f"{VERSION}): use that version to finish the thread, or begin a new one"
+        )
+    if body["kind"] not in kinds:
+        raise SchemaError(
+            f"record {entry.id} is of kind {body['kind']!r:.40}, which {what} does not write: another program "
+            f"uses this "
+            "thread, or the log is damaged"
+        )
+    return body
+
+
+# -- errors of steps
+
+
+def encode_error(error: BaseException) -> dict[str, Json]:
+    """Describe the error of a step."""
+    kind = type(error)
+    try:
+        arguments = pack(list(error.args), "the error")
+    except SchemaError:
+        arguments = [str(error)]
+    return {"type": f"{kind.__module__}.{kind.__qualname__}", "args": arguments}
+
+
+def decode_error(described: dict[str, Json], where: str) -> Exception:
+    """Return the error of a step: of its class, if the program has loaded it, without calling its `__init__`."""
+    from_class = next(_error_classes(str(described.get("type"))), None)
+    arguments = described.get("args")
+    arguments = arguments if isinstance(arguments, list) else []
+    if from_class is None:
+        return SchemaError(
+            f"{where} failed with {described.get('type')}, whose class is not loaded: import it before the flow goes on"
+        )
+    error = from_class.__new__(from_class, *arguments)
+    error.args = tuple(arguments)
+    return error
+
+
+def _error_classes(name: str) -> Iterator[type[Exception]]:
+    module, _, qualname = name.rpartition(".")
+    found: Any = builtins if module == "builtins" else sys.modules.get(module)
+    while found is None and "." in module:
+        module, _, outer = module.rpartition(".")
+        qualname = f"{outer}.{qualname}"
+        found = sys.modules.get(module)
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, type) and issubclass(found, Exception):
+        yield found

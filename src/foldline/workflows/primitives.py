@@ -1,0 +1,110 @@
+"""What a flow may ask of the world so that a replay gives the same: the time, chance, ids, and waiting.
+
+The value is written with the next record, and before any later step runs: no step ever sees one that could be lost.
+"""
+
+from __future__ import annotations
+
+import random as _chance
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
+from foldline.exceptions import UsageError
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.scope import current_scope
+from foldline.workflows.values import Json, pack, unpack
+
+__all__ = [
+    "asleep",
+    "flow_version",
+    "idempotency_key",
+    "now",
+    "random",
+    "sleep",
+    "uuid",
+    "write",
+]
+
+
+def _kept(name: str, make: Callable[[], Json]) -> Json:
+    scope = current_scope.get()
+    if scope is None:
+        return make()
+    place = scope.place(name)
+    journal = scope.journal
+    if journal is None:
+        return make()
+    if not journal.is_open:
+        drive(journal.load(BLOCKING))
+    record = journal.steps.get(place)
+    if record is not None:
+        journal.check_arguments(place, record, name)
+        return unpack(record.get("value"), place)
+    value = make()
+    journal.note("step", place=place, args=name, value=pack(value, place))
+    journal.claim(place)
+    return value
+
+
+def now() -> datetime:
+    """Return the time, in UTC: the same in every replay."""
+    value: datetime = _kept("now", lambda: datetime.now(UTC))
+    return value
+
+
+def random() -> float:
+    """Return a number from 0 to 1: the same in every replay."""
+    value: float = _kept("random", _chance.random)
+    return value
+
+
+def uuid() -> UUID:
+    """Return a new id: the same in every replay."""
+    value: UUID = _kept("uuid", uuid4)
+    return value
+
+
+def sleep(seconds: float) -> None:
+    """Wait until some time after the flow first came here: a flow that goes on later waits only for the rest."""
+    drive(_sleep(seconds, BLOCKING))
+
+
+async def asleep(seconds: float) -> None:
+    """Wait until some time after the flow first came here, in an async flow."""
+    await _sleep(seconds, ASYNC)
+
+
+async def _sleep(seconds: float, io: IO) -> None:
+    until = _kept("sleep", lambda: time.time() + seconds)
+    scope = current_scope.get()
+    if scope is not None and scope.journal is not None:
+        await scope.journal.flush(io)
+    remaining = until - time.time()
+    if remaining > 0:
+        await io.sleep(min(remaining, seconds))
+
+
+def idempotency_key() -> str:
+    """Return a key of the step that runs, the same in every attempt and after a crash: give it to the outside world."""
+    scope = current_scope.get()
+    if scope is None or not scope.key:
+        raise UsageError("idempotency_key() works inside a step of a flow")
+    return scope.key
+
+
+def flow_version() -> str | None:
+    """Return the version of the flow that began this run: a newer flow that accepts it can branch on it."""
+    scope = current_scope.get()
+    return None if scope is None else scope.flow.version
+
+
+def write(chunk: Json) -> None:
+    """Send something to whoever streams this flow (`stream_mode="custom"`); said once more in a replay."""
+    scope = current_scope.get()
+    if scope is None:
+        raise UsageError("write() works inside a flow or a step")
+    scope.flow.tell(FlowEvent("custom", (), None, {"payload": chunk}))

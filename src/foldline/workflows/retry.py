@@ -1,0 +1,114 @@
+"""`RetryPolicy`: how often a step or a node is tried, and how long to wait between tries."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from foldline._io import IO, OutOfTime
+from foldline._retry import owning_retries
+from foldline.exceptions import FlowError, ModelError, StepTimeoutError, UsageError
+
+__all__ = ["RetryPolicy", "default_retry_on", "run_attempts"]
+
+T = TypeVar("T")
+RetryOn = type[Exception] | Sequence[type[Exception]] | Callable[[Exception], bool]
+PROGRAM_ERRORS = (
+    ValueError, TypeError, ArithmeticError, ImportError, LookupError, NameError, SyntaxError, RuntimeError,
+    ReferenceError, StopIteration, StopAsyncIteration, OSError, FlowError,
+)  # fmt: skip
+"""Errors that another try does not mend; connections and time-outs, which are OSErrors, are tried again."""
+
+
+def default_retry_on(error: Exception) -> bool:
+    """Whether an error may pass by itself."""
+    if isinstance(error, ModelError):
+        return error.is_retryable
+    if isinstance(error, ConnectionError | TimeoutError):
+        return True
+    return not isinstance(error, PROGRAM_ERRORS)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often to try, and how long to wait."""
+
+    initial_interval: float = 0.5
+    backoff_factor: float = 2.0
+    max_interval: float = 128.0
+    max_attempts: int = 3
+    jitter: bool = True
+    retry_on: RetryOn = default_retry_on
+
+    def applies(self, error: Exception) -> bool:
+        """Whether this error is tried again."""
+        if isinstance(self.retry_on, type):
+            return isinstance(error, self.retry_on)
+        if isinstance(self.retry_on, Sequence):
+            return isinstance(error, tuple(self.retry_on))
+        return bool(self.retry_on(error))
+
+    def wait(self, attempt: int) -> float:
+        """Return the seconds to wait after an attempt, the first one being 1."""
+        seconds = min(
+            self.max_interval, self.initial_interval * self.backoff_factor ** (attempt - 1)
+        )
+        return seconds + random.uniform(0, min(1.0, seconds)) if self.jitter else seconds
+
+
+def policies_of(given: int | RetryPolicy | Sequence[RetryPolicy] | None) -> list[RetryPolicy]:
+    """Return the policies that a user named: a count, one policy, or several."""
+    if given is None:
+        return []
+    if isinstance(given, bool) or (isinstance(given, int) and given < 1):
+        raise UsageError(
+            f"retry={given!r}: give the number of attempts (at least 1) or a RetryPolicy"
+        )
+    if isinstance(given, int):
+        return [RetryPolicy(max_attempts=given, retry_on=Exception)]
+    return [given] if isinstance(given, RetryPolicy) else list(given)
+
+
+async def run_attempts(
+    io: IO,
+    name: str,
+    make: Callable[[int], Awaitable[T]],
+    retry: Sequence[RetryPolicy],
+    timeout: float | None,  # noqa: ASYNC109  of each attempt, in both modes
+) -> T:
+    """Run a body, again where a policy says so; each try has the whole timeout."""
+    if not retry and timeout is None:
+        return await make(1)
+    # What is tried again here is not tried again by a model inside.
+    owner = owning_retries(
+        lambda error: isinstance(error, Exception) and any(one.applies(error) for one in retry)
+    )
+    attempt = 1
+    while True:
+        try:
+            with owner:
+                if timeout is None:
+                    return await make(attempt)
+                return await _bounded(io, name, make(attempt), timeout)
+        except Exception as error:
+            policy = next((item for item in retry if item.applies(error)), None)
+            if policy is None or attempt >= policy.max_attempts:
+                raise
+        await io.sleep(policy.wait(attempt))
+        attempt += 1
+
+
+async def _bounded(io: IO, name: str, body: Awaitable[T], seconds: float) -> T:
+    async def run() -> T:
+        return await body
+
+    try:
+        result: T = await io.bounded(seconds, run())
+    except OutOfTime as error:
+        raise StepTimeoutError(
+            f"{name} took longer than its timeout of {seconds:g} s; a blocking function that hangs is left behind in "
+            "its thread"
+        ) from error
+    return result

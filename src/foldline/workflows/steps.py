@@ -1,0 +1,335 @@
+"""`step`: a function whose result is kept in the journal, so that it runs once per place. Also `gather`.
+
+A step that is called outside a flow is an ordinary function with retries and a timeout. Inside a flow its call has a
+place; if the journal has a result there, that is returned and the function is not called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
+
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
+from foldline._io.waiting import is_async_callable
+from foldline.exceptions import FlowChangedError, SchemaError, UsageError
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.journal import Journal, decode_error, encode_error
+from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
+from foldline.workflows.scope import Scope, current_scope, entered
+from foldline.workflows.values import Json, pack, unpack
+
+__all__ = ["Call", "Step", "agather", "gather", "step"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(slots=True)
+class Call(Generic[R]):
+    """A call of a step that has its place and did not run yet: `gather` runs it."""
+
+    step: Step[Any, R]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    scope: Scope | None
+    place: str
+
+
+class Step(Generic[P, R]):
+    """A function whose results are kept. Made by `step`."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        retry: int | RetryPolicy | Sequence[RetryPolicy] | None = None,
+        timeout: float | None = None,
+        on_failure: Callable[..., Any] | None = None,
+        is_flow: bool = False,
+    ) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
+        if "/" in self.name or "#" in self.name:
+            raise UsageError(f"the step {self.name!r} needs a name without / and #: name=…")
+        self.retry = policies_of(retry)
+        self.timeout = timeout
+        self.on_failure = on_failure
+        self.is_async = is_async_callable(function)
+        self.is_flow = is_flow
+        self._returns: Json = None
+
+    @property
+    def returns(self) -> Json:
+        """The declared type of the result; Any where there is none."""
+        if self._returns is None:
+            self._returns = _return_type(self.function)
+        return self._returns
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the step, or return its result from the journal; an async step gives an awaitable."""
+        call = self.later(*args, **kwargs)
+        if self.is_async:
+            scope = call.scope
+            if scope is not None and scope.is_async is False:
+                raise UsageError(
+                    f"{call.place}: an async step was called by a blocking one or a blocking flow, where nobody can "
+                    "await it: write `async def` there"
+                )
+            return run_call(call, ASYNC)  # type: ignore[return-value]
+        value: R = drive(run_call(call, BLOCKING))
+        return value
+
+    async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Run the step from async code; a blocking function runs in a thread."""
+        return await run_call(self.later(*args, **kwargs), ASYNC)
+
+    def later(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Make a call for `gather`; its place is counted now."""
+        scope = current_scope.get()
+        return Call(
+            self, args, kwargs, scope, scope.place(self.name) if scope is not None else self.name
+        )
+
+    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:
+        """Call the function; a subclass may have its result already."""
+        return await io.call(self.function, *args, **kwargs)
+
+    def each(self, items: Iterable[Any]) -> list[Call[R]]:
+        """Make a call for each item, for `gather`."""
+        return [self.later(item) for item in items]  # type: ignore[call-arg]
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """Bind a step that was written as a method."""
+        if instance is None:
+            return self
+        return Step(
+            self.function.__get__(instance, owner),
+            name=self.name,
+            retry=self.retry,
+            timeout=self.timeout,
+            on_failure=self.on_failure,
+        )
+
+
+@overload
+def step(function: Callable[P, R], /) -> Step[P, R]: ...
+@overload
+def step(
+    *,
+    name: str | None = None,
+    retry: int | RetryPolicy | Sequence[RetryPolicy] | None = None,
+    timeout: float | None = None,
+    on_failure: Callable[..., Any] | None = None,
+) -> Callable[[Callable[P, R]], Step[P, R]]: ...
+def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Keep a function's results: inside a flow it runs once per place, and its result is in the journal.
+
+    `retry` is a number of attempts or a `RetryPolicy`, `timeout` are the seconds of one attempt, and `on_failure` is
+    called with the result if the flow fails later.
+
+    ```python
+    from foldline.workflows import step
+
+    @step(retry=3, timeout=10)
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    print(add(1, 2))
+    #> 3
+    ```
+    """
+    if function is None:
+        return lambda written: Step(written, **options)
+    return Step(function, **options)
+
+
+# -- one call
+
+
+async def run_call(call: Call[Any], io: IO) -> Any:
+    """Return the result of a call: from the journal, or by running it and keeping what it gave."""
+    scope = call.scope
+    if scope is None:
+        return await _attempt(call, io, None)
+    journal = scope.journal
+    if journal is None:
+        return await _attempt(call, io, scope)
+    await journal.load(io)
+    digest = digest_of(call.args, call.kwargs)
+    record = journal.steps.get(call.place)
+    if record is not None and journal.run is None and record.get("args") != digest:
+        record = None  # the state that a node or a tool sees was changed from outside: other arguments are other work
+    if record is not None:
+        journal.check_arguments(call.place, record, digest)
+        return _replay(call, scope, record)
+    _check_order(scope, journal, call.place)
+    await journal.flush(io)
+    return await _run_live(call, io, scope, journal, digest)
+
+
+def _check_order(scope: Scope, journal: Journal, place: str) -> None:
+    missed = journal.unclaimed(scope.path) if scope.checks_order else None
+    if missed is not None:
+        raise FlowChangedError(
+            f"thread {journal.thread_id!r}: the first place that differs is {missed}: the journal has it, and the flow "
+            f"came to {place} instead. Use the code that began this thread, or begin a new one"
+        )
+
+
+def _replay(call: Call[Any], scope: Scope, record: dict[str, Json]) -> Any:
+    if record["kind"] == "fail":
+        error = decode_error(record.get("error") or {}, call.place)
+        scope.flow.failures[id(error)] = (error, call.place)
+        raise error
+    value = unpack(record.get("value"), f"the result of {call.place}", call.step.returns)
+    _remember(call, scope, value)
+    return value
+
+
+def _remember(call: Call[Any], scope: Scope, value: Json) -> None:
+    if call.step.on_failure is not None:
+        scope.flow.undo.append((call.place, call.step.on_failure, value))
+
+
+async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, digest: str) -> Any:
+    try:
+        value = await _attempt(call, io, scope)
+        packed = pack(value, f"the result of {call.place}", call.step.returns)
+    except FlowChangedError:
+        raise
+    except Exception as error:
+        if journal.run is not None and id(error) not in scope.flow.failures:
+            scope.flow.failures[id(error)] = (error, call.place)
+            await journal.write(
+                io, "fail", place=call.place, args=digest, error=encode_error(error)
+            )
+        raise
+    await journal.write(io, "step", place=call.place, args=digest, value=packed)
+    _remember(call, scope, value)
+    scope.flow.tell(
+        FlowEvent("updates", (), call.step.name, {"node": call.step.name, "values": value})
+    )
+    return value
+
+
+async def _attempt(call: Call[Any], io: IO, scope: Scope | None) -> Any:
+    step = call.step
+
+    async def run(attempt: int) -> Any:
+        if scope is None:
+            return await io.call(step.function, *call.args, **call.kwargs)
+        if attempt > 1 and scope.journal is not None:
+            scope.journal.forget_failures(call.place)
+        inner = scope.inside(
+            call.place, is_async=step.is_async, checks_order=step.is_flow and not step.is_async
+        )
+        with entered(inner):
+            return await step.run(call.args, call.kwargs, io)
+
+    return await run_attempts(io, call.place, run, step.retry, step.timeout)
+
+
+def digest_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Return the hash of arguments; what cannot be written down is compared by its type alone."""
+    written = [_plain(item) for item in args], {key: _plain(kwargs[key]) for key in sorted(kwargs)}
+    text = json.dumps(written, sort_keys=True, ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _plain(value: Json) -> Json:
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    try:
+        return pack(value, "an argument", type(value))
+    except SchemaError:
+        return {"type": f"{type(value).__module__}.{type(value).__qualname__}"}
+
+
+def _return_type(function: Callable[..., Any]) -> Json:
+    target = inspect.unwrap(function)
+    try:
+        hints = get_type_hints(target)
+    except (NameError, TypeError, AttributeError):
+        hints = getattr(target, "__annotations__", {})
+    declared = hints.get("return", Any)
+    return Any if declared is None or isinstance(declared, str) else declared
+
+
+# -- several calls
+
+Branch = Callable[[], Any]
+
+
+def gather(
+    calls: Iterable[Call[R] | Branch], *, limit: int | None = None, return_exceptions: bool = False
+) -> list[R]:
+    """Run calls of steps at once, at most `limit`; results in their order.
+
+    A call is made by `step.each(items)` or `step.later(…)`. A function without arguments is a branch of its own, whose
+    steps have places of their own. All of them end before the first error is raised.
+    """
+    scope = current_scope.get()
+    if scope is not None and scope.is_async:
+        raise UsageError("gather() was called by an async flow or step: write `await agather(…)`")
+    return drive(_gather(list(calls), BLOCKING, limit, keep=return_exceptions))
+
+
+async def agather(
+    calls: Iterable[Call[R] | Branch | Awaitable[R]],
+    *,
+    limit: int | None = None,
+    return_exceptions: bool = False,
+) -> list[R]:
+    """Run calls of steps at once, at most `limit`; results in their order. Awaitables of steps are taken too."""
+    return await _gather(list(calls), ASYNC, limit, keep=return_exceptions)
+
+
+async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) -> list[Any]:
+    scope = current_scope.get()
+    place = "" if scope is None else scope.place("gather")
+    results: list[Any] = [None] * len(calls)
+    interrupts: list[Interrupt] = []
+    errors: dict[int, BaseException] = {}
+    outcomes = io.as_completed(
+        lambda number: _run_one(calls[number], io, scope, f"{place}/{number}"),
+        range(len(calls)),
+        limit=limit,
+    )
+    async with aclosing(outcomes):
+        async for number, value, error in outcomes:
+            results[number] = value
+            if isinstance(error, FlowInterrupt):
+                interrupts += error.interrupts
+            elif isinstance(error, Exception):
+                errors[number] = error
+            elif error is not None:
+                raise error
+    if errors and not keep:
+        raise errors[min(errors)]
+    if interrupts:
+        raise FlowInterrupt(interrupts)
+    for number, failure in errors.items():
+        results[number] = failure
+    return results
+
+
+async def _run_one(call: Any, io: IO, scope: Scope | None, place: str) -> Any:
+    if isinstance(call, Call):
+        return await run_call(call, io)
+    if inspect.isawaitable(call):
+        return await io.settle(call)
+    if scope is None:
+        return await io.call(call)
+    is_async = is_async_callable(call)
+    with entered(scope.inside(place, is_async=is_async, checks_order=not is_async)):
+        return await io.call(call)

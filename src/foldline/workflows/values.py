@@ -1,0 +1,242 @@
+"""How values are written into a journal and read back. Pure; what was stored is hostile input and can name no code.
+
+JSON says most of it. A closed set of other values has a tag: tuples, sets, bytes, dates, messages and documents (by
+`foldline.load`). A Pydantic model, a dataclass or an enum is written as plain data and made again by the declared type:
+the annotation of a state's key, or of what a step returns. One that nothing declares is refused when it is written.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from typing import Any, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
+
+from foldline.exceptions import SchemaError
+from foldline.load import dumpd, load
+from foldline.load.serializable import Serializable
+from foldline.utils._surrogates import has_surrogates
+
+__all__ = ["Json", "adapter_of", "from_text", "pack", "to_text", "unpack", "unpack_plain"]
+
+Json = Any
+TAG = "__foldline__"
+ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+MODEL = "model"
+"""The tag of what only a declared type can make again."""
+DEEPEST = 200
+
+
+class _Packer:
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.needs_type: type | None = None
+
+    def pack(self, value: Json, depth: int = 0) -> Json:
+        kind = type(value)
+        if value is None or kind in (str, int, float, bool):
+            return value
+        if depth > DEEPEST:
+            raise SchemaError(f"{self.where} is nested deeper than {DEEPEST} levels")
+        if kind is list:
+            return [self.pack(item, depth + 1) for item in value]
+        if kind is dict:
+            return self._dict(value, depth)
+        writer = WRITERS.get(kind)
+        if writer is not None:
+            return {TAG: kind.__name__, "v": writer(value)}
+        if kind in (tuple, set, frozenset):
+            items = sorted(value, key=repr) if kind is not tuple else value
+            return {TAG: kind.__name__, "v": [self.pack(item, depth + 1) for item in items]}
+        return self._object(value, depth)
+
+    def _dict(self, value: dict[Json, Json], depth: int) -> Json:
+        if TAG not in value and all(type(key) is str for key in value):
+            return {key: self.pack(item, depth + 1) for key, item in value.items()}
+        pairs = [
+            [self.pack(key, depth + 1), self.pack(item, depth + 1)] for key, item in value.items()
+        ]
+        return {TAG: "dict", "v": pairs}
+
+    def _object(self, value: Json, depth: int) -> Json:
+        if isinstance(value, Serializable) and value.is_lc_serializable():
+            return {TAG: "lc", "v": dumpd(value)}
+        fields: Json
+        if isinstance(value, BaseModel):
+            fields = {
+                name: self.pack(getattr(value, name), depth + 1)
+                for name in type(value).model_fields
+            }
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {
+                item.name: self.pack(getattr(value, item.name), depth + 1)
+                for item in dataclasses.fields(value)
+            }
+        elif isinstance(value, Enum):
+            fields = self.pack(value.value, depth + 1)
+        elif isinstance(value, tuple):
+            fields = [self.pack(item, depth + 1) for item in value]
+        elif isinstance(value, Mapping):
+            return self._dict(dict(value), depth)
+        elif isinstance(value, str | int | float | list):
+            return self.pack(PLAIN[next(base for base in PLAIN if isinstance(value, base))](value))
+        else:
+            raise SchemaError(
+                f"{self.where} holds a {type(value).__name__}, which cannot be kept: give plain data, a dataclass, "
+                "a Pydantic model or a message"
+            )
+        self.needs_type = type(value)
+        return {TAG: MODEL, "v": fields}
+
+
+PLAIN: dict[type, Callable[[Any], Json]] = {str: str, int: int, float: float, list: list}
+WRITERS: dict[type, Callable[[Any], Json]] = {
+    bytes: lambda value: base64.b64encode(value).decode(),
+    datetime: datetime.isoformat,
+    date: date.isoformat,
+    time: time.isoformat,
+    timedelta: timedelta.total_seconds,
+    Decimal: str,
+    UUID: str,
+    complex: str,
+}
+READERS: dict[str, Callable[[Any], Json]] = {
+    "bytes": lambda value: base64.b64decode(value, validate=True),
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "timedelta": lambda value: timedelta(seconds=value),
+    "Decimal": Decimal,
+    "UUID": UUID,
+    "complex": complex,
+}
+
+
+def pack(value: Json, where: str, declared: Json = Any) -> Json:
+    """Return a value as JSON; raise SchemaError, naming where it is, if it would not come back equal."""
+    packer = _Packer(where)
+    packed = packer.pack(value)
+    if packer.needs_type is not None:
+        name = packer.needs_type.__name__
+        if adapter_of(declared) is None:
+            raise SchemaError(
+                f"{where} holds a {name}, and nothing declares that type: annotate it (the key of the state, or what "
+                "the step returns), so that it can be read back"
+            )
+        if unpack(packed, where, declared) != value:
+            raise SchemaError(
+                f"{where} holds a {name} that its declared type {declared!r:.80} would not give back: declare it "
+                f"exactly"
+            )
+    return packed
+
+
+def unpack(packed: Json, where: str, declared: Json = Any) -> Json:
+    """Return the value that was packed; raise SchemaError if it does not fit."""
+    reader = _Reader()
+    try:
+        value = reader.unpack(packed)
+        if reader.saw_model:
+            adapter = adapter_of(declared)
+            if adapter is None:
+                raise SchemaError(f"{where} holds an object whose type nothing declares any more")
+            return adapter.validate_python(value)
+    except SchemaError:
+        raise
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise SchemaError(
+            f"{where} does not fit its type {declared!r:.80}: {first['msg']}"
+        ) from error
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise SchemaError(f"{where} is damaged: {error}") from error
+    return value
+
+
+def unpack_plain(packed: Json, where: str) -> Json:
+    """Return the value that was packed, with models and dataclasses as plain data: to be looked at."""
+    try:
+        return _Reader().unpack(packed)
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise SchemaError(f"{where} is damaged: {error}") from error
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.saw_model = False
+
+    def unpack(self, packed: Json) -> Json:  # noqa: PLR0911  one line per kind
+        if isinstance(packed, list):
+            return [self.unpack(item) for item in packed]
+        if not isinstance(packed, dict):
+            return packed
+        tag = packed.get(TAG)
+        if tag is None:
+            return {key: self.unpack(item) for key, item in packed.items()}
+        value = packed["v"]
+        if tag == "lc":
+            return load(value)
+        if tag == MODEL:
+            self.saw_model = True
+            return self.unpack(value)
+        if tag == "dict":
+            return {self.unpack(key): self.unpack(item) for key, item in value}
+        if tag in ("tuple", "set", "frozenset"):
+            items = [self.unpack(item) for item in value]
+            return {"tuple": tuple, "set": set, "frozenset": frozenset}[tag](items)
+        if tag in READERS:
+            return READERS[tag](value)
+        raise SchemaError(f"a value has the tag {tag!r:.40}, which this version does not know")
+
+
+def adapter_of(declared: Json) -> TypeAdapter[Any] | None:
+    """Return what checks and makes values of a declared type; None where the type says nothing."""
+    try:
+        return _adapter(declared)
+    except TypeError:  # an annotation that cannot be hashed
+        return _build(declared)
+
+
+def _build(declared: Json) -> TypeAdapter[Any] | None:
+    if declared is Any or declared is None or declared is object or isinstance(declared, TypeVar):
+        return None
+    try:
+        return TypeAdapter(declared, config=ConfigDict(arbitrary_types_allowed=True))
+    except PydanticUserError as error:
+        if error.code != "type-adapter-config-unused":
+            return None
+    except (PydanticSchemaGenerationError, NameError, TypeError):
+        return None
+    try:
+        return TypeAdapter(declared)
+    except (PydanticUserError, PydanticSchemaGenerationError, NameError, TypeError):
+        return None
+
+
+_adapter = lru_cache(maxsize=1024)(_build)
+
+
+def to_text(body: dict[str, Json]) -> str:
+    """Write JSON that any store can keep: half a character (a lone surrogate) is escaped, and comes back as it was."""
+    text = ENCODE(body)
+    return json.dumps(body) if has_surrogates(text) else text
+
+
+def from_text(text: str, where: str) -> dict[str, Json]:
+    """Read the JSON of an entry."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"{where} is damaged and was not read: {error}") from error
+    if not isinstance(body, dict) or "v" not in body or "kind" not in body:
+        raise SchemaError(f"{where} is none of foldline's: it has no version")
+    return body
