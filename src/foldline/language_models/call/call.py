@@ -144,10 +144,11 @@ class ChatCall:
             is_known = self.answer is not None or self._has_cache
             source = await self._source(request) if is_known else attempts(self, request)
             listeners = self._event_listeners
+            tell = None if listeners is None else listeners.tell_batch
             show = show if listeners is None else _same_chunks(show, listeners)
             try:
                 async for batch in source:
-                    if listeners is not None and (waiting := listeners.tell_batch(batch)):
+                    if tell is not None and (waiting := tell(batch)):
                         await waiting
                     if self.is_answered:
                         self.undelivered = batch

@@ -16,6 +16,7 @@ from foldline.load.lazy_dump import LazyDump
 from foldline.messages import AIMessageChunk
 from foldline.messages._view import ChunkView
 from foldline.outputs import ChatGenerationChunk
+from foldline.outputs.chat_generation import piece_of
 from foldline.tracers._streaming import StreamingHandler, V2StreamingHandler
 
 __all__ = ["CallListeners"]
@@ -96,12 +97,14 @@ class CallListeners:
         if run.manager is not None:  # a trace shows which model it was, as LangChain's do
             described = model._get_ls_params(stop, **options)
             run.manager = run.manager.with_metadata(cast("Metadata", described))
-        details = {
+        details: dict[str, Any] = {
             "invocation_params": model._get_invocation_params(stop, **options),
-            "options": {"stop": stop, **options, **describe_format(structured)},
+            "options": {"stop": stop, **options},
             "name": run.given.get("run_name") or model.get_name(),
             "batch_size": 1,
         }
+        if structured:
+            details["options"] |= describe_format(structured)
         started = (LazyDump(model), [list(request.messages)])
         return run.begin_now("on_chat_model_start", started, details)
 
@@ -160,7 +163,7 @@ class _DirectTokens:
         parent, tags = manager.parent_run_id, manager.tags
         chunks = self._show(batch)
         for chunk in chunks:
-            piece = ChatGenerationChunk.of_chunk(chunk)
+            piece = piece_of(chunk)
             text = said if type(said := chunk.content) is str else str(chunk.text)
             for handler, hook in self._hooks:
                 try:
