@@ -161,13 +161,13 @@ def bound_tools(side: str, count: int = 100) -> Run:
 
 
 def bind_tools(side: str, count: int = 200) -> Run:
-    """Describe tools for a model; a unit is one tool."""
-    convert = load(side, "utils.function_calling").convert_to_openai_tool
+    """Bind tools to a model, as an agent does for every turn; a unit is one tool."""
+    home = "foldline.providers.openai" if side == "foldline" else "langchain_openai"
+    model = import_module(home).ChatOpenAI(model="gpt-5", api_key="k")
     tools = _tools(side, count)
 
     def run() -> int:
-        for one in tools:
-            convert(one)
+        model.bind_tools(tools)
         return count
 
     return run
@@ -560,6 +560,21 @@ def agent_turn(side: str) -> Run:
         return TURNS
 
     return run
+
+
+WORDS = "the little bear went down to the river to look for fish and found a red boat"
+
+
+def embeddings(side: str, count: int = 8) -> Run:
+    """Embed texts of 200 words in this process: ours, or llama.cpp's own server asked directly, the same batch."""
+    words = (WORDS + " ").split() * 12
+    texts = [" ".join([f"text {place}", *words[place : place + 198]]) for place in range(count)]
+    made = load("foldline", "providers.local").LocalEmbeddings()
+    made.embed_documents(texts[:1])
+    if side == "foldline":
+        return lambda: len(made.embed_documents(texts))
+    runtime = load("foldline", "providers.local.session").load(made.model, made._settings)
+    return lambda: len(runtime._server.handle_embeddings({"input": texts})["data"])
 
 
 def vectors(side: str) -> Run:

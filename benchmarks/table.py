@@ -266,7 +266,7 @@ ROWS = [
     Row("format a chat prompt", "scenarios.prompt", target=1 / 5),
     Row("format a prompt of one text", "scenarios.text_prompt", target=1 / 5),
     Row("call of a @tool", "scenarios.tool", target=1 / 5),
-    Row("describe 200 tools, per tool", "scenarios.bind_tools", sides=BOTH, rounds=3),
+    Row("bind 200 tools, per tool", "scenarios.bind_tools", sides=BOTH, rounds=3),
     Row("agent, per turn", "scenarios.agent_turn", sides=BOTH, target=1 / 10),
     Row("graph, per node", "graph_scenarios.node", sides=BOTH, target=1 / 5),
     Row(
@@ -313,6 +313,16 @@ ROWS = [
         BOTH,
         "value",
         rounds=3,
+        is_slow=True,
+    ),
+    Row(
+        "local embeddings, per chunk of 200 words",
+        "scenarios.embeddings",
+        sides=("floor", "foldline"),
+        peer=None,
+        floor_target=1.2,
+        rounds=3,
+        note="the floor is llama.cpp's own server, asked directly with the same batch",
         is_slow=True,
     ),
     Row(
