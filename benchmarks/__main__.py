@@ -160,24 +160,25 @@ def run(
     process, stub = start_stub()
     found: dict[str, Any] = {}
     curves: dict[str, Any] = {}
+    is_quick = options.check and not options.save
     try:
         for row in ROWS:
             if options.only and not re.search(options.only, row.name, re.IGNORECASE):
                 continue
-            if options.check and row.is_slow and not options.only:
+            if options.check and not (row.is_checked or options.only or options.save):
                 continue
             rounds = 1 if options.quick else row.rounds
-            if options.check and not options.save:
+            sides = row.compared if is_quick else None
+            if is_quick:
                 rounds = min(rounds, CHECK_ROUNDS)
-            sides = row.compared if options.check and not options.save else None
             values = measure(row, pythons, stub, rounds, sides)
-            if options.check and rounds < row.rounds and is_worse(row, values, before):
+            if is_quick and rounds < row.rounds and is_worse(row, values, before):
                 values = measure(row, pythons, stub, row.rounds, sides)
             found[row.name] = values
             print(report.line(row, values), flush=True)
             if options.save:
                 save(found, {}, options.peers)  # a run that is cut short keeps what it measured
-        if not (options.only or options.quick or (options.check and not options.save)):
+        if not (options.only or options.quick or is_quick):
             for name, (_, _, _, rows) in PLOTS.items():
                 curves[name] = [
                     [next(iter(row.options.values())), measure(row, pythons, stub, row.rounds)]

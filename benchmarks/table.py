@@ -31,6 +31,12 @@ class Row:
         """The sides that a target compares: ours, the peer and the floor."""
         return tuple(side for side in self.sides if side in ("foldline", self.peer, self.floor))
 
+    @property
+    def is_checked(self) -> bool:
+        """Whether `--check` measures it: where there is a ratio, and it does not take long."""
+        against = self.floor if self.peer is None else self.peer
+        return against in self.sides and not self.is_slow
+
     def met(self, found: dict[str, float]) -> bool | None:
         """Whether the targets hold; None where there is none, or nothing to compare with."""
         ours, checks = found.get("foldline"), []
