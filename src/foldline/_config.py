@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
 from uuid import UUID
 
@@ -12,6 +14,7 @@ from typing_extensions import TypedDict
 
 from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager, Callbacks
 from foldline.exceptions import UsageError
+from foldline.utils.strings import suggestion
 
 DEFAULT_RECURSION_LIMIT = 25
 
@@ -53,6 +56,14 @@ def _copied(key: str, value: Any) -> Any:
     return value
 
 
+@lru_cache(maxsize=256)
+def _warn_misspelt(key: str) -> None:
+    """Warn of a key that is nearly a config key: as any other key it would be a value for `configurable`."""
+    near = suggestion(str(key), CONFIG_KEYS, likeness=0.85)
+    if near:
+        warnings.warn(f"{key!r} is no key of a config{near}", UserWarning, stacklevel=5)
+
+
 def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """Part what is said under config keys from what is said under others, which is for `configurable`."""
     known: dict[str, Any] = {}
@@ -66,6 +77,7 @@ def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[st
             known[key] = value
         else:
             loose[key] = value
+            _warn_misspelt(key)
     return known, loose
 
 
