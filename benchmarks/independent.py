@@ -6,9 +6,9 @@
     .venv-peers/bin/python benchmarks/independent.py langchain_core
 
 Each prints a mean in wall time for every row, and its spread; on a quiet machine the ratio of the two is to agree with
-the one in docs/benchmarks.md within 20 %. Options after the name go to pyperf (`--fast`, `--rigorous`, `-o results.json`).
-With `--cpu` in front of them the processor's time is taken by hand, the best of many rounds: for a machine that is not
-quiet, where pyperf's wall time says nothing.
+the one in docs/benchmarks.md within 20 %. Options after the name go to pyperf (`--fast`, `--rigorous`, `-o
+results.json`). With `--cpu` in front of them the processor's time is taken by hand, the best of many rounds: for a
+machine that is not quiet, where pyperf's wall time says nothing.
 """
 
 from __future__ import annotations

@@ -146,9 +146,9 @@ machine in processor time. Its ratios are to agree with the table within 20 %.
 ## Scaling
 
 Straight lines are what is wanted. Every handler after the first costs the same again; the first also pays for the id,
-the metadata and the form of what starts. A run costs somewhat more the deeper it stands, on both sides. A call goes through its history once, by the classes of
-the messages, and a provider writes each message down: a line. Tools are described when they are bound, and written down
-anew only when something in them has changed.
+the metadata and the form of what starts. A run costs somewhat more the deeper it stands, on both sides. A call goes
+through its history once, by the classes of the messages, and a provider writes each message down: a line. Tools are
+described when they are bound, and written down anew only when something in them has changed.
 
 {plots}
 """
