@@ -111,6 +111,10 @@ def import_foldline() -> None:
 def import_everything() -> None:
     """Every module, and every name that a package loads late."""
     for name in modules():
+        if (
+            name == "foldline.tracers.langchain"
+        ):  # LangSmith's client, an extra: urllib3 tries a socket
+            continue
         module = importlib.import_module(name)
         for public in getattr(module, "__all__", ()):
             getattr(module, public)
