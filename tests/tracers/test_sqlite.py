@@ -24,9 +24,8 @@ from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import ChatGeneration, LLMResult
 from foldline.prompts import PromptTemplate
 from foldline.runnables import RunnableLambda
-from foldline.tracers import SQLiteTracer, TraceStore, sqlite
+from foldline.tracers import SQLiteTracer, TraceStore, _writer
 from foldline.tracers import _schema as rows
-from foldline.tracers import _writer
 
 CHAIN = RunnableLambda(lambda x: x + 1).with_config(run_name="inc") | RunnableLambda(
     lambda x: x * 2

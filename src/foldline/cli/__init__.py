@@ -16,7 +16,7 @@ COMMANDS = {
     "sessions": "list, show or delete kept conversations",
     "models": "providers: what is installed, which keys are set, what their models can do",
     "doctor": "check this installation and say what to do about each finding",
-    "traces": "recent runs as trees, with timing and tokens",
+    "traces": "recent runs with first words, tokens and cost; one as a tree",
     "replay": "play a recorded stream back",
     "bench": "time a model: first token, tokens per second",
 }

@@ -149,19 +149,71 @@ def doctor(*, as_json: AsJson = False) -> int:
 
 @app.command()
 def traces(
-    trace: Annotated[str | None, typer.Argument(help="Show only this trace (its id).")] = None,
-    *,
-    file: Annotated[
-        Path | None, typer.Option(envvar="FOLDLINE_TRACES", help="The tracer's SQLite file.")
+    trace: Annotated[
+        str | None, typer.Argument(help="Show this trace: its id, or the end of it.")
     ] = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many.")] = 10,
+    *,
+    file: Annotated[Path | None, typer.Option(help="Another trace file.")] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many.")] = 20,
+    search: Annotated[
+        str | None, typer.Option("--search", help="Only runs with these words.")
+    ] = None,
     errors: Annotated[bool, typer.Option("--errors", help="Only runs that failed.")] = False,
+    model: Annotated[
+        str | None, typer.Option("-m", "--model", help="Only this model; with --replay, ask it.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option(help="Only runs with this tag.")] = None,
+    thread: Annotated[str | None, typer.Option(help="Only this thread.")] = None,
+    user: Annotated[str | None, typer.Option(help="Only this user.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only since: 30m, 2h, 7d, 2026-11-17.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Go on and print runs as they end.")
+    ] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Play the answers of this trace back.")
+    ] = False,
+    export: Annotated[
+        str | None, typer.Option(metavar="FORM", help="Print this trace as otel, jsonl or pytest.")
+    ] = None,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete this trace, or all of --thread or --user.")
+    ] = False,
+    prune_age: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Delete what is older: 30d.")
+    ] = None,
+    prune_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Delete the oldest until it fits: 500M.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show recent runs as trees, newest first, with timing and tokens."""
-    return _call(
-        "traces:traces", trace, file=file, limit=limit, only_errors=errors, as_json=as_json
+    """List recent runs with their first words, or show one as a tree with all that was said.
+
+    FOLDLINE_TRACES=1 traces any program into the file that is read here.
+    """
+    from foldline.cli.traces import TraceOptions
+
+    options = TraceOptions(
+        file=file,
+        limit=limit,
+        only_errors=errors,
+        as_json=as_json,
+        search=search,
+        model=None if replay else model,
+        tag=tag,
+        thread=thread,
+        user=user,
+        since=since,
+        follow=follow,
+        replay=replay,
+        replay_model=model if replay else None,
+        export=export,
+        prune_age=prune_age,
+        prune_size=prune_size,
+        delete=delete,
     )
+    return _call("traces:traces", trace, options)
 
 
 @app.command()

@@ -8,7 +8,7 @@ import select
 import stat
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,7 +146,10 @@ def _read_schema(path: Path) -> dict[str, Any]:
 
 def _tracer() -> Any:
     from foldline.tracers import SQLiteTracer
+    from foldline.tracers._switch import file_tracer
 
+    if (tracer := file_tracer()) is not None:  # FOLDLINE_TRACES has attached it already
+        return nullcontext(tracer)
     return SQLiteTracer(places.made(places.traces_file()))
 
 

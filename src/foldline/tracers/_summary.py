@@ -35,6 +35,8 @@ class TraceSummary:
     question: str | None
     answer: str | None
     error_class: str | None
+    error: str | None
+    """The first line of the root's error."""
     failed_runs: int
     scores: dict[str, float] = field(default_factory=dict)
 
@@ -158,9 +160,10 @@ def summarize(connection: sqlite3.Connection, traces: list[str]) -> list[TraceSu
     """Return the summaries of traces, in this order; one that is gone meanwhile is left out."""
     marks = ", ".join("?" for _ in traces)
     roots = {
-        row[0]: dict(zip(SHOWN, row, strict=True))
+        row[0]: {**dict(zip(SHOWN, row, strict=False)), "error": _first_line(row[-1])}
         for row in connection.execute(
-            f"SELECT {', '.join(SHOWN)} FROM runs WHERE id IN ({marks})", traces
+            f"SELECT {', '.join(SHOWN)}, substr(error, 1, 300) FROM runs WHERE id IN ({marks})",
+            traces,
         )
     }
     sums = {
@@ -185,6 +188,10 @@ def summarize(connection: sqlite3.Connection, traces: list[str]) -> list[TraceSu
         for trace in traces
         if trace in roots and trace in sums
     ]
+
+
+def _first_line(error: str | None) -> str | None:
+    return error.split("\n", 1)[0] if error else None
 
 
 def _summary(root: dict[str, Any], sums: tuple[Any, ...], scores: dict[str, float]) -> TraceSummary:

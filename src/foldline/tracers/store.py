@@ -198,6 +198,23 @@ class TraceStore:
 
     # -- deleting
 
+    def names_of(
+        self, *, trace: str | None = None, thread: str | None = None, user: str | None = None
+    ) -> tuple[set[str], set[str], set[str]]:
+        """Return the threads, the sessions and the runs that belong to one trace, thread or user."""
+        column, value = next(
+            (column, value)
+            for column, value in (("trace_id", trace), ("thread_id", thread), ("user_id", user))
+            if value is not None
+        )
+        rows = self._all(
+            "SELECT thread_id, session_id, id FROM runs WHERE trace_id IN "
+            f"(SELECT trace_id FROM runs WHERE {column} = ?)",
+            (str(value),),
+        )
+        threads, sessions, runs = ({row[place] for row in rows} - {None} for place in range(3))
+        return threads, sessions, runs
+
     def delete(
         self,
         *,
@@ -237,9 +254,9 @@ class TraceStore:
             deleted += self.delete(before=time.time() - max_age)
         if max_bytes is not None:
             while (used := self._used_bytes()) > max_bytes:
-                runs = self._all("SELECT count(*) FROM runs")[0][0]
+                roots = self.count()
                 share = min(1.0, max(0.02, 1.1 * (used - max_bytes) / used))
-                limit = max(1, int(runs * share))
+                limit = max(1, int(roots * share))
                 rows = self._all(
                     "SELECT seq FROM runs WHERE trace_id IN "
                     "(SELECT id FROM runs WHERE parent_run_id IS NULL ORDER BY start_time LIMIT ?)",
