@@ -17,6 +17,7 @@ COMMANDS = {
     "models": "providers: what is installed, which keys are set, what their models can do",
     "doctor": "check this installation and say what to do about each finding",
     "traces": "recent runs with first words, tokens and cost; one as a tree",
+    "studio": "a web page over traces, a playground, threads and datasets",
     "replay": "play a recorded stream back",
     "bench": "time a model: first token, tokens per second",
 }

@@ -217,6 +217,43 @@ def traces(
 
 
 @app.command()
+def studio(
+    apps: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Agents or graphs whose threads to show: module:agent, name=module:agent."
+        ),
+    ] = None,
+    *,
+    host: Annotated[str, typer.Option(help="Where to listen; others need a key.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Which port; 0 for any.")] = 8765,
+    file: Annotated[Path | None, typer.Option(help="Another trace file.")] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("-m", "--model", help="A model for the playground; repeatable. Only these."),
+    ] = None,
+    tool: Annotated[
+        list[str] | None,
+        typer.Option("-t", "--tool", metavar="MODULE:TOOL", help="A tool; repeatable."),
+    ] = None,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open it in the browser.")
+    ] = True,
+) -> int:
+    """Open a web page over traces, a playground, threads and datasets. Nothing leaves this machine."""
+    return _call(
+        "studio:studio",
+        apps or [],
+        host=host,
+        port=port,
+        file=file,
+        models=model or [],
+        tools=tool or [],
+        open_browser=open_browser,
+    )
+
+
+@app.command()
 def replay(
     file: Annotated[Path, typer.Argument(help="Events (chat --events), a recording, or SSE.")],
     *,

@@ -20,7 +20,15 @@ from foldline.exceptions import MissingExtraError, UsageError
 from foldline.providers import provider_names
 from foldline.utils.strings import suggestion
 
-__all__ = ["DEFAULT", "choose_model", "choose_tool", "name_of", "prepare", "read_options"]
+__all__ = [
+    "DEFAULT",
+    "choose_model",
+    "choose_own",
+    "choose_tool",
+    "name_of",
+    "prepare",
+    "read_options",
+]
 
 DEFAULT = "local:smollm2"
 OWN = "py:"
@@ -84,6 +92,11 @@ def _own(place: str, option: str) -> Any:
             raise UsageError(f"{option}{place}: {module} has no {name}")
         found = getattr(found, part)
     return found
+
+
+def choose_own(place: str) -> Any:
+    """Import an object of the user's code: `module:name`."""
+    return _own(place, "")
 
 
 def choose_tool(place: str) -> Any:
