@@ -224,8 +224,8 @@ function ScoreForm({ run, changed }: { run: Run; changed: () => void }) {
   const score = (value: number) => post(`runs/${run.id}/scores`, { name: "thumb", value }).then(changed, (problem) => setError(told(problem)));
   return (
     <>
-      <button type="button" class="quiet" title="Good" aria-label="Score good" onClick={() => score(1)}>👍</button>
-      <button type="button" class="quiet" title="Bad" aria-label="Score bad" onClick={() => score(0)}>👎</button>
+      <button type="button" class="quiet" title="Score this run 1" onClick={() => score(1)}>Good</button>
+      <button type="button" class="quiet" title="Score this run 0" onClick={() => score(0)}>Bad</button>
       <Trouble error={error} />
     </>
   );

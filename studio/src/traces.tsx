@@ -203,7 +203,7 @@ export function Traces({ file }: { file: string }) {
     <section class="traces">
       <div class="bar">
         <h1>Traces</h1>
-        <input ref={search} type="search" class="search" placeholder="Search what was said  ( / )" aria-label="Search" value={filter.q} onInput={(event) => change({ q: event.currentTarget.value })} />
+        <input ref={search} type="search" class="search" placeholder="Search  ( / )" aria-label="Search" value={filter.q} onInput={(event) => change({ q: event.currentTarget.value })} />
         <Choice label="Model" value={filter.model} values={choices.models} choose={(model) => change({ model })} />
         <Choice label="Thread" value={filter.thread} values={choices.threads} choose={(thread) => change({ thread })} />
         <Choice label="Session" value={filter.session} values={choices.sessions} choose={(session) => change({ session })} />

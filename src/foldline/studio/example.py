@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from foldline._config import RunnableConfig
 from foldline.agents import create_agent
 from foldline.chat_history import SQLiteChatMessageHistory
 from foldline.exceptions import FoldlineError, ModelRateLimitError
@@ -26,7 +27,10 @@ from foldline.tracers.store import TraceStore
 
 __all__ = ["fill_example"]
 
-PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAH0lEQVR4nGPgEdPFihhwSfBgl2Bg4MEhgUMHDonhIgEAZ7IDhTgr3NgAAAAASUVORK5CYII="
+PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAH0lEQVR4nGPgEdPFihhwSfBgl2Bg4MEhgUMHDonhIgEA"
+    "Z7IDhTgr3NgAAAAASUVORK5CYII="
+)
 MODELS = (("openai", "gpt-5-mini"), ("anthropic", "claude-sonnet-4-5"), ("openai", "gpt-4o-mini"))
 QUESTIONS = (
     (
@@ -47,7 +51,8 @@ QUESTIONS = (
     ),
     (
         "لماذا السماء زرقاء؟",
-        "السماء زرقاء لأن الهواء يشتت الضوء الأزرق أكثر من الأحمر.\n\n- الأزرق: موجات قصيرة\n- الأحمر: موجات طويلة",
+        "السماء زرقاء لأن الهواء يشتت الضوء الأزرق أكثر من الأحمر.\n\n"
+        "- الأزرق: موجات قصيرة\n- الأحمر: موجات طويلة",
     ),
     (
         "Was heißt »Zeitgeist« auf Englisch?",
@@ -94,7 +99,7 @@ class _Filler:
         described = {"model_provider": provider, "model_name": name}
         return made.with_config(metadata=metadata), usage, described
 
-    def config(self, **metadata: Any) -> dict[str, Any]:
+    def config(self, **metadata: Any) -> RunnableConfig:
         """Return the config of one trace, which happened some time in the last two days."""
         from foldline.utils.uuid import uuid7  # noqa: PLC0415
 
@@ -111,29 +116,31 @@ class _Filler:
 
     def _age(self, connection: sqlite3.Connection, trace: str, age: float) -> None:
         rows = connection.execute(
-            "SELECT seq, run_type, start_time, end_time, first_token_time FROM runs WHERE trace_id = ? ORDER BY seq",
+            "SELECT id, parent_run_id, run_type, end_time FROM runs WHERE trace_id = ? ORDER BY seq",
             (trace,),
         ).fetchall()
-        begun = time.time() - age
-        clock = begun
-        total = 0.0
-        for seq, kind, _, end, first in rows[1:]:
+        children: dict[str | None, list[tuple[Any, ...]]] = {}
+        for row in rows:
+            children.setdefault(row[1], []).append(row)
+
+        def place(row: tuple[Any, ...], start: float) -> float:
+            """Give a run its time, after those below it; return its end."""
+            run_id, _, kind, end = row
+            clock = start + 0.003
+            for child in children.get(run_id, []):
+                clock = place(child, clock)
             took = (
-                self.chance.uniform(0.4, 4.0) if kind == "llm" else self.chance.uniform(0.002, 0.3)
+                self.chance.uniform(0.4, 4.0) if kind == "llm" else self.chance.uniform(0.002, 0.1)
             )
-            shown = clock + took * 0.25 if first is not None or kind == "llm" else None
+            over = clock + 0.003 if run_id in children else start + took
+            first = start + took * 0.25 if kind == "llm" else None
             connection.execute(
-                "UPDATE runs SET start_time = ?, end_time = ?, first_token_time = ? WHERE seq = ?",
-                (clock, None if end is None else clock + took, shown, seq),
+                "UPDATE runs SET start_time = ?, end_time = ?, first_token_time = ? WHERE id = ?",
+                (start, None if end is None else over, first, run_id),
             )
-            clock += took
-            total += took
-        seq, kind, _, end, _ = rows[0]
-        took = max(total, self.chance.uniform(0.4, 4.0) if kind == "llm" else 0.05)
-        connection.execute(
-            "UPDATE runs SET start_time = ?, end_time = ? WHERE seq = ?",
-            (begun, None if end is None else begun + took + 0.004, seq),
-        )
+            return over
+
+        place(rows[0], time.time() - age)
 
 
 def fill_example(folder: Path, *, count: int = 60, seed: int = 7) -> Path:
@@ -157,7 +164,7 @@ def fill_example(folder: Path, *, count: int = 60, seed: int = 7) -> Path:
 
 
 def _answer(text: Any, usage: dict[str, Any], described: dict[str, Any]) -> AIMessage:
-    return AIMessage(text, usage_metadata=usage, response_metadata=described)  # type: ignore[arg-type]
+    return AIMessage(text, usage_metadata=usage, response_metadata=described)
 
 
 def _ask(
