@@ -39,7 +39,7 @@ function DatasetList() {
       )}
       <ul class="list wide">
         {loaded.value?.datasets.map((dataset) => (
-          <li><a href={`#/datasets/${encodeURIComponent(dataset.name)}`}><b dir="auto">{dataset.name}</b><span class="dim">{whole(dataset.cases)} cases · {when(dataset.last)}</span></a></li>
+          <li><a href={`#/datasets/${encodeURIComponent(dataset.name)}`}><b dir="auto">{dataset.name}</b><span class="dim">{whole(dataset.cases)} {dataset.cases === 1 ? "case" : "cases"} · {when(dataset.last)}</span></a></li>
         ))}
       </ul>
     </section>
@@ -92,7 +92,7 @@ function DatasetView({ name }: { name: string }) {
                 <th>Question</th>
                 <th>Expected</th>
                 {dataset.models.map((column) => (
-                  <th>{column}<br /><span class="dim">{["equal", "words"].map((score) => average(column, score)).map((value, place) => (value === undefined ? null : <span class="badge score">{["equal", "words"][place]} {value.toFixed(2)}</span>))}</span></th>
+                  <th>{column}<br /><span class="dim">{["equal", "words"].map((score) => average(column, score)).map((value, place) => (value === undefined ? null : <span class={`badge score ${value < 0.5 ? "low" : ""}`}>{["equal", "words"][place]} {value.toFixed(2)}</span>))}</span></th>
                 ))}
                 <th />
               </tr>

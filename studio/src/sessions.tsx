@@ -36,13 +36,13 @@ export function Sessions({ kind, place, apps }: { kind: string; place: string[];
         {!!sessions.value?.sessions.length && <h2>Conversations</h2>}
         <ul class="list">
           {sessions.value?.sessions.map((session) => (
-            <li><a href={`#/sessions/${encodeURIComponent(session.name)}`} aria-current={kind === "sessions" && chosen === session.name ? "true" : undefined}><b class="ellipsis" dir="auto">{session.name}</b><span class="dim">{whole(session.messages)} messages · {when(session.last)}</span></a></li>
+            <li><a href={`#/sessions/${encodeURIComponent(session.name)}`} aria-current={kind === "sessions" && chosen === session.name ? "true" : undefined}><b class="ellipsis" dir="auto">{session.name}</b><span class="dim">{whole(session.messages)} {session.messages === 1 ? "message" : "messages"} · {when(session.last)}</span></a></li>
           ))}
         </ul>
         {!!threads.value?.threads.length && <h2>Threads</h2>}
         <ul class="list">
           {threads.value?.threads.map((thread) => (
-            <li><a href={`#/threads/${encodeURIComponent(apps[0] ?? "-")}/${encodeURIComponent(thread.id)}`} aria-current={kind === "threads" && rest[0] === thread.id ? "true" : undefined}><b class="ellipsis">{thread.id}</b><span class="dim ellipsis" dir="auto">{thread.question}</span><span class="dim">{whole(thread.traces)} traces{thread.last === null ? "" : ` · ${when(thread.last)}`}</span></a></li>
+            <li><a href={`#/threads/${encodeURIComponent(apps[0] ?? "-")}/${encodeURIComponent(thread.id)}`} aria-current={kind === "threads" && rest[0] === thread.id ? "true" : undefined}><b class="ellipsis">{thread.id}</b><span class="dim ellipsis" dir="auto">{thread.question}</span><span class="dim">{whole(thread.traces)} {thread.traces === 1 ? "trace" : "traces"}{thread.last === null ? "" : ` · ${when(thread.last)}`}</span></a></li>
           ))}
         </ul>
       </div>

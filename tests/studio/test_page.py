@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -34,6 +35,14 @@ def shoot(tmp_path: Path) -> Callable[[Any, str], None]:
     return take
 
 
+def until(check: Callable[[], Any], patience: float = 15) -> None:
+    """Wait for something to be so. (Playwright's own way needs `eval`, which the page forbids.)"""
+    deadline = time.monotonic() + patience
+    while not check():
+        assert time.monotonic() < deadline, "it did not become so"
+        time.sleep(0.05)
+
+
 def no_overflow(page: Any) -> None:
     """Nothing may be wider than the window."""
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
@@ -50,15 +59,15 @@ def test_the_list_shows_searches_and_filters(studio: Any, open_page: Any, shoot:
     shoot(page, "traces")
     page.keyboard.press("/")
     page.keyboard.type("weather kyo")
-    page.wait_for_function("document.querySelector('.total').textContent === '1 trace'")
+    until(lambda: page.inner_text(".total") == "1 trace")
     assert page.inner_text(".row .question") == "What is the weather in Kyoto?"
     page.click("text=Clear")
-    page.wait_for_function("document.querySelector('.total').textContent === '70 traces'")
+    until(lambda: page.inner_text(".total") == "70 traces")
     page.check("label.check input")
     page.wait_for_selector(".row .answer.bad")
     page.uncheck("label.check input")
     page.select_option("[aria-label=Model]", "gpt-4o-mini")
-    page.wait_for_function("document.querySelector('.total').textContent === '20 traces'")
+    until(lambda: page.inner_text(".total") == "20 traces")
     page.fill(".search", "no such words at all")
     page.wait_for_selector("text=Nothing fits these filters.")
 
@@ -193,7 +202,7 @@ def test_charts(studio: Any, open_page: Any, shoot: Any):
     page.wait_for_selector(".u-over")
     assert page.locator(".chart").count() == 5
     page.select_option("[aria-label=Time]", "168")
-    page.wait_for_function("document.querySelector('.sums dd').textContent > '60'")
+    until(lambda: int(page.inner_text(".sums dd >> nth=0")) > 60)
     page.wait_for_selector("option[value='gpt-5-mini']", state="attached")
     page.select_option("[aria-label=Model]", "gpt-5-mini")
     page.wait_for_timeout(300)
@@ -207,7 +216,7 @@ def test_charts(studio: Any, open_page: Any, shoot: Any):
 
 def test_the_playground_asks_two_models_and_goes_on(studio: Any, open_page: Any, shoot: Any):
     page = open_page(studio, "/playground")
-    page.wait_for_function("document.querySelector('[aria-label=Model]').value === 'fake:plain'")
+    until(lambda: page.input_value("[aria-label=Model]") == "fake:plain")
     page.fill("[aria-label='Message 2, user']", "Tell me.")
     page.click("text=+ Second model")
     page.click("button:has-text('Run')")
@@ -226,7 +235,7 @@ def test_the_playground_asks_two_models_and_goes_on(studio: Any, open_page: Any,
 
 def test_a_tool_is_called_and_run_in_the_playground(studio: Any, open_page: Any):
     page = open_page(studio, "/playground")
-    page.wait_for_function("document.querySelector('[aria-label=Model]').value === 'fake:plain'")
+    until(lambda: page.input_value("[aria-label=Model]") == "fake:plain")
     page.fill("[aria-label=Model]", "fake:tools")
     page.fill("[aria-label='Message 2, user']", "1+2?")
     page.click("summary:has-text('Parameters')")
@@ -249,16 +258,19 @@ def test_a_trace_is_forked_and_run_again(studio: Any, open_page: Any):
     page.wait_for_selector("text=Go on from here")
 
 
-def test_conversations_and_threads(start: Any, example_folder: Path, open_page: Any, shoot: Any):
+def test_conversations_and_threads(
+    start: Any, example_folder: Path, tmp_path: Path, open_page: Any, shoot: Any
+):
     agent = asking_agent()
-    with SQLiteTracer(example_folder / "traces.db") as tracer:
+    shutil.copytree(example_folder, tmp_path, dirs_exist_ok=True)
+    with SQLiteTracer(tmp_path / "traces.db") as tracer:
         config = {
             "configurable": {"thread_id": "trip"},
             "metadata": {"thread_id": "trip"},
             "callbacks": [tracer],
         }
         agent.invoke({"messages": "Book Rome"}, config)
-    studio = start(example_folder, apps={"booker": agent})
+    studio = start(apps={"booker": agent})
     page = open_page(studio, "/sessions")
     page.click("text=holiday plans")
     page.wait_for_selector(".detail .message")
@@ -358,7 +370,8 @@ CONTRAST = """
     if (!own || !element.checkVisibility() || element.disabled) continue;
     const [one, two] = [light(parse(getComputedStyle(element).color)), light(back(element))].sort((a, b) => b - a);
     const ratio = (one + 0.05) / (two + 0.05);
-    if (ratio < 4.5) low.push(`${element.className || element.tagName}: ${ratio.toFixed(2)} ${element.textContent.slice(0, 30)}`);
+    const name = element.className || element.tagName;
+    if (ratio < 4.5) low.push(`${name}: ${ratio.toFixed(2)} ${element.textContent.slice(0, 30)}`);
   }
   return [...new Set(low)];
 }
@@ -383,7 +396,7 @@ def test_the_keyboard_is_enough(studio: Any, open_page: Any):
     page.wait_for_selector("[role=treeitem][aria-selected=true]")
     page.focus("[role=treeitem][aria-selected=true]")
     page.keyboard.press("ArrowUp")
-    page.wait_for_function("document.activeElement.getAttribute('aria-selected') === 'true'")
+    until(lambda: page.evaluate("document.activeElement.getAttribute('aria-selected')") == "true")
     page.keyboard.press("Escape")
     page.wait_for_selector(".row .question")
 
@@ -443,7 +456,8 @@ def write_many(path: Path, count: int, size: int = 60) -> None:
         start = now - (count - number) * 0.5
         values = {
             "id": run_id, "trace_id": run_id, "name": "ChatModel", "run_type": "llm", "start_time": start,
-            "end_time": start + 1.5, "first_token_time": start + 0.3, "provider": "openai", "model": f"model-{number % 5}",
+            "end_time": start + 1.5, "first_token_time": start + 0.3, "provider": "openai",
+            "model": f"model-{number % 5}",
             "input_tokens": 100, "output_tokens": 20, "total_tokens": 120, "cost": 0.001,
             "question": f"question {number}", "answer": words[:60], "extra": "{}",
             "inputs": '{"messages": [[]]}', "outputs": '{"generations": [[{"text": "' + words[:size] + '"}]]}',
