@@ -27,6 +27,7 @@ from foldline._io import IO
 from foldline._io.drive import drive, drive_each
 from foldline._lazy import lazily
 from foldline._run import Kind, Run
+from foldline._traceback import cut_traceback
 from foldline.exceptions import UsageError
 from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
@@ -121,7 +122,11 @@ class Runnable(ABC, Generic[Input, Output]):
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Output:
         """Run once."""
-        output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
+        try:
+            output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
+        except Exception as error:
+            cut_traceback(error)
+            raise
         return output
 
     # -- many at once
@@ -211,9 +216,13 @@ class Runnable(ABC, Generic[Input, Output]):
         **kwargs: Any,
     ) -> list[Any]:
         """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order."""
-        return await self._run_each(
-            inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions
-        )
+        try:
+            return await self._run_each(
+                inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions
+            )
+        except Exception as error:
+            cut_traceback(error)
+            raise
 
     @overload
     def batch_as_completed(
