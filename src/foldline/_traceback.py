@@ -8,11 +8,16 @@ may be a defect, and a report of it needs them. `FOLDLINE_DEBUG=1` cuts nothing.
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from types import TracebackType
+from typing import Any, TypeVar
 
 from foldline.exceptions import FoldlineError
 
-__all__ = ["cut_traceback", "is_debugging"]
+__all__ = ["closing", "cut_traceback", "is_debugging"]
+
+T = TypeVar("T", bound=AsyncGenerator[Any, None])
 
 HOME = os.path.dirname(os.path.abspath(__file__)) + os.sep
 PLUMBING = tuple(
@@ -29,7 +34,7 @@ def is_debugging() -> bool:
 
 def cut_traceback(error: BaseException) -> None:
     """Take foldline's own frames out of the traceback of an error, of its causes and of the errors in a group."""
-    if is_debugging():
+    if not isinstance(error, Exception) or is_debugging():
         return
     waiting: list[BaseException | None] = [error]
     known: set[int] = set()
@@ -42,6 +47,21 @@ def cut_traceback(error: BaseException) -> None:
         waiting += (current.__cause__, current.__context__)
         if isinstance(current, BaseExceptionGroup):
             waiting += current.exceptions
+
+
+class closing(aclosing[T]):
+    """Close a stream at the end of a block, as `contextlib.aclosing` does; an error that passes is cut here."""
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the stream; cut the traceback of an error, which then leaves out the reader's own frame too."""
+        await super().__aexit__(kind, error, traceback)
+        if error is not None:
+            cut_traceback(error)
 
 
 def _cut(error: BaseException) -> TracebackType | None:

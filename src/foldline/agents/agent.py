@@ -8,7 +8,6 @@ change threads.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +17,7 @@ from foldline._config import RunnableConfig
 from foldline._io import IO
 from foldline._io.drive import drive
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.agents.checkpoint.records import Thread, chain_of
 from foldline.agents.loop import Loop
 from foldline.agents.opening import load_thread, thread_of
@@ -71,7 +71,7 @@ class Agent(Runnable[Any, Values]):
     async def _once(self, input: Json, run: Run) -> Values:
         outer = within.get()
         loop = Loop(self.setup, run, wants=frozenset(), outer=outer)
-        async with aclosing(loop.events(input)) as events:
+        async with closing(loop.events(input)) as events:
             async for said in events:
                 if outer is not None and outer.emit is not None:
                     outer.emit(said)
@@ -80,7 +80,7 @@ class Agent(Runnable[Any, Values]):
         return loop.result()
 
     async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
-        async with aclosing(self._viewed(input, run, [])) as pieces:
+        async with closing(self._viewed(input, run, [])) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -94,7 +94,7 @@ class Agent(Runnable[Any, Values]):
         outer = within.get()
         loop = Loop(self.setup, run, wants=view.wants, outer=outer)
         loops.append(loop)
-        async with aclosing(loop.events(input)) as events:
+        async with closing(loop.events(input)) as events:
             async for said in events:
                 if outer is not None and outer.emit is not None:
                     outer.emit(said)
@@ -110,7 +110,7 @@ class Agent(Runnable[Any, Values]):
         watching = _trace.observers(run.handlers)
         try:
             await _trace.begin(self, input, run)
-            async with aclosing(self._viewed(input, run, loops)) as pieces:
+            async with closing(self._viewed(input, run, loops)) as pieces:
                 async for piece in pieces:
                     for observer in watching:
                         observer.on_chunk(run.id, piece)

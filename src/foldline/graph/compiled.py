@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, create_model
@@ -11,6 +10,7 @@ from pydantic import BaseModel, create_model
 from foldline._config import RunnableConfig
 from foldline._io.drive import drive
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.drawing import draw_plan
@@ -86,7 +86,7 @@ class CompiledStateGraph(Runnable[Any, Any]):
 
     async def _once(self, input: Json, run: Run) -> Any:
         loop = self._loop(run, frozenset())
-        async with aclosing(loop.events(input)) as events:
+        async with closing(loop.events(input)) as events:
             async for event in events:
                 self._pass_on(event, loop)
         return self._concluded(loop)
@@ -104,7 +104,7 @@ class CompiledStateGraph(Runnable[Any, Any]):
         return loop.result()
 
     async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
-        async with aclosing(self._viewed(input, run, [])) as pieces:
+        async with closing(self._viewed(input, run, [])) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -119,7 +119,7 @@ class CompiledStateGraph(Runnable[Any, Any]):
         loop = self._loop(run, view.wants)
         loops.append(loop)
         depth = len(loop.namespace)
-        async with aclosing(loop.events(input)) as events:
+        async with closing(loop.events(input)) as events:
             async for event in events:
                 self._pass_on(event, loop)
                 own = event._replace(namespace=event.namespace[depth:]) if depth else event
@@ -135,7 +135,7 @@ class CompiledStateGraph(Runnable[Any, Any]):
         observers = _trace.observers(run.handlers)
         try:
             await _trace.begin(self, input, run)
-            async with aclosing(self._viewed(input, run, loops)) as pieces:
+            async with closing(self._viewed(input, run, loops)) as pieces:
                 async for piece in pieces:
                     for observer in observers:
                         observer.on_chunk(run.id, piece)

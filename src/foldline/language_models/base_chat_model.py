@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, overload
 from uuid import UUID
@@ -19,6 +18,7 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.callbacks.base import Callbacks
 from foldline.exceptions import UsageError
 from foldline.language_models.base import BaseLanguageModel, Params
@@ -344,7 +344,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         whole = await _trace.add_up(inputs)
         if whole is _trace.NOTHING:
             return
-        async with aclosing(self._traced_stream(whole, run)) as chunks:
+        async with closing(self._traced_stream(whole, run)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -539,7 +539,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         record, options, check = self._read_record(input, run.kwargs)
         patched = run.patched(kwargs={**options, **run.kwargs})
         call, view = ChatCall(self, record.messages, patched, stream=True), DeltaView(check)
-        async with aclosing(call.batches()) as batches:
+        async with closing(call.batches()) as batches:
             async for batch in batches:
                 for delta in view.show(batch):
                     yield delta

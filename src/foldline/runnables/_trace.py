@@ -7,12 +7,12 @@ given so far, as in LangChain; one that is closed because a stream beside it fai
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from foldline._config import Configs, RunnableConfig
 from foldline._io import IO
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import UsageError
 from foldline.tracers._streaming import StreamObserver
@@ -49,7 +49,7 @@ async def one(value: Any) -> AsyncGenerator[Any, None]:
 async def add_up(stream: AsyncGenerator[Any, None]) -> Any:
     """Read a stream to its end and add up its pieces; NOTHING where there were none."""
     whole: Any = NOTHING
-    async with aclosing(stream):
+    async with closing(stream):
         async for piece in stream:
             whole = plus(whole, piece)
     return whole
@@ -120,7 +120,7 @@ async def _watch(
     watching = observers(run.handlers)
     try:
         await begin(runnable, told, run)
-        async with aclosing(open_outputs()) as outputs:
+        async with closing(open_outputs()) as outputs:
             async for output in outputs:
                 whole = plus(whole, output)
                 for observer in watching:
@@ -150,7 +150,7 @@ async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGen
         yield await call(runnable, value, run)
         return
     run = run.patched()
-    async with aclosing(
+    async with closing(
         _watch(runnable, value, lambda: runnable._pieces(value, run), run, {})
     ) as outputs:
         async for output in outputs:
@@ -178,9 +178,9 @@ async def transform(
             yield piece
             piece = await anext(inputs, NOTHING)
 
-    async with aclosing(inputs):
+    async with closing(inputs):
         first = await anext(inputs, NOTHING)
         flow = lambda: runnable._flow(heard(first), run)  # noqa: E731
-        async with aclosing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
+        async with closing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
             async for output in outputs:
                 yield output

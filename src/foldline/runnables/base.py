@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
 
 from pydantic import BaseModel
@@ -27,7 +26,7 @@ from foldline._io import IO
 from foldline._io.drive import drive, drive_each
 from foldline._lazy import lazily
 from foldline._run import Kind, Run
-from foldline._traceback import cut_traceback
+from foldline._traceback import closing, cut_traceback
 from foldline.exceptions import UsageError
 from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
@@ -82,7 +81,7 @@ class Runnable(ABC, Generic[Input, Output]):
         whole = await _trace.add_up(inputs)
         if whole is _trace.NOTHING:
             return
-        async with aclosing(self._pieces(whole, run)) as outputs:
+        async with closing(self._pieces(whole, run)) as outputs:
             async for output in outputs:
                 yield output
 
@@ -142,7 +141,7 @@ class Runnable(ABC, Generic[Input, Output]):
     ) -> list[Any]:
         inputs = list(inputs) if not hasattr(inputs, "__len__") else inputs  # a generator, say
         results: list[Any] = [None] * len(inputs)
-        async with aclosing(
+        async with closing(
             self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
         ) as done:
             async for place, result in done:
@@ -162,7 +161,7 @@ class Runnable(ABC, Generic[Input, Output]):
         outcomes = io.as_completed(
             lambda place: self._step(inputs[place], run_of(place)), range(len(inputs)), limit=limit
         )
-        async with aclosing(outcomes):
+        async with closing(outcomes):
             async for place, value, error in outcomes:
                 if error is not None and not (keep_errors and isinstance(error, Exception)):
                     raise error

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.exceptions import UsageError
 from foldline.runnables import _types
 from foldline.runnables.base import Runnable
@@ -84,7 +84,7 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
 
     async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         chosen, child = await self._choose(input, run)
-        async with aclosing(chosen._step_stream(input, child)) as pieces:
+        async with closing(chosen._step_stream(input, child)) as pieces:
             async for piece in pieces:
                 yield piece
 

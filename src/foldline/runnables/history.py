@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.chat_history.base import BaseChatMessageHistory
 from foldline.exceptions import UsageError
 from foldline.messages import (
@@ -125,7 +125,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
     async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         memory = await _Memory.of(self, input, run)
         whole: Any = NOTHING
-        async with aclosing(self.bound._step_stream(memory.input, self._inner(run))) as pieces:
+        async with closing(self.bound._step_stream(memory.input, self._inner(run))) as pieces:
             async for piece in pieces:
                 whole = plus(whole, piece)
                 yield piece

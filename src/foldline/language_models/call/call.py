@@ -159,8 +159,7 @@ class ChatCall:
         except BaseException as error:
             if not self.is_complete:
                 await self._fail(error)
-            if isinstance(error, Exception):
-                cut_traceback(error)
+            cut_traceback(error)
             raise
         if self._end_error is not None:
             raise self._end_error
