@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager, Callbacks
 from foldline.exceptions import UsageError
+from foldline.utils.suggest import warn_of_typo
 
 DEFAULT_RECURSION_LIMIT = 25
 
@@ -62,6 +63,8 @@ def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[st
     for key, value in (config or {}).items():
         if value is not None:
             (known if key in CONFIG_KEYS else loose)[key] = value
+    for key in loose:
+        warn_of_typo("config", str(key), CONFIG_KEYS, "is passed on as a value of 'configurable'")
     return known, loose
 
 

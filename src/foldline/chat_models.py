@@ -12,6 +12,7 @@ from foldline.providers import ADVICE, find_provider, provider_names
 from foldline.runnables.base import Runnable
 from foldline.runnables.configurable import DynamicRunnable, _Made
 from foldline.runnables.utils import ConfigurableFieldSpec
+from foldline.utils.suggest import nearest
 
 __all__ = ["BaseChatModel", "ConfigurableChatModel", "init_chat_model"]
 
@@ -127,6 +128,9 @@ def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
     word = head.replace("-", "_").lower()
     if colon and rest and (word in ADVICE or word in provider_names()):
         return rest, head
+    near = nearest(word, provider_names()) if colon and rest and word.isalpha() else None
+    if near is not None:
+        raise UsageError(f"there is no provider {head!r}: did you mean '{near}:{rest}'?")
     lower = model.lower()
     for beginning, guess in BEGINNINGS:
         if lower.startswith(beginning):

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from foldline.exceptions import MissingExtraError, UsageError
+from foldline.utils.suggest import did_you_mean
 
 __all__ = ["ADVICE", "GROUP", "REGISTRY", "find_provider", "provider_names"]
 
@@ -88,8 +89,9 @@ def find_provider(name: str) -> type[Any]:
     if target is None:
         if word in ADVICE:
             raise UsageError(f"there is no provider {name!r}: {ADVICE[word]}")
+        names = provider_names()
         raise UsageError(
-            f"there is no provider {name!r}: choose one of {', '.join(provider_names())}"
+            f"there is no provider {name!r}.{did_you_mean(word, names)} There are: {', '.join(names)}"
         )
     module, _, attribute = target.partition(":")
     try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from pydantic import BaseModel
+
 from foldline._config import Configs, RunnableConfig
 from foldline._io import IO
 from foldline._run import Run
@@ -53,6 +55,16 @@ async def add_up(stream: AsyncGenerator[Any, None]) -> Any:
         async for piece in stream:
             whole = plus(whole, piece)
     return whole
+
+
+def listed(inputs: Sequence[Any]) -> Sequence[Any]:
+    """Return the inputs of a batch as something with a length; refuse what is one input and no list of them."""
+    given: Any = inputs
+    if isinstance(given, str | bytes | Mapping | BaseModel):
+        raise UsageError(
+            f"a batch takes a list of inputs, not one {type(given).__name__}: write [{given!r:.60}], or use `invoke`"
+        )
+    return inputs if hasattr(inputs, "__len__") else list(inputs)  # a generator, say
 
 
 def runs_of(

@@ -139,7 +139,7 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         keep_errors: bool,
     ) -> list[Any]:
-        inputs = list(inputs) if not hasattr(inputs, "__len__") else inputs  # a generator, say
+        inputs = _trace.listed(inputs)
         results: list[Any] = [None] * len(inputs)
         async with closing(
             self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
@@ -157,6 +157,7 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         keep_errors: bool,
     ) -> AsyncGenerator[tuple[int, Any], None]:
+        inputs = _trace.listed(inputs)
         run_of, limit = _trace.runs_of(inputs, config, io, kwargs)
         outcomes = io.as_completed(
             lambda place: self._step(inputs[place], run_of(place)), range(len(inputs)), limit=limit
