@@ -10,6 +10,7 @@ from uuid import UUID
 
 from typing_extensions import TypedDict
 
+from foldline._lazy import publish
 from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager, Callbacks
 from foldline.exceptions import UsageError
 from foldline.utils.suggest import warn_of_typo
@@ -238,3 +239,13 @@ def set_config_context(config: RunnableConfig) -> Generator[None, None, None]:
         yield
     finally:
         var_child_runnable_config.reset(token)
+
+
+publish(
+    "foldline.runnables.config",
+    RunnableConfig,
+    ensure_config,
+    get_config_list,
+    merge_configs,
+    patch_config,
+)

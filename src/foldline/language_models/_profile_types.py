@@ -7,6 +7,8 @@ from typing import Literal
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from foldline._lazy import publish
+
 __all__ = ["ModelProfile", "ModelProfileRegistry", "Prices", "ReasoningRules"]
 
 
@@ -85,3 +87,6 @@ class ModelProfile(TypedDict, total=False):
 
 ModelProfileRegistry = dict[str, ModelProfile]
 """Model name, or the beginning of one -> its profile."""
+
+
+publish("foldline.language_models", ModelProfile)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
 from foldline._lazy import lazily
+from foldline.utils.signature import SIGNATURE
 
 if TYPE_CHECKING:
     from foldline.load._shapes import (
@@ -68,6 +69,12 @@ class Serializable(BaseModel):
     """
 
     model_config = ConfigDict(extra="ignore", defer_build=True)
+    __signature__ = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        # Pydantic puts its own in its place, which shows the functions that validate.
+        cls.__signature__ = SIGNATURE
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic import BaseModel, ConfigDict
 
 from foldline.protocol.blocks import Json
+from foldline.utils.signature import SIGNATURE
 
 __all__ = ["LazyFields", "default_of", "real_extra", "real_fields", "set_real_fields"]
 
@@ -38,6 +39,7 @@ class LazyFields(BaseModel):
     """A model whose missing fields are worked out when they are read."""
 
     model_config = ConfigDict(defer_build=True)
+    __signature__ = SIGNATURE
 
     if TYPE_CHECKING:
 

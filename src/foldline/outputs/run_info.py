@@ -6,6 +6,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from foldline.utils.signature import SIGNATURE
+
 __all__ = ["RunInfo"]
 
 
@@ -13,6 +15,7 @@ class RunInfo(BaseModel):
     """The run that made one result; read `config["callbacks"]` for more than its id."""
 
     model_config = ConfigDict(defer_build=True)
+    __signature__ = SIGNATURE
 
     run_id: UUID
     """The id that callbacks and traces know the run by."""

@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage
-from foldline.prompts._chat_base import BaseChatPromptTemplate
 from foldline.prompts._compile import PromptTemplateFormat
-from foldline.prompts._message_templates import (
+from foldline.prompts.chat_base import BaseChatPromptTemplate
+from foldline.prompts.message import BaseMessagePromptTemplate
+from foldline.prompts.message_templates import (
     AIMessagePromptTemplate,
     HumanMessagePromptTemplate,
     MessagesPlaceholder,
     SystemMessagePromptTemplate,
 )
-from foldline.prompts.message import BaseMessagePromptTemplate
 from foldline.protocol.blocks import Json
 
 __all__ = ["MessageLike", "MessageLikeRepresentation", "message_template"]

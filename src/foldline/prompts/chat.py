@@ -20,11 +20,12 @@ from foldline.load import dumpd
 from foldline.messages import AnyMessage, BaseMessage
 from foldline.prompt_values import PromptValue
 from foldline.prompts._build import chat_value, make_message, text_of
-from foldline.prompts._chat_base import BaseChatPromptTemplate
 from foldline.prompts._compile import PromptTemplateFormat
 from foldline.prompts._files import write_text
 from foldline.prompts._message_like import MessageLike, MessageLikeRepresentation, message_template
-from foldline.prompts._message_templates import (
+from foldline.prompts.chat_base import BaseChatPromptTemplate
+from foldline.prompts.message import BY_HAND, BaseMessagePromptTemplate
+from foldline.prompts.message_templates import (
     AIMessagePromptTemplate,
     BaseStringMessagePromptTemplate,
     ChatMessagePromptTemplate,
@@ -32,7 +33,6 @@ from foldline.prompts._message_templates import (
     MessagesPlaceholder,
     SystemMessagePromptTemplate,
 )
-from foldline.prompts.message import BY_HAND, BaseMessagePromptTemplate
 from foldline.prompts.prompt import PromptTemplate
 from foldline.prompts.string import StringPromptTemplate
 from foldline.protocol.blocks import Json

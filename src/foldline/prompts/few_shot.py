@@ -14,9 +14,9 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.example_selectors.base import BaseExampleSelector
 from foldline.messages import BaseMessage
-from foldline.prompts._chat_base import BaseChatPromptTemplate
 from foldline.prompts._compile import PromptTemplateFormat, compile_prompt
 from foldline.prompts._examples import FewShotText, check_examples, choose, values_of
+from foldline.prompts.chat_base import BaseChatPromptTemplate
 from foldline.prompts.message import BaseMessagePromptTemplate
 from foldline.prompts.string import check_valid_template
 from foldline.protocol.blocks import Json

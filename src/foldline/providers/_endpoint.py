@@ -32,6 +32,7 @@ from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts
 from foldline.transports._default import default_transport, transport_for
 from foldline.transports.base import USUAL
 from foldline.utils.json import JsonError, parse_wire
+from foldline.utils.signature import SIGNATURE
 
 Clocks: TypeAlias = float | Timeouts | None
 
@@ -49,6 +50,7 @@ class Endpoint(BaseModel):
     model_config = ConfigDict(
         arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
     )
+    __signature__ = SIGNATURE
 
     api_key: Key = Field(default=None, exclude=True, repr=False)
     """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""

@@ -17,6 +17,7 @@ import typing_extensions
 
 from foldline._config import RunnableConfig
 from foldline._io.waiting import is_async_callable
+from foldline._lazy import publish
 from foldline.exceptions import UsageError
 
 FILTERED_ARGS = ("run_manager", "callbacks")
@@ -228,3 +229,6 @@ class Target:
                 break
             places.append(named.pop(name))
         return (*places, *(spread or ())), named
+
+
+publish("foldline.tools", InjectedToolArg, InjectedToolCallId)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_mod
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 
+from foldline._lazy import publish
 from foldline.exceptions import UsageError
 from foldline.tools._arguments import (
     FILTERED_ARGS,
@@ -251,3 +252,6 @@ def visible_model(model: type[BaseModel], name: str, description: str) -> type[B
         name, __config__=config, __doc__=description or None, **fields
     )
     return made
+
+
+publish("foldline.tools", create_schema_from_function)

@@ -33,6 +33,7 @@ from foldline.language_models.structured.output import StructuredCheck, structur
 from foldline.language_models.structured.tool_binding import bound_tools
 from foldline.messages import AIMessage, BaseMessage
 from foldline.utils.json import dumps_canonical, to_jsonable
+from foldline.utils.signature import SIGNATURE
 
 __all__ = [
     "ChatModelInput",
@@ -56,6 +57,7 @@ class _Record(BaseModel):
         defer_build=True,
         extra="forbid",
     )
+    __signature__ = SIGNATURE
 
 
 class ChatModelInput(_Record):
