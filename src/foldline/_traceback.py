@@ -52,15 +52,11 @@ def cut_traceback(error: BaseException) -> None:
 class closing(aclosing[T]):
     """Close a stream at the end of a block, as `contextlib.aclosing` does; an error that passes is cut here."""
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         """Close the stream; cut the traceback of an error, which then leaves out the reader's own frame too."""
-        await super().__aexit__(kind, error, traceback)
-        if error is not None:
+        await super().__aexit__(*exc_info)
+        error = exc_info[1]
+        if isinstance(error, Exception):
             cut_traceback(error)
 
 

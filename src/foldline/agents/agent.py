@@ -66,6 +66,37 @@ class Agent(Runnable[Any, Values]):
         chosen = name or self.setup.name
         return f"{chosen}_{suffix}" if suffix else chosen
 
+    def __repr__(self) -> str:
+        """Name the agent, its model and its tools."""
+        return f"Agent({self.setup.name!r}, model={self._model_label!r}, tools={[*self.setup.tools]!r:.200})"
+
+    def _repr_html_(self) -> str:
+        from foldline._display.parts import fold  # noqa: PLC0415  for notebooks only
+        from foldline._display.runs import agent_html  # noqa: PLC0415
+
+        tools = [
+            (tool.name, tool.description.strip().partition(chr(10))[0])
+            for tool in self.setup.tools.values()
+        ]
+        middleware = [(part.name, "") for part in self.setup.middleware]
+        prompt = self.setup.system_message
+        parts = [
+            ("model", self._model_label),
+            ("tools", tools),
+            ("middleware", middleware),
+            ("system prompt", str(prompt.text)[:1000] if prompt is not None else ""),
+            ("answers with", getattr(self.setup.response_format, "__name__", "")),
+        ]
+        return agent_html(f"agent · {self.setup.name}", parts) + fold(
+            "steps", self.get_graph().draw_svg()
+        )
+
+    @property
+    def _model_label(self) -> str:
+        model = getattr(self.setup.model, "bound", self.setup.model)
+        provider, name = getattr(model, "_provider", None), getattr(model, "_model_name", None)
+        return ":".join(part for part in (provider, name) if part) or type(model).__name__
+
     # -- running
 
     async def _once(self, input: Json, run: Run) -> Values:

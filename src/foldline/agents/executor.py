@@ -44,6 +44,7 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.utils import AddableDict
 from foldline.tools.base import BaseTool
 from foldline.utils.input import get_color_mapping
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["AgentExecutor", "AgentExecutorIterator", "ExceptionTool", "InvalidTool"]
 
@@ -270,6 +271,8 @@ class AgentExecutor(Acting):
 
 class AgentExecutorIterator:
     """The steps of a run, one at a time, then its outputs."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,

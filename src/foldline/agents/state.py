@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
+from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 
 __all__ = [
@@ -36,6 +37,8 @@ REMOVE_ALL_MESSAGES = "__remove_all__"
 
 class OmitFromSchema:
     """Mark a key that callers do not give (`input`) or do not see (`output`)."""
+
+    __repr__ = short_repr
 
     def __init__(self, *, input: bool = True, output: bool = True) -> None:
         self.input = input

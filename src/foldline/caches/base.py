@@ -8,12 +8,15 @@ from typing import Any, TypeAlias
 
 from foldline._io import ASYNC
 from foldline.outputs import Generation
+from foldline.utils.short_repr import short_repr
 
 RETURN_VAL_TYPE: TypeAlias = Sequence[Generation]
 
 
 class BaseCache(ABC):
     """Keeps model answers by prompt and by everything that tells one model call from another."""
+
+    __repr__ = short_repr
 
     @abstractmethod
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:

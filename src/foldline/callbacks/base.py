@@ -19,6 +19,7 @@ from foldline.callbacks.mixins import (
     RunManagerMixin,
     ToolManagerMixin,
 )
+from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "AsyncCallbackHandler",
@@ -56,6 +57,8 @@ class BaseCallbackHandler(
             print("start", inputs)
     ```
     """
+
+    __repr__ = short_repr
 
     raise_error: bool = False
     """Whether an error of this handler breaks the run it observes."""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
+from foldline.utils.short_repr import short_repr
+
 if TYPE_CHECKING:
     from foldline.documents.base import Document
     from foldline.messages.base import BaseMessage
@@ -140,6 +142,8 @@ class RetrieverManagerMixin:
 class CallbackManagerMixin:
     """Events that begin a run."""
 
+    __repr__ = short_repr
+
     def on_llm_start(
         self,
         serialized: dict[str, Any],
@@ -210,6 +214,8 @@ class CallbackManagerMixin:
 
 class RunManagerMixin:
     """Events any run may have."""
+
+    __repr__ = short_repr
 
     def on_text(
         self, text: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any

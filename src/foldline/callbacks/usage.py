@@ -48,6 +48,11 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
     def __repr__(self) -> str:
         return repr(self.usage_metadata)
 
+    def _repr_html_(self) -> str:
+        from foldline._display.messages import usage_html  # noqa: PLC0415  for notebooks only
+
+        return usage_html(self.usage_metadata)
+
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Add what a run spent. Several answers to one prompt share one bill: the first carries it."""
         from foldline.messages.usage import add_usage  # noqa: PLC0415  listeners load messages only when one came

@@ -16,6 +16,7 @@ from foldline.graph.runtime import wanted_arguments
 from foldline.graph.schema import StateKeys
 from foldline.graph.types import END, START, CachePolicy, RetryPolicy
 from foldline.runnables.base import Runnable
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["StateGraph"]
 
@@ -48,6 +49,8 @@ class StateGraph:
     #> {'text': 'HELLO'}
     ```
     """
+
+    __repr__ = short_repr
 
     def __init__(
         self,

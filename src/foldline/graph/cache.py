@@ -13,6 +13,7 @@ from foldline._io import mutex
 from foldline._storage.sqlite import Database
 from foldline.exceptions import SchemaError
 from foldline.graph.nodes import NodeSpec
+from foldline.utils.short_repr import short_repr
 from foldline.workflows.values import pack
 
 __all__ = ["BaseCache", "InMemoryCache", "SqliteCache", "cache_key"]
@@ -23,6 +24,8 @@ Namespace = tuple[str, ...]
 
 class BaseCache(ABC):
     """Keeps texts by namespace and key, for some time."""
+
+    __repr__ = short_repr
 
     @abstractmethod
     def get(self, namespace: Namespace, key: str) -> str | None:

@@ -67,6 +67,13 @@ class CompiledStateGraph(Runnable[Any, Any]):
         self.interrupt_after = interrupt_after
         self.debug = debug
 
+    def __repr__(self) -> str:
+        """Name the graph and its nodes."""
+        return f"CompiledStateGraph({self.name!r}, nodes={[*self.plan.nodes]!r:.200})"
+
+    def _repr_svg_(self) -> str:
+        return self.get_graph().draw_svg()
+
     @property
     def graph_nodes(self) -> dict[str, NodeSpec]:
         """The nodes by name."""

@@ -14,6 +14,7 @@ from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
 from foldline.graph.runtime import ARGUMENTS, Runtime
 from foldline.graph.types import CachePolicy, RetryPolicy
+from foldline.utils.short_repr import short_repr
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow import Workflow
 from foldline.workflows.flow_run import Arguments
@@ -148,6 +149,8 @@ class EntrypointFlow(Workflow[Any, Any]):
 
 class entrypoint:
     """Make a flow of a function of one input: `@entrypoint(checkpointer=…)`."""
+
+    __repr__ = short_repr
 
     @dataclass(frozen=True, slots=True)
     class final:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from foldline.agents.state import add_messages, coerced, joined
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.types import Overwrite
+from foldline.utils.short_repr import short_repr
 from foldline.workflows.values import adapter_of, pack, unpack
 
 __all__ = [
@@ -51,9 +52,13 @@ class ManagedValue:
 class EphemeralValue:
     """Mark a key that is forgotten after the step that follows its writing."""
 
+    __repr__ = short_repr
+
 
 class UntrackedValue:
     """Mark a key that is not kept in checkpoints."""
+
+    __repr__ = short_repr
 
 
 REMAINING, LAST = ManagedValue("remaining_steps"), ManagedValue("is_last_step")

@@ -16,6 +16,7 @@ from foldline._io import ASYNC, mutex
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
 from foldline.retrievers.base import BaseRetriever
+from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "DeleteResponse",
@@ -30,6 +31,8 @@ Groups = Sequence[str | None] | None
 
 class RecordManager(ABC):
     """Remembers keys of documents: when each was last seen, and the group (its source) that it belongs to."""
+
+    __repr__ = short_repr
 
     def __init__(self, namespace: str) -> None:
         """Keep records of different namespaces apart."""

@@ -156,9 +156,9 @@ class BaseMessage(Serializable):
         print(self.pretty_repr())  # noqa: T201  printing is its job
 
     def _repr_html_(self) -> str:
-        from html import escape  # noqa: PLC0415  for notebooks only
+        from foldline._display.messages import message_html  # noqa: PLC0415  for notebooks only
 
-        return f'<pre class="foldline-message foldline-{escape(self.type)}">{escape(self.pretty_repr())}</pre>'
+        return message_html(self)
 
 
 class BaseMessageChunk(BaseMessage):

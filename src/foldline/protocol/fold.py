@@ -28,6 +28,7 @@ from foldline.protocol.folded import (
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
 from foldline.utils.json import mend_surrogates
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["FoldLimits", "FoldedMessage", "MessageBuilder", "fold"]
 
@@ -49,6 +50,8 @@ class MessageBuilder:
     #> [{'type': 'text', 'text': 'Hello'}]
     ```
     """
+
+    __repr__ = short_repr
 
     __slots__ = (
         "_blocks",

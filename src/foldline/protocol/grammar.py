@@ -28,6 +28,7 @@ from foldline.protocol.shapes import (
     json_problem,
     shape_problem,
 )
+from foldline.utils.short_repr import short_repr
 
 ENDS: Final = frozenset({"message-finish", "error"})
 
@@ -82,6 +83,8 @@ class GrammarChecker:
     #> V3: the stream ends without message-finish or error
     ```
     """
+
+    __repr__ = short_repr
 
     def __init__(self) -> None:
         self.violations: list[Violation] = []

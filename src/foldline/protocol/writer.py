@@ -27,6 +27,7 @@ from foldline.protocol.folded import counts_of, normalize_finish_reason
 from foldline.protocol.identity import CALL_KINDS, Key, kind_of
 from foldline.protocol.merge import add_usage, copy_json, grow_metadata, merge_dicts, replace_usage
 from foldline.utils.json import mend_surrogates, to_jsonable
+from foldline.utils.short_repr import short_repr
 
 WHOLE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
 REASON_KEYS: Final = ("done_reason", "stop_reason", "finish_reason")
@@ -43,6 +44,8 @@ class EventWriter:
     #> 6 {'type': 'text-delta', 'text': 'Hel'} stop
     ```
     """
+
+    __repr__ = short_repr
 
     __slots__ = (
         "_additional_kwargs",

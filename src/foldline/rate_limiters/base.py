@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from foldline.utils.short_repr import short_repr
+
 __all__ = ["BaseRateLimiter"]
 
 
 class BaseRateLimiter(ABC):
     """Says when a call may be made."""
+
+    __repr__ = short_repr
 
     @abstractmethod
     def acquire(self, *, blocking: bool = True) -> bool:

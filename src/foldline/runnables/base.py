@@ -31,6 +31,7 @@ from foldline.exceptions import UsageError
 from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
 from foldline.runnables._opening import Opening
+from foldline.utils.short_repr import short_repr
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -49,6 +50,8 @@ class Runnable(ABC, Generic[Input, Output]):
     #> 4
     ```
     """
+
+    __repr__ = short_repr
 
     if TYPE_CHECKING:  # Pydantic would read it again for every class below
         name: str | None

@@ -19,6 +19,7 @@ from foldline._config import RunnableConfig
 from foldline._io.waiting import is_async_callable
 from foldline._lazy import publish
 from foldline.exceptions import UsageError
+from foldline.utils.short_repr import short_repr
 
 FILTERED_ARGS = ("run_manager", "callbacks")
 """Parameters that are filled in by their name."""
@@ -30,6 +31,8 @@ BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 class InjectedToolArg:
     """Mark an argument that the program gives and the model never sees: `Annotated[str, InjectedToolArg]`."""
+
+    __repr__ = short_repr
 
 
 class InjectedToolCallId(InjectedToolArg):

@@ -13,6 +13,7 @@ from foldline._io import ASYNC
 from foldline.exceptions import StoreError
 from foldline.tracers._rows import COLUMNS, connect, runs_of
 from foldline.tracers.schemas import Run
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["TraceStore"]
 
@@ -31,6 +32,8 @@ class TraceStore:
     #> []
     ```
     """
+
+    __repr__ = short_repr
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

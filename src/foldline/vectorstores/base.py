@@ -17,6 +17,7 @@ from foldline._io import ASYNC
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
+from foldline.utils.short_repr import short_repr
 from foldline.vectorstores.retriever import VectorStoreRetriever
 
 __all__ = ["VST", "VectorStore", "VectorStoreRetriever"]
@@ -30,6 +31,8 @@ logger = logging.getLogger("foldline.vectorstores")
 
 class VectorStore(ABC):
     """Documents found by meaning."""
+
+    __repr__ = short_repr
 
     @property
     def embeddings(self) -> Embeddings | None:

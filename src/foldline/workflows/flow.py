@@ -21,6 +21,7 @@ from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowInterruptedError, UsageError
 from foldline.runnables.base import Runnable
+from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.background import run_in_background
 from foldline.workflows.events import Emit
@@ -196,6 +197,8 @@ class _Arguments:
 
 class FlowThread(Generic[P, R]):
     """One thread of a flow."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._io.waiting import is_async_callable
 from foldline.exceptions import FlowChangedError, SchemaError, UsageError
+from foldline.utils.short_repr import short_repr
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
@@ -45,6 +46,8 @@ class Call(Generic[R]):
 
 class Step(Generic[P, R]):
     """A function whose results are kept. Made by `step`."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallReques
 from foldline.agents.runtime import Runtime
 from foldline.agents.state import AgentState
 from foldline.messages import AIMessage, ToolMessage
+from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "AgentMiddleware",
@@ -53,6 +54,8 @@ class AgentMiddleware:
             self.calls += 1
     ```
     """
+
+    __repr__ = short_repr
 
     state_schema: type = AgentState
     """Keys that this middleware adds to the agent's state."""

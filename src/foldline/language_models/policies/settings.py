@@ -113,7 +113,7 @@ def _overlay_options(
 
 
 def _check_names(cls: type[Any], options: Mapping[str, Any]) -> None:
-    names = option_names(cls)
+    names = option_names(cls)  # type: ignore[arg-type] # a class has a hash
     for name in options:
         if name not in names and name not in OTHER_OPTIONS:
             warn_of_typo(cls.__name__, name, names, "is sent as it is written")

@@ -113,6 +113,17 @@ class UsageScope:
     under_way: set[Reservation] = field(default_factory=set)
     largest_output: int = 0
 
+    def __repr__(self) -> str:
+        """Say what was spent."""
+        return f"UsageScope({self.model_calls} model calls, {self.usage!r}, cost={self.cost})"
+
+    def _repr_html_(self) -> str:
+        from foldline._display.messages import usage_html  # noqa: PLC0415  for notebooks only
+
+        return usage_html(
+            {"model_calls": self.model_calls, **self.usage, "cost": self.cost or None}
+        )
+
     @property
     def input_tokens(self) -> int:
         """Tokens sent, cached ones included."""

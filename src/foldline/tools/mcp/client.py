@@ -22,6 +22,7 @@ from foldline.tools.errors import ToolTimeoutError
 from foldline.tools.mcp._connect import Address, connected, read_address
 from foldline.tools.mcp._content import from_mcp
 from foldline.tools.mcp._package import part
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["MCPClient", "MCPConnectionError", "MCPTool", "aload_mcp_tools", "load_mcp_tools"]
 
@@ -51,6 +52,8 @@ class MCPClient:
         print([tool.name for tool in client.tools()])
     ```
     """
+
+    __repr__ = short_repr
 
     def __init__(
         self,
