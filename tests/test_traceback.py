@@ -176,7 +176,9 @@ def test_the_errors_of_a_group_are_cut_too():
 def test_a_debugger_opens_the_frame_that_called():
     error = raised("invoke", TARGETS["model"])
     output = io.StringIO()
-    debugger = pdb.Pdb(stdin=io.StringIO("where\nup\nup\np type(target).__name__\nq\n"), stdout=output)
+    debugger = pdb.Pdb(
+        stdin=io.StringIO("where\nup\nup\np type(target).__name__\nq\n"), stdout=output
+    )
     debugger.use_rawinput = False
     debugger.reset()
 

@@ -14,8 +14,8 @@ from foldline.messages import AIMessage, HumanMessage
 from tests._display.conftest import Browse
 
 TAGS = {
-    "a", "blockquote", "br", "code", "del", "details", "div", "em", "h3", "h4", "h5", "h6", "hr", "img", "li", "ol", "p",
-    "pre", "span", "strong", "summary", "table", "td", "th", "tr", "ul",
+    "a", "blockquote", "br", "code", "del", "details", "div", "em", "h3", "h4", "h5", "h6", "hr", "img", "li", "ol",
+    "p", "pre", "span", "strong", "summary", "table", "td", "th", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {"alt", "class", "href", "open", "rel", "src", "start", "style", "target"}
 
@@ -103,8 +103,8 @@ def test_a_picture_in_the_text_is_never_fetched():
 
 PIECES = st.sampled_from(
     [
-        "*", "**", "_", "__", "`", "```", "~~~", "~~", "[", "]", "(", ")", "![", "](http://x)", "#", ">", "-", "1.", "|",
-        "|-", "\n", "\n\n", "\t", "&", "<", '"', "'", "a", "b", " ", "  ", "\\", "<script>", "<img/onerror=x>",
+        "*", "**", "_", "__", "`", "```", "~~~", "~~", "[", "]", "(", ")", "![", "](http://x)", "#", ">", "-", "1.",
+        "|", "|-", "\n", "\n\n", "\t", "&", "<", '"', "'", "a", "b", " ", "  ", "\\", "<script>", "<img/onerror=x>",
         "\n  - ", "\n> ", "\n|a|b|\n|-|-|\n",
     ]
 )  # fmt: skip

@@ -17,9 +17,10 @@ from foldline.graph import START, MessagesState, StateGraph
 from foldline.language_models import FakeListChatModel
 from foldline.rate_limiters import InMemoryRateLimiter
 from foldline.runnables import RunnableLambda
-from foldline.stores import InMemoryStore, LocalFileStore
+from foldline.stores import InMemoryStore
 from foldline.text_splitters import RecursiveCharacterTextSplitter
 from foldline.tools import tool
+from foldline.tracers import TraceStore
 from foldline.tracers.run_collector import RunCollectorCallbackHandler
 from foldline.utils.short_repr import short_repr
 from foldline.vectorstores import InMemoryVectorStore
@@ -36,9 +37,9 @@ def test_no_public_class_is_shown_by_its_address():
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             is_protocol = getattr(value, "_is_protocol", False) or inspect.isabstract(value)
-            if inspect.isclass(value) and value.__repr__ is object.__repr__ and not is_protocol:
-                if value.__module__.startswith("foldline"):
-                    bare.add(name)
+            is_ours = inspect.isclass(value) and value.__module__.startswith("foldline")
+            if is_ours and value.__repr__ is object.__repr__ and not is_protocol:
+                bare.add(name)
 
     assert bare == MIXINS
 
@@ -80,7 +81,7 @@ def test_an_object_says_what_it_is(value: object, shown: str):
 
 
 def test_a_path_and_the_size_of_pieces_are_shown(tmp_path: Path):
-    assert repr(LocalFileStore(tmp_path)) == f"LocalFileStore(root_path={str(tmp_path)!r:.60})"
+    assert repr(TraceStore(tmp_path / "t.db")) == f"TraceStore(path={str(tmp_path / 't.db')!r})"
     assert "chunk_size=7" in repr(RecursiveCharacterTextSplitter(chunk_size=7, chunk_overlap=0))
 
 

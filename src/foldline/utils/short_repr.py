@@ -44,23 +44,31 @@ def short_repr(self: object) -> str:
     for name, default in _parameters(type(self)):  # type: ignore[arg-type] # a class has a hash
         value = _value(self, name)
         if isinstance(value, str | int | float | PurePath) and value != default:
-            plain = str(value) if isinstance(value, PurePath) else value
-            shown.append(f"{name}={plain!r:.{LONGEST}}")
+            shown.append(f"{name}={_short(value)}")
     return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _short(value: str | float | PurePath) -> str:
+    if isinstance(value, PurePath):
+        return repr(str(value))
+    is_long = isinstance(value, str) and len(value) > LONGEST
+    return repr(f"{value[:LONGEST]}…") if is_long and isinstance(value, str) else repr(value)
 
 
 @cache
 def _parameters(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
-    try:
-        parameters = inspect.signature(cls).parameters.values()
-    except (TypeError, ValueError):
-        return ()
-    return tuple(
-        (one.name, one.default)
-        for one in parameters
-        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-        and not any(part in one.name.lower() for part in HIDDEN)
-    )
+    """Return what the constructors of a class and of those above it take by name, with defaults."""
+    known: dict[str, Any] = {}
+    for kind in cls.__mro__[:-1]:
+        if inspect.isfunction(init := kind.__dict__.get("__init__")):
+            parameters = list(inspect.signature(init).parameters.values())[1:]
+            for one in parameters:
+                if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+                    known.setdefault(one.name, one.default)
+            if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+                break
+    hidden = {name for name in known if any(part in name.lower() for part in HIDDEN)}
+    return tuple((name, default) for name, default in known.items() if name not in hidden)
 
 
 def _value(target: object, name: str) -> object:
