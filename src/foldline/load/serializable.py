@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
 from foldline._lazy import lazily
-from foldline.utils.signature import SIGNATURE
+from foldline.utils.signature import SIGNATURE, ClassSignature
 
 if TYPE_CHECKING:
     from foldline.load._shapes import (
@@ -68,8 +68,8 @@ class Serializable(BaseModel):
     ```
     """
 
-    model_config = ConfigDict(extra="ignore", defer_build=True)
-    __signature__ = SIGNATURE
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", defer_build=True)
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     @classmethod
     def __pydantic_on_complete__(cls) -> None:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import BaseModel, ConfigDict
 
 from foldline.protocol.blocks import Json
-from foldline.utils.signature import SIGNATURE
+from foldline.utils.signature import SIGNATURE, ClassSignature
 
 __all__ = ["LazyFields", "default_of", "real_extra", "real_fields", "set_real_fields"]
 
@@ -38,8 +38,8 @@ PYDANTIC_SLOTS: Final = frozenset(
 class LazyFields(BaseModel):
     """A model whose missing fields are worked out when they are read."""
 
-    model_config = ConfigDict(defer_build=True)
-    __signature__ = SIGNATURE
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     if TYPE_CHECKING:
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from foldline.outputs.chat_generation import ChatGeneration
-from foldline.utils.signature import SIGNATURE
+from foldline.utils.signature import SIGNATURE, ClassSignature
 
 __all__ = ["ChatResult"]
 
@@ -25,8 +25,8 @@ class ChatResult(BaseModel):
     ```
     """
 
-    model_config = ConfigDict(defer_build=True)
-    __signature__ = SIGNATURE
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     generations: list[SerializeAsAny[ChatGeneration]]
     """One for each candidate."""

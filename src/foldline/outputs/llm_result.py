@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from foldline.outputs.chat_generation import ChatGeneration, ChatGenerationChunk
 from foldline.outputs.generation import Generation, GenerationChunk
 from foldline.outputs.run_info import RunInfo
-from foldline.utils.signature import SIGNATURE
+from foldline.utils.signature import SIGNATURE, ClassSignature
 from foldline.utils.trusted import build_trusted
 
 __all__ = ["LLMResult"]
@@ -29,8 +29,8 @@ class LLMResult(BaseModel):
     ```
     """
 
-    model_config = ConfigDict(defer_build=True)
-    __signature__ = SIGNATURE
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     generations: list[list[SerializeAsAny[AnyGeneration]]]
     """For each prompt, its candidates."""

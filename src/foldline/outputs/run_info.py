@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from foldline.utils.signature import SIGNATURE
+from foldline.utils.signature import SIGNATURE, ClassSignature
 
 __all__ = ["RunInfo"]
 
@@ -14,8 +15,8 @@ __all__ = ["RunInfo"]
 class RunInfo(BaseModel):
     """The run that made one result; read `config["callbacks"]` for more than its id."""
 
-    model_config = ConfigDict(defer_build=True)
-    __signature__ = SIGNATURE
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     run_id: UUID
     """The id that callbacks and traces know the run by."""

@@ -32,7 +32,7 @@ from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts
 from foldline.transports._default import default_transport, transport_for
 from foldline.transports.base import USUAL
 from foldline.utils.json import JsonError, parse_wire
-from foldline.utils.signature import SIGNATURE
+from foldline.utils.signature import SIGNATURE, ClassSignature
 
 Clocks: TypeAlias = float | Timeouts | None
 
@@ -47,10 +47,10 @@ class Endpoint(BaseModel):
     """Settings of a connection, and what is made of them."""
 
     # An error of validation would show what was given, a key for one.
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
     )
-    __signature__ = SIGNATURE
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     api_key: Key = Field(default=None, exclude=True, repr=False)
     """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""

@@ -47,7 +47,7 @@ class Template:
     __slots__ = ("_format", "template", "variables")
 
     def __init__(self, template: str) -> None:
-        self.template = template
+        self.template: str = template
         self.variables: tuple[str, ...] = _checked_variables(template)
         # Safe here: nothing but plain names is left, and format_map looks those up as keys.
         self._format = template.format_map
@@ -85,7 +85,7 @@ class StrictFormatter:
         compile_template(format_string).format(dict.fromkeys(input_variables, "foo"))
 
 
-formatter = StrictFormatter()
+formatter: StrictFormatter = StrictFormatter()
 
 
 @lru_cache(maxsize=512)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
-__all__ = ["SIGNATURE", "class_signature"]
+__all__ = ["SIGNATURE", "ClassSignature", "class_signature"]
 
 
-class _Signature:
+class ClassSignature:
     """`__signature__` of a class, worked out when it is asked for; an instance has none."""
 
     def __get__(self, instance: object, owner: type[BaseModel]) -> inspect.Signature:
@@ -26,8 +26,8 @@ class _Signature:
         return class_signature(owner)
 
 
-SIGNATURE = _Signature()
-"""Stands in the body of a class: `__signature__ = SIGNATURE`."""
+SIGNATURE = ClassSignature()
+"""Stands in the body of a class: `__signature__: ClassVar[ClassSignature] = SIGNATURE`."""
 
 
 class _FromFactory:

@@ -7,7 +7,7 @@ keeps the ordered blocks in `.message`; its other fields are views of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -33,7 +33,7 @@ from foldline.language_models.structured.output import StructuredCheck, structur
 from foldline.language_models.structured.tool_binding import bound_tools
 from foldline.messages import AIMessage, BaseMessage
 from foldline.utils.json import dumps_canonical, to_jsonable
-from foldline.utils.signature import SIGNATURE
+from foldline.utils.signature import SIGNATURE, ClassSignature
 
 __all__ = [
     "ChatModelInput",
@@ -49,7 +49,7 @@ Options = dict[str, Any]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         alias_generator=to_camel,
         populate_by_name=True,
         arbitrary_types_allowed=True,
@@ -57,7 +57,7 @@ class _Record(BaseModel):
         defer_build=True,
         extra="forbid",
     )
-    __signature__ = SIGNATURE
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
 
 
 class ChatModelInput(_Record):
