@@ -104,13 +104,26 @@ def _body(message: Value, kind: str) -> Iterable[str]:
         yield code(describe_value(message.content))
         return
     shown: set[str] = set()
-    for block in message.content_blocks:
+    for block in _blocks_of(message):
         if block.get("type") in ("tool_call", "tool_call_chunk", "invalid_tool_call"):
             shown.add(str(block.get("id")))
         yield block_html(block)
     for call in [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]:
         if str(call.get("id")) not in shown:
             yield tool_call_html(call)
+
+
+def _blocks_of(message: Value) -> Iterable[Block]:
+    """Return the content as blocks; as it stands where it cannot be read as such."""
+    try:
+        blocks: Iterable[Block] = message.content_blocks
+    except Exception:  # noqa: BLE001  what cannot be sent can still be looked at
+        content = message.content if isinstance(message.content, list) else [message.content]
+        blocks = [
+            item if isinstance(item, Mapping) else {"type": "text", "text": item}
+            for item in content
+        ]
+    return blocks
 
 
 def block_html(block: Block) -> str:

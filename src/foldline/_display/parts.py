@@ -76,7 +76,7 @@ def describe_value(value: Value) -> str:
 
 def _plain(value: Value, depth: int) -> Value:
     if depth > 20:
-        return "…"
+        return "… nested too deep to be shown"
     if isinstance(value, Mapping):
         return {str(key): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -91,7 +91,7 @@ def find_provider(name: str) -> type[Any]:
             raise UsageError(f"there is no provider {name!r}: {ADVICE[word]}")
         names = provider_names()
         raise UsageError(
-            f"there is no provider {name!r}.{did_you_mean(word, names)} There are: {', '.join(names)}"
+            f"there is no provider {name!r}:{did_you_mean(word, names)} choose one of {', '.join(names)}"
         )
     module, _, attribute = target.partition(":")
     try:
