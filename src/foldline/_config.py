@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
 from uuid import UUID
 
@@ -13,7 +15,8 @@ from typing_extensions import TypedDict
 from foldline._lazy import publish
 from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager, Callbacks
 from foldline.exceptions import UsageError
-from foldline.utils.suggest import warn_of_typo
+from foldline.utils.strings import suggestion
+from foldline.utils.suggest import callers_level
 
 DEFAULT_RECURSION_LIMIT = 25
 
@@ -55,6 +58,16 @@ def _copied(key: str, value: Any) -> Any:
     return value
 
 
+@lru_cache(maxsize=256)
+def _warn_misspelt(key: str) -> None:
+    """Warn of a key that is nearly a config key: as any other key it would be a value for `configurable`."""
+    near = suggestion(str(key), CONFIG_KEYS)
+    if near:
+        warnings.warn(
+            f"{key!r} is no key of a config{near}", UserWarning, stacklevel=callers_level()
+        )
+
+
 def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """Part what is said under config keys from what is said under others, which is for `configurable`."""
     known: dict[str, Any] = {}
@@ -64,8 +77,8 @@ def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[st
     for key, value in (config or {}).items():
         if value is not None:
             (known if key in CONFIG_KEYS else loose)[key] = value
-    for key in loose:
-        warn_of_typo("config", str(key), CONFIG_KEYS, "is passed on as a value of 'configurable'")
+            if key not in CONFIG_KEYS:
+                _warn_misspelt(key)
     return known, loose
 
 

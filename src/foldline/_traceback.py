@@ -43,7 +43,9 @@ def cut_traceback(error: BaseException) -> None:
         if current is None or id(current) in known:
             continue
         known.add(id(current))
-        BaseException.with_traceback(current, _cut(current))  # also where a class takes no attribute
+        BaseException.with_traceback(
+            current, _cut(current)
+        )  # also where a class takes no attribute
         waiting += (current.__cause__, current.__context__)
         if isinstance(current, BaseExceptionGroup):
             waiting += current.exceptions

@@ -12,7 +12,7 @@ from foldline.providers import ADVICE, find_provider, provider_names
 from foldline.runnables.base import Runnable
 from foldline.runnables.configurable import DynamicRunnable, _Made
 from foldline.runnables.utils import ConfigurableFieldSpec
-from foldline.utils.suggest import nearest
+from foldline.utils.strings import suggestion
 
 __all__ = ["BaseChatModel", "ConfigurableChatModel", "init_chat_model"]
 
@@ -128,15 +128,13 @@ def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
     word = head.replace("-", "_").lower()
     if colon and rest and (word in ADVICE or word in provider_names()):
         return rest, head
-    near = nearest(word, provider_names()) if colon and rest and word.isalpha() else None
-    if near is not None:
-        raise UsageError(f"there is no provider {head!r}: did you mean '{near}:{rest}'?")
     lower = model.lower()
     for beginning, guess in BEGINNINGS:
         if lower.startswith(beginning):
             return model, guess
+    near = suggestion(head, provider_names()) if colon else ""
     raise UsageError(
-        f"whose model is {model!r}? Write 'provider:{rest or model}' or pass model_provider=..., "
+        f"whose model is {model!r}?{near} Write 'provider:{rest or model}' or pass model_provider=..., "
         f"with one of: {', '.join(provider_names())}"
     )
 

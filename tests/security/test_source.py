@@ -62,6 +62,7 @@ SINKS = {
         "prompts/_files.py": "prompt files, under a resolved root",
         "prompts/base.py::BasePromptTemplate.save": "through prompts/_files.py",
         "prompts/chat.py::ChatPromptTemplate.save": "through prompts/_files.py",
+        "utils/private_files.py": "opens for those named here: only its owner may read what it makes",
         "stores/file.py": "LocalFileStore: keys confined to its folder, no links",
         "callbacks/file.py::FileCallbackHandler.__init__": "a path given in code",
         "documents/base.py": "Blob: a path given in code; a Blob cannot be loaded from data",

@@ -41,6 +41,12 @@ RAISED = (BudgetExceeded, BlockingCallError)
 """Errors of a tool that no other call of the model would mend."""
 
 
+BROKE_OFF = (
+    "{} was called before, and the process or the run ended while it ran: whether it took effect is not known. "
+    "Find out before you call it again."
+)
+
+
 class ToolStep:
     """The tools' step; a part of `Loop`."""
 
@@ -83,18 +89,11 @@ class ToolStep:
         return unanswered(messages), asked
 
     async def _run_all(self, calls: list[Any], asked: AIMessage, run: Run) -> None:
-        finished, todo = self.thread.finished, []
-        for call in calls:
-            if call["id"] in finished:
-                continue  # it ran before the process was killed or the run stopped
-            problem = problem_of(call, asked, self.setup.tools)
-            if problem is not None:
-                await self._finish(
-                    call, {"messages": [error_message(call, problem)]}, problem, is_kept=False
-                )
-            else:
-                todo.append(call)
+        todo = await self._open_calls(calls, asked)
         self._drop_stale(todo)
+        once = [call for call in todo if self._runs_once(call)]
+        for call in once:
+            await self._append_start(call)
         limit = self.run.max_concurrency or len(todo)
         outcomes = self.io.as_completed(lambda call: self._run_one(call, run), todo, limit=limit)
         interrupts: list[Any] = []
@@ -107,7 +106,7 @@ class ToolStep:
                     raise error  # cancelled, or Ctrl-C
                 else:
                     # With one call alone the step is kept next, and its result with it, if nobody hears of it first.
-                    is_kept = len(calls) > 1 or self.is_observed
+                    is_kept = len(calls) > 1 or self.is_observed or bool(once)
                     failure = (
                         await self._settle(todo[place], value, error, is_kept=is_kept) or failure
                     )
@@ -115,6 +114,23 @@ class ToolStep:
             raise failure
         if interrupts:
             raise FlowInterrupt(interrupts)
+
+    async def _open_calls(self, calls: list[Any], asked: AIMessage) -> list[Any]:
+        """Return the calls to run; those that cannot be are answered."""
+        finished, todo = self.thread.finished, []
+        for call in calls:
+            if call["id"] in finished:
+                continue  # it ran before the process was killed or the run stopped
+            problem = problem_of(call, asked, self.setup.tools)
+            if call["id"] in self.thread.started:
+                problem = BROKE_OFF.format(call["name"])
+            if problem is not None:
+                await self._finish(
+                    call, {"messages": [error_message(call, problem)]}, problem, is_kept=False
+                )
+            else:
+                todo.append(call)
+        return todo
 
     async def _settle(
         self, call: ToolCall, value: Json, error: Exception | None, *, is_kept: bool
@@ -147,6 +163,17 @@ class ToolStep:
             self.say_tool(call, "tool-finished", output=output[0] if len(output) == 1 else output)
         else:
             self.say_tool(call, "tool-error", message=problem)
+
+    def _runs_once(self, call: ToolCall) -> bool:
+        tool = self.setup.tools.get(call["name"])
+        return tool is not None and tool.run_once
+
+    async def _append_start(self, call: ToolCall) -> None:
+        """Keep that a call begins which must not run twice."""
+        head, step = self.thread.head, self.thread.step
+        record = Record("start", parent=head, step=step, call_id=call["id"])
+        await self.append(record)
+        self.thread.head = record.id
 
     async def append_tool(self, call: Mapping[str, Json], update: Values) -> None:
         """Keep the result of one call before anything else happens."""

@@ -13,6 +13,7 @@ from foldline.exceptions import FoldlineError, UsageError
 from foldline.language_models.profile import find_profile, known_profiles
 from foldline.providers import REGISTRY, find_provider, provider_names
 from foldline.providers._completions.model import CompletionsModel
+from foldline.utils.strings import suggestion
 
 __all__ = ["host_of", "key_variables", "main_names", "models", "url_variables"]
 
@@ -145,7 +146,9 @@ def _key_state(kind: Any) -> str:
 
 def _models_of(provider: str, *, as_json: bool) -> int:
     if provider not in provider_names():
-        raise UsageError(f"there is no provider {provider!r}: foldline models lists them")
+        raise UsageError(
+            f"there is no provider {provider!r}{suggestion(provider, provider_names())}: foldline models lists them"
+        )
     find_provider(provider)
     profiles = _profiles(provider)
     if as_json:

@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from foldline.exceptions import UsageError
-from foldline.utils.suggest import callers_level, did_you_mean
+from foldline.utils.strings import suggestion
+from foldline.utils.suggest import callers_level
 
 __all__ = ["read_names"]
 
@@ -27,19 +28,12 @@ def read_names(cls: type[BaseModel], values: Any, aliases: Mapping[str, str]) ->
             read[field] = value
     unknown = [name for name in read if name not in cls.model_fields]
     if unknown:
+        told = [f"{name}{suggestion(name, cls.model_fields)}" for name in sorted(unknown)]
         warnings.warn(
-            _unknown_names(cls, sorted(unknown)),
+            f"{cls.__name__} does not know {', '.join(told)}: sent as given, in model_kwargs",
             UserWarning,
             stacklevel=callers_level(),
         )
         extra = {name: read.pop(name) for name in unknown}
         read["model_kwargs"] = {**extra, **(read.get("model_kwargs") or {})}
     return read
-
-
-def _unknown_names(cls: type[BaseModel], names: list[str]) -> str:
-    hints = [did_you_mean(name, cls.model_fields) for name in names]
-    sent = "sent as it is" if len(names) == 1 else "sent as they are"
-    return (
-        f"{cls.__name__} does not know {', '.join(names)}: {sent}, in model_kwargs.{''.join(hints)}"
-    )

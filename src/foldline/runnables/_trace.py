@@ -62,7 +62,7 @@ def listed(inputs: Sequence[Any]) -> Sequence[Any]:
     given: Any = inputs
     if isinstance(given, str | bytes | Mapping | BaseModel):
         raise UsageError(
-            f"a batch takes a list of inputs, not one {type(given).__name__}: write [{given!r:.60}], or use `invoke`"
+            f"batch takes a list of inputs, not {given!r:.60}: write batch([...]), or invoke for one"
         )
     return inputs if hasattr(inputs, "__len__") else list(inputs)  # a generator, say
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["comma_list", "sanitize_for_postgres", "stringify_dict", "stringify_value"]
+from foldline.utils.suggest import nearest
+
+__all__ = ["comma_list", "sanitize_for_postgres", "stringify_dict", "stringify_value", "suggestion"]
 
 MAX_DEPTH = 200
 
@@ -37,3 +39,9 @@ def comma_list(items: Iterable[Any]) -> str:
 def sanitize_for_postgres(text: str, replacement: str = "") -> str:
     """Replace the NUL characters that PostgreSQL does not store."""
     return text.replace("\x00", replacement)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return " (did you mean 'x'?)" where a word is at most two letters away from one that is known, else nothing."""
+    near = nearest(word, known)
+    return f" (did you mean {near!r}?)" if near else ""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from foldline._traceback import HOME
 
-__all__ = ["callers_level", "did_you_mean", "nearest", "warn_of_typo"]
+__all__ = ["callers_level", "nearest", "warn_of_typo"]
 
 LONGEST = 64
 """A longer name is no mistyped one; the comparison takes the square of the length."""
@@ -37,12 +37,6 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
             if found[0] <= limit and (best is None or found < best):
                 best = found
     return None if best is None else best[1]
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence to end an error with, or nothing where no known name is near."""
-    near = nearest(name, known)
-    return "" if near is None else f" Did you mean {near!r}?"
 
 
 def warn_of_typo(where: str, name: str, known: Iterable[str], otherwise: str) -> None:

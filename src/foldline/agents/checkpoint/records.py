@@ -3,6 +3,7 @@
     input      values given by a caller, and the step to begin with
     node       a step is done: its update of the state, and the step after it
     tool       one tool call of the step under way is done: its messages, so that it never runs twice
+    start      a tool call that must not run twice begins
     interrupt  the run stopped for these questions
     resume     the answers to them
     claim      somebody carries on (after a crash)
@@ -33,7 +34,7 @@ __all__ = ["VERSION", "Codec", "Record", "Thread", "chain_of"]
 
 VERSION = 1
 """The form of the entries; another one is refused."""
-KINDS = frozenset({"input", "node", "tool", "interrupt", "resume", "claim"})
+KINDS = frozenset({"input", "node", "start", "tool", "interrupt", "resume", "claim"})
 Json = Any
 
 
@@ -68,6 +69,8 @@ class Thread:
     """The last entry of the log, by whomever."""
     finished: dict[str, Values] = field(default_factory=dict)
     """What the finished tool calls of the step under way gave, by call."""
+    started: set[str] = field(default_factory=set)
+    """Calls of the step under way that must not run twice, and began."""
     interrupts: list[Interrupt] = field(default_factory=list)
     asked: list[Interrupt] = field(default_factory=list)
     """The questions that were answered in the step under way; a wrong answer can be given again."""
@@ -79,8 +82,11 @@ class Thread:
         self.head, self.at = record.id, record.at
         if record.kind == "tool":
             self.finished[record.call_id or ""] = record.values
+        elif record.kind == "start":
+            self.started.add(record.call_id or "")
         elif record.kind == "interrupt":
             self.interrupts = record.interrupts
+            self.started = set()  # what asks is called again, from its beginning
         elif record.kind == "resume":
             self.answers |= record.answers
             self.asked, self.interrupts = self.interrupts or self.asked, []
@@ -89,6 +95,7 @@ class Thread:
             self.next = record.next
             self.step = record.step
             self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
+            self.started = set()
 
     def step_done(self, node: str | None, following: str | None, update: Values) -> Record:
         """Make the record that a step is done."""
@@ -193,8 +200,8 @@ def _body(entry: Entry) -> dict[str, Json]:
 
 def _text(said: dict[str, Json]) -> str:
     """Write JSON that any store can keep: half a character (a lone surrogate) is escaped, and comes back as it was."""
-    text = json.dumps(said, ensure_ascii=False)
-    return json.dumps(said) if has_surrogates(text) else text
+    text = json.dumps(said, ensure_ascii=False, allow_nan=False)
+    return json.dumps(said, allow_nan=False) if has_surrogates(text) else text
 
 
 def _damaged(entry: Entry, error: Exception) -> SchemaError:

@@ -107,6 +107,7 @@ class ToolRetryMiddleware(_Retry):
         self.only = (
             None if tools is None else {one if isinstance(one, str) else one.name for one in tools}
         )
+        self.named_tools = frozenset(self.only or ())
 
     async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> Json:
         name = request.tool_call["name"]

@@ -20,7 +20,6 @@ from foldline.language_models.policies.file_resolver import FileResolver
 from foldline.language_models.policies.model_hooks import ModelHooks
 from foldline.language_models.policies.output_check import OutputCheck
 from foldline.messages import AIMessage
-from foldline.utils.suggest import warn_of_typo
 
 __all__ = ["NO_SETTINGS", "CallSettings", "Guard", "GuardMode", "option_names", "take_settings"]
 
@@ -74,8 +73,6 @@ def take_settings(
         return NO_SETTINGS
     _overlay_options(model, request, settings.pop("model_options", None) or {}, configurable)
     options = request.options
-    if _is_providers(type(model)):
-        _check_names(type(model), options)
     taken = {key: options.pop(key) for key in SETTING_NAMES & options.keys()}
     if not settings and not taken:
         return NO_SETTINGS
@@ -111,18 +108,6 @@ def _overlay_options(
     if (stop := request.options.pop("stop", None)) is not None and request.stop is None:
         request.stop = [stop] if isinstance(stop, str) else list(stop)
 
-
-def _check_names(cls: type[Any], options: Mapping[str, Any]) -> None:
-    names = option_names(cls)  # type: ignore[arg-type] # a class has a hash
-    for name in options:
-        if name not in names and name not in OTHER_OPTIONS:
-            warn_of_typo(cls.__name__, name, names, "is sent as it is written")
-
-
-OTHER_OPTIONS: Final = frozenset(
-    {"best_of", "functions", "min_p", "strict", "top_a", "top_n", "typical_p", "user_id", "users"}
-)
-"""Options of some provider that look like another one mistyped."""
 
 OPTION_LAYERS: Final = frozenset({"model_options", "modelOptions"})
 """The call option that holds options of the model, in both spellings."""

@@ -26,7 +26,6 @@ from foldline.utils._signature_schema import is_typed_dict
 from foldline.utils.function_calling import convert_to_json_schema, is_server_tool
 from foldline.utils.json import JsonError, parse_strict, repair_json
 from foldline.utils.json_schema import strict_schema, validate
-from foldline.utils.suggest import nearest
 
 __all__ = ["Answer", "Method", "OutputSchema", "StructuredCheck", "structured_options"]
 
@@ -41,15 +40,6 @@ METHODS: dict[str, str] = {
 }
 JSON_MODE = "Answer with one JSON object and nothing else. It must fit this JSON Schema:\n"
 FROM_TEXT = "took the answer from the text: the tool was not called"
-
-
-SCHEMA_WORDS = frozenset(
-    {
-        "$defs", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "definitions", "description",
-        "enum", "items", "not", "oneOf", "patternProperties", "prefixItems", "properties", "required", "title", "type",
-    }
-)  # fmt: skip
-"""Words of JSON Schema; a dict that has none of them is something else."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -130,14 +120,13 @@ class OutputSchema:
         )
 
 
-def _no_schema(given: Mapping[str, Any]) -> str:
-    near = next((word for key in given if (word := nearest(str(key), SCHEMA_WORDS))), None)
-    advice = f"did you mean {near!r}?" if near else "is it an example of the answer?"
-    name = next(iter(given))
-    return (
-        f"{dict(given)!r:.100} is no JSON Schema: {advice} Write "
-        f'{{"type": "object", "properties": {{"{name}": {{"type": ...}}}}}}, or give a Pydantic model'
-    )
+SCHEMA_WORDS = frozenset(
+    {
+        "$defs", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "definitions", "enum", "items",
+        "oneOf", "patternProperties", "prefixItems", "properties", "required", "type",
+    }
+)  # fmt: skip
+"""Words of which a JSON Schema of an answer has at least one."""
 
 
 def _json_schema(schema: Any) -> dict[str, Any]:
@@ -147,7 +136,10 @@ def _json_schema(schema: Any) -> dict[str, Any]:
         if not schema:
             raise UsageError("an empty dict is no schema: give a JSON Schema with properties")
         if SCHEMA_WORDS.isdisjoint(schema):
-            raise UsageError(_no_schema(schema))
+            raise UsageError(
+                f"{dict(schema)!r:.100} is no JSON Schema: write "
+                '{"title": ..., "type": "object", "properties": {...}}'
+            )
         return dict(schema)
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return schema.model_json_schema()
@@ -253,9 +245,9 @@ class StructuredCheck:
             (one for one in message.invalid_tool_calls if one.get("name") in (name, None)), None
         )
         raw = str(message.text) if broken is None else str(broken.get("args") or "")
-        if broken is not None and self._is_cut(message):
-            return Answer(None, [CUT_OFF])
         answer = self._read_text(raw) if raw.strip() and self.repair else Answer(None, ["-"])
+        if answer.issues and self._is_cut(message):
+            return Answer(None, [CUT_OFF])
         if answer.issues:
             said = "; ".join(issue for issue in answer.issues if issue != "-")
             return Answer(
