@@ -31,7 +31,7 @@ __all__ = [
 
 # The parsers of the older agents, under LangChain's path too.
 __getattr__ = lazily(
-    "foldline.agents",
+    __name__,
     {
         ".classic.parsers": "ConvoOutputParser OpenAIFunctionsAgentOutputParser "
         "ReActDocstoreOutputParser SelfAskOutputParser XMLAgentOutputParser"
