@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+=======
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+>>>>>>> main
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, create_model
@@ -19,17 +23,13 @@ from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import GraphPlan
 from foldline.graph.records import GraphThread, Outcome, encode_target, record
 from foldline.graph.runtime import Runtime
-from foldline.graph.threads import load_thread, thread_of
+from foldline.graph.threads import load_thread
 from foldline.graph.types import END, START, GraphTask, StateSnapshot
-from foldline.runnables import _trace
-from foldline.runnables.base import Runnable
 from foldline.runnables.graph import Graph
-from foldline.workflows.events import FlowEvent
-from foldline.workflows.interrupts import FlowInterrupt
 from foldline.workflows.journal import chain_of
-from foldline.workflows.log import Log
+from foldline.workflows.log import Log, thread_of
+from foldline.workflows.loop_runnable import LoopRunnable
 from foldline.workflows.nesting import within
-from foldline.workflows.views import View
 
 if TYPE_CHECKING:
     from foldline.graph.builder import StateGraph
@@ -41,7 +41,7 @@ Values = dict[str, Any]
 SHOWN = ("input", "step", "update", "fork")
 
 
-class CompiledStateGraph(Runnable[Any, Any]):
+class CompiledStateGraph(LoopRunnable[Any, Any]):
     """A graph that runs. Made by `StateGraph.compile`."""
 
     def __init__(
@@ -91,6 +91,7 @@ class CompiledStateGraph(Runnable[Any, Any]):
 
     # -- running
 
+<<<<<<< HEAD
     async def _once(self, input: Json, run: Run) -> Any:
         loop = self._loop(run, frozenset())
         async with closing(loop.events(input)) as events:
@@ -155,6 +156,11 @@ class CompiledStateGraph(Runnable[Any, Any]):
             raise
         await run.tell("on_chain_end", loops[0].result())
 
+=======
+    def _loop(self, run: Run, wants: frozenset[str]) -> GraphLoop:
+        return GraphLoop(self, run, wants=wants, outer=within.get())
+
+>>>>>>> main
     # -- threads
 
     def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:

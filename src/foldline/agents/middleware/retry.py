@@ -16,6 +16,7 @@ from foldline.agents.tool_calls import error_message
 from foldline.exceptions import BlockingCallError, BudgetExceeded, ModelError, UsageError
 from foldline.messages import AIMessage
 from foldline.tools.base import BaseTool
+from foldline.workflows.log import ends_run
 
 __all__ = ["ModelRetryMiddleware", "RetryOn", "ToolRetryMiddleware", "default_retry_on"]
 
@@ -71,7 +72,7 @@ class _Retry(AgentMiddleware):
             try:
                 return await handler(request), None
             except Exception as error:
-                if not self._is_worth_it(error):
+                if ends_run(error) or not self._is_worth_it(error):
                     raise
                 failure = error
             if attempt < self.max_retries:
