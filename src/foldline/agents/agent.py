@@ -16,12 +16,7 @@ from pydantic import BaseModel, create_model
 from foldline._config import RunnableConfig
 from foldline._io.drive import drive
 from foldline._run import Run
-<<<<<<< HEAD
-from foldline._traceback import closing
-from foldline.agents.checkpoint.records import Thread, chain_of
-=======
 from foldline.agents.checkpoint.records import Thread
->>>>>>> main
 from foldline.agents.loop import Loop
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.start import load_thread
@@ -102,65 +97,8 @@ class Agent(LoopRunnable[Any, StateT]):
 
     # -- running
 
-<<<<<<< HEAD
-    async def _once(self, input: Json, run: Run) -> Values:
-        outer = within.get()
-        loop = Loop(self.setup, run, wants=frozenset(), outer=outer)
-        async with closing(loop.events(input)) as events:
-            async for said in events:
-                if outer is not None and outer.emit is not None:
-                    outer.emit(said)
-        if loop.is_inner and loop.thread.interrupts:
-            raise FlowInterrupt(loop.thread.interrupts)
-        return loop.result()
-
-    async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
-        async with closing(self._viewed(input, run, [])) as pieces:
-            async for piece in pieces:
-                yield piece
-
-    async def _viewed(self, input: Json, run: Run, loops: list[Loop]) -> AsyncGenerator[Any, None]:
-        mode = run.kwargs.get("stream_mode") or "updates"
-        view = View(
-            mode,
-            subgraphs=bool(run.kwargs.get("subgraphs")),
-            channels=run.kwargs.get("channels"),
-        )
-        outer = within.get()
-        loop = Loop(self.setup, run, wants=view.wants, outer=outer)
-        loops.append(loop)
-        async with closing(loop.events(input)) as events:
-            async for said in events:
-                if outer is not None and outer.emit is not None:
-                    outer.emit(said)
-                for piece in view.pieces(_relative(said, loop)):
-                    yield piece
-        if loop.is_inner and loop.thread.interrupts:
-            raise FlowInterrupt(loop.thread.interrupts)
-
-    async def _traced_stream(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
-        """Stream as a told run, whose output is the last state and not the sum of the pieces."""
-        run = run.patched()
-        loops: list[Loop] = []
-        watching = _trace.observers(run.handlers)
-        try:
-            await _trace.begin(self, input, run)
-            async with closing(self._viewed(input, run, loops)) as pieces:
-                async for piece in pieces:
-                    for observer in watching:
-                        observer.on_chunk(run.id, piece)
-                    yield piece
-        except GeneratorExit:
-            await run.leave(loops[0].transcript() if loops else None)
-            raise
-        except BaseException as error:
-            await run.tell("on_chain_error", error)
-            raise
-        await run.tell("on_chain_end", loops[0].result())
-=======
     def _loop(self, run: Run, wants: frozenset[str]) -> Loop:
         return Loop(self.setup, run, wants=wants, outer=within.get())
->>>>>>> main
 
     def run_events(
         self, input: Json, config: RunnableConfig | None = None, **kwargs: Any

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-=======
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
->>>>>>> main
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, create_model
@@ -14,7 +10,6 @@ from pydantic import BaseModel, create_model
 from foldline._config import RunnableConfig
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline._traceback import closing
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.drawing import draw_plan
@@ -91,76 +86,9 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
 
     # -- running
 
-<<<<<<< HEAD
-    async def _once(self, input: Json, run: Run) -> Any:
-        loop = self._loop(run, frozenset())
-        async with closing(loop.events(input)) as events:
-            async for event in events:
-                self._pass_on(event, loop)
-        return self._concluded(loop)
-
     def _loop(self, run: Run, wants: frozenset[str]) -> GraphLoop:
         return GraphLoop(self, run, wants=wants, outer=within.get())
 
-    def _pass_on(self, event: FlowEvent, loop: GraphLoop) -> None:
-        if loop.outer is not None and loop.outer.emit is not None:
-            loop.outer.emit(event)
-
-    def _concluded(self, loop: GraphLoop) -> Any:
-        if loop.is_inner and loop.thread.interrupts:
-            raise FlowInterrupt(loop.thread.interrupts)
-        return loop.result()
-
-    async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
-        async with closing(self._viewed(input, run, [])) as pieces:
-            async for piece in pieces:
-                yield piece
-
-    async def _viewed(
-        self, input: Json, run: Run, loops: list[GraphLoop]
-    ) -> AsyncGenerator[Any, None]:
-        view = View(
-            run.kwargs.get("stream_mode") or "updates",
-            subgraphs=bool(run.kwargs.get("subgraphs")),
-            channels=run.kwargs.get("channels"),
-        )
-        loop = self._loop(run, view.wants)
-        loops.append(loop)
-        depth = len(loop.namespace)
-        async with closing(loop.events(input)) as events:
-            async for event in events:
-                self._pass_on(event, loop)
-                own = event._replace(namespace=event.namespace[depth:]) if depth else event
-                for piece in view.pieces(own):
-                    yield piece
-        if loop.is_inner and loop.thread.interrupts:
-            raise FlowInterrupt(loop.thread.interrupts)
-
-    async def _traced_stream(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
-        """Stream as a run in the traces, whose output is the last state and not the sum of the pieces."""
-        run = run.patched()
-        loops: list[GraphLoop] = []
-        observers = _trace.observers(run.handlers)
-        try:
-            await _trace.begin(self, input, run)
-            async with closing(self._viewed(input, run, loops)) as pieces:
-                async for piece in pieces:
-                    for observer in observers:
-                        observer.on_chunk(run.id, piece)
-                    yield piece
-        except GeneratorExit:
-            await run.leave(loops[0].result() if loops else None)
-            raise
-        except BaseException as error:
-            await run.tell("on_chain_error", error)
-            raise
-        await run.tell("on_chain_end", loops[0].result())
-
-=======
-    def _loop(self, run: Run, wants: frozenset[str]) -> GraphLoop:
-        return GraphLoop(self, run, wants=wants, outer=within.get())
-
->>>>>>> main
     # -- threads
 
     def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
