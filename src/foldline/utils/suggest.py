@@ -28,7 +28,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     ```
     """
     limit = 1 if len(name) < 5 else 2
-    if len(name) < 3 or len(name) > LONGEST:
+    if len(name) < 2 or len(name) > LONGEST:
         return None
     best: tuple[int, str] | None = None
     for candidate in known:
