@@ -72,13 +72,16 @@ def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[st
     """Part what is said under config keys from what is said under others, which is for `configurable`."""
     known: dict[str, Any] = {}
     loose: dict[str, Any] = {}
-    if config is not None and not isinstance(config, Mapping):
+    if type(config) is not dict and config is not None and not isinstance(config, Mapping):
         raise UsageError(f"a config is a dict such as {{'tags': [...]}}, not {config!r}")
     for key, value in (config or {}).items():
-        if value is not None:
-            (known if key in CONFIG_KEYS else loose)[key] = value
-            if key not in CONFIG_KEYS:
-                _warn_misspelt(key)
+        if value is None:
+            continue
+        if key in CONFIG_KEYS:
+            known[key] = value
+        else:
+            loose[key] = value
+            _warn_misspelt(key)
     return known, loose
 
 
@@ -139,7 +142,7 @@ def _check_callbacks(key: str, callbacks: Any) -> None:
     if isinstance(callbacks, BaseCallbackHandler):
         name = type(callbacks).__name__
         raise UsageError(f"callbacks must be a list of handlers: write [{name}(...)]")
-    if not isinstance(callbacks, list | tuple) and not hasattr(callbacks, "handlers"):
+    if not isinstance(callbacks, (list, tuple)) and not hasattr(callbacks, "handlers"):
         raise UsageError(
             f"callbacks must be a list of handlers or a manager, not {callbacks!r:.80}"
         )

@@ -89,9 +89,20 @@ def _row(name: str) -> dict[str, Any]:
     }
 
 
+MAKERS = {
+    "google_vertexai": "google_genai",
+    "google_anthropic_vertex": "anthropic",
+    "anthropic_bedrock": "anthropic",
+    "bedrock_mantle_anthropic": "anthropic",
+    "bedrock_mantle_openai": "openai",
+}
+"""Clouds that serve the models of one maker -> whose profiles they are."""
+
+
 def _profiles(name: str) -> dict[str, Any]:
     """The profiles under any of a provider's names, each with what the rows of shorter names say of it."""
     same = [one for one, place in REGISTRY.items() if place == REGISTRY.get(name)]
+    same += [maker for cloud, maker in MAKERS.items() if cloud in (name, *same)]
     known = next((one for one in (name, *same) if known_profiles(one)), name)
     return {model: find_profile(known, model) or {} for model in sorted(known_profiles(known))}
 
