@@ -296,7 +296,7 @@ class Run:
         kwargs["tags"] = manager.tags
         return tell_now(self.io, manager.handlers, event, args, kwargs)
 
-    async def leave(self, output: Any, **kwargs: Any) -> None:
+    async def leave(self, output: object, **kwargs: object) -> None:
         """Tell that the stream of this chain is closed: ended with what it gave, or failed with its neighbour."""
         if (error := stopped_by()) is None:
             await self.tell("on_chain_end", output, **kwargs)

@@ -57,7 +57,7 @@ def init_chat_model(
     model_provider: str | None = None,
     configurable_fields: None = None,
     config_prefix: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> BaseChatModel: ...
 @overload
 def init_chat_model(
@@ -66,7 +66,7 @@ def init_chat_model(
     model_provider: str | None = None,
     configurable_fields: Literal["any"] | Sequence[str] | None = None,
     config_prefix: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> ConfigurableChatModel: ...
 @overload
 def init_chat_model(
@@ -75,7 +75,7 @@ def init_chat_model(
     model_provider: str | None = None,
     configurable_fields: Literal["any"] | Sequence[str],
     config_prefix: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> ConfigurableChatModel: ...
 def init_chat_model(
     model: str | None = None,
@@ -83,7 +83,7 @@ def init_chat_model(
     model_provider: str | None = None,
     configurable_fields: Literal["any"] | Sequence[str] | None = None,
     config_prefix: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> BaseChatModel | ConfigurableChatModel:
     """Make a chat model by name; without a name, or with `configurable_fields`, one that a call's config chooses.
 
@@ -142,7 +142,7 @@ def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
 class _NoModel(BaseChatModel):
     """Stands where no model was chosen yet."""
 
-    async def _events(self, request: ChatRequest, run: Any) -> Any:  # noqa: ANN401
+    async def _events(self, request: ChatRequest, run: object) -> Any:
         raise UsageError(
             "no model is chosen: pass config={'configurable': {'model': 'provider:model'}}, "
             "or give init_chat_model a default"
@@ -204,7 +204,7 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
         """Bind tools to whichever model is chosen."""
         return _Made(default=self, method="bind_tools", arguments=(tools,), options=kwargs)
 
-    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
         """Ask whichever model is chosen for answers that fit a schema."""
         return _Made(
             default=self, method="with_structured_output", arguments=(schema,), options=kwargs

@@ -176,7 +176,7 @@ class LoopChannel:
         self._items: deque[Any] = deque()
         self._arrived = asyncio.Event()
 
-    def put(self, item: Any) -> None:
+    def put(self, item: object) -> None:
         self._items.append(item)
         if threading.get_ident() == self._home:
             self._arrived.set()

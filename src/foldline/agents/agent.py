@@ -69,8 +69,8 @@ class Agent(LoopRunnable[Any, StateT]):
         return f"Agent({self.setup.name!r}, model={self._model_label!r}, tools={[*self.setup.tools]!r:.200})"
 
     def _repr_html_(self) -> str:
-        from foldline._display.parts import fold  # noqa: PLC0415  for notebooks only
-        from foldline._display.runs import agent_html  # noqa: PLC0415
+        from foldline._display.parts import fold
+        from foldline._display.runs import agent_html
 
         tools = [
             (tool.name, tool.description.strip().partition(chr(10))[0])
@@ -101,7 +101,7 @@ class Agent(LoopRunnable[Any, StateT]):
         return Loop(self.setup, run, wants=wants, outer=within.get())
 
     def run_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[dict[str, Json]]:
         """Run once; give what happens, sub-agents included, as events of the published protocol.
 
@@ -110,13 +110,13 @@ class Agent(LoopRunnable[Any, StateT]):
         return self.stream(input, config, stream_mode="events", **kwargs)
 
     def arun_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> AsyncGenerator[dict[str, Json], None]:
         """Run once; give everything that happens, sub-agents included, as events of the published protocol."""
         return self.astream(input, config, stream_mode="events", **kwargs)
 
     def stream_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[Any]:
         """Give everything that happens inside; `version="v3"` in the published protocol's form."""
         if kwargs.get("version") == "v3":
@@ -126,7 +126,7 @@ class Agent(LoopRunnable[Any, StateT]):
         return events
 
     def astream_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> AsyncIterator[Any]:
         """Give everything that happens inside; `version="v3"` in the published protocol's form."""
         if kwargs.get("version") == "v3":

@@ -89,17 +89,17 @@ class StateGraph:
     def add_node(
         self,
         node: str | Any,
-        action: Any = None,
+        action: object = None,
         *,
         defer: bool = False,
         metadata: dict[str, Any] | None = None,
-        input_schema: Any = None,
+        input_schema: object = None,
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
         cache_policy: CachePolicy | None = None,
         timeout: float | None = None,
         destinations: Sequence[str] | Mapping[str, str] | None = None,
         retry: RetryPolicy | Sequence[RetryPolicy] | None = None,
-        input: Any = None,
+        input: object = None,
     ) -> Self:
         """Add a node: a function of the state, a runnable, or a compiled graph."""
         if not isinstance(node, str):
@@ -206,10 +206,10 @@ class StateGraph:
 
     def compile(
         self,
-        checkpointer: BaseCheckpointSaver | bool | None = None,  # noqa: FBT001  LangGraph's signature
+        checkpointer: BaseCheckpointSaver | bool | None = None,
         *,
-        cache: Any = None,
-        store: Any = None,
+        cache: object = None,
+        store: object = None,
         interrupt_before: Sequence[str] | str | None = None,
         interrupt_after: Sequence[str] | str | None = None,
         debug: bool = False,

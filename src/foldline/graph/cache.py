@@ -112,7 +112,7 @@ class SqliteCache(BaseCache):
         self._database.close()
 
 
-def cache_key(spec: NodeSpec, value: Json) -> str:
+def cache_key(spec: NodeSpec, value: object) -> str:
     """Return the key of a node's input."""
     policy = spec.cache_policy
     if policy is not None and policy.key_func is not None:
@@ -128,7 +128,7 @@ def cache_key(spec: NodeSpec, value: Json) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def _written(value: Json) -> Json:
+def _written(value: object) -> Json:
     if isinstance(value, dict):
         return {str(key): pack(one, "its input", type(one)) for key, one in value.items()}
     return pack(value, "its input", type(value))

@@ -363,7 +363,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         model: type[BaseModel] = create_model(f"{self.name}{suffix}", **fields)
         return model
 
-    def with_config(self, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+    def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Any:
         """Return this graph with a config bound, under which it is still a graph."""
         return super().with_config(config, **kwargs)
 

@@ -66,7 +66,7 @@ RemainingSteps = Annotated[int, REMAINING]
 IsLastStep = Annotated[bool, LAST]
 
 
-def keys_of(schema: Any) -> dict[str, Any]:
+def keys_of(schema: object) -> dict[str, Any]:
     """Return the annotations of a schema: a TypedDict, a Pydantic model or a dataclass."""
     if not (
         isinstance(schema, type)
@@ -107,7 +107,7 @@ class StateKeys:
         for schema in schemas:
             self.add(schema)
 
-    def add(self, schema: Any) -> None:
+    def add(self, schema: object) -> None:
         """Add the keys of a schema; a key that has a reducer keeps it."""
         is_model = isinstance(schema, type) and issubclass(schema, BaseModel)
         for key, annotation in keys_of(schema).items():
@@ -166,7 +166,7 @@ class StateKeys:
             "schema, or correct the name"
         )
 
-    def _fit(self, key: str, value: Any, where: str) -> Any:
+    def _fit(self, key: str, value: object, where: str) -> Any:
         if key not in self._checks:
             self._checks[key] = adapter_of(self.types[key])
         adapter = self._checks[key]
@@ -258,19 +258,19 @@ class StateKeys:
         return self.types[key]
 
 
-def _metadata(annotation: Any) -> tuple[Any, ...]:
+def _metadata(annotation: object) -> tuple[Any, ...]:
     while get_origin(annotation) in (Required, NotRequired):
         annotation = get_args(annotation)[0]
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
-def _bare(annotation: Any) -> Any:
+def _bare(annotation: object) -> Any:
     while get_origin(annotation) in (Required, NotRequired, Annotated):
         annotation = get_args(annotation)[0]
     return annotation
 
 
-def _factory(bare: Any) -> Callable[[], Any]:
+def _factory(bare: object) -> Callable[[], Any]:
     origin = get_origin(bare) or bare
     made = CONCRETE.get(origin, origin)
     return made if isinstance(made, type) else _nothing
@@ -280,5 +280,5 @@ def _nothing() -> Any:
     raise TypeError("no value yet")
 
 
-def _name(annotation: Any) -> str:
+def _name(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)

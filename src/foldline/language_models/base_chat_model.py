@@ -182,7 +182,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             """Answer piece by piece; the chunks add up to the message."""
 
         def stream_v2(
-            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+            self, input: object, config: RunnableConfig | None = None, **kwargs: object
         ) -> ChatModelStream:
             """Answer as a stream of content-block events with projections; nothing happens before it is read."""
 
@@ -496,7 +496,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         config: RunnableConfig | None = None,
         *,
         streaming: Literal[False] = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> ChatModelOutput: ...
     @overload
     async def arun(
@@ -505,7 +505,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         config: RunnableConfig | None = None,
         *,
         streaming: Literal[True],
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncGenerator[ChatModelOutputDelta, None]: ...
     async def arun(
         self,

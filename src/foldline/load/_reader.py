@@ -77,7 +77,7 @@ class Reader:
         self._active: set[int] = set()
         self._count = 0
 
-    def read(self, data: Json) -> Any:  # noqa: ANN401  whatever was dumped
+    def read(self, data: Json) -> Any:
         """Read one value. Lists and dicts are walked here, at one stack frame per level."""
         if not isinstance(data, (dict, list)):
             return data
@@ -104,7 +104,7 @@ class Reader:
         self._active.discard(id(data))
         return value
 
-    def _enter(self, data: Json) -> None:
+    def _enter(self, data: object) -> None:
         self._count += 1
         if self._count > MAX_VALUES:
             raise self._error(f"more than {MAX_VALUES:,} values")
@@ -125,7 +125,7 @@ class Reader:
             self._path.pop()
         return self._without_marks(values)
 
-    def _tag(self, data: dict[Any, Json]) -> Any:  # noqa: ANN401
+    def _tag(self, data: dict[Any, Json]) -> Any:
         kind = data.get("type")
         key = data.get("id")
         if type(data["lc"]) is not int or data["lc"] != FORMAT_VERSION:
@@ -142,7 +142,7 @@ class Reader:
             return self._mark(key, data)
         raise self._error(f"unknown type of serialised object {kind!r:.80}")
 
-    def _plain(self, key: list[str], data: dict[Any, Json]) -> Any:  # noqa: ANN401
+    def _plain(self, key: list[str], data: dict[Any, Json]) -> Any:
         self._only(data, {"lc", "type", "id", "value"})
         parts = data.get("value")
         try:

@@ -230,7 +230,7 @@ class _Writer:
     def _leave(self, value: object) -> None:
         self._active.discard(id(value))
 
-    def _tagged(self, name: str, parts: Json) -> dict[str, Json]:
+    def _tagged(self, name: str, parts: object) -> dict[str, Json]:
         return {"lc": FORMAT_VERSION, "type": "value", "id": [name], "value": parts}
 
     def _secret_name(self) -> str:

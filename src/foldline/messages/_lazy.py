@@ -69,7 +69,7 @@ class LazyFields(BaseModel):
         if name in PYDANTIC_SLOTS:
             return self._fill_slot(name)
         if name in type(self).__pydantic_fields__:
-            self.__pydantic_fields_set__  # noqa: B018  before looking counts as saying
+            self.__pydantic_fields_set__
             value = real_fields(self)[name] = self._lazy_value(name)
             return value
         return super().__getattr__(name)  # type: ignore[misc]
@@ -115,7 +115,7 @@ def _factories(cls: type[BaseModel]) -> dict[str, Callable[[], Json]]:
     }
 
 
-def _constant(value: Json) -> Callable[[], Json]:
+def _constant(value: object) -> Callable[[], Json]:
     is_fixed = value is None or isinstance(value, str | int | float | tuple | frozenset)
     return (lambda: value) if is_fixed else (lambda: copy(value))
 

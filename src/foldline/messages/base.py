@@ -89,7 +89,7 @@ class BaseMessage(Serializable):
 
     @field_validator("additional_kwargs", "response_metadata", mode="before")
     @classmethod
-    def _none_is_empty(cls, value: Json) -> Json:
+    def _none_is_empty(cls, value: object) -> Json:
         return {} if value is None else value
 
     @field_validator("content", mode="after")
@@ -121,7 +121,7 @@ class BaseMessage(Serializable):
     @property
     def content_blocks(self) -> list[ContentBlock]:
         """The content as standard blocks, whatever provider wrote it; nothing is lost."""
-        from foldline.messages.block_translators import standard_blocks  # noqa: PLC0415  most messages never ask
+        from foldline.messages.block_translators import standard_blocks
 
         return standard_blocks(self.content, None)
 
@@ -140,11 +140,11 @@ class BaseMessage(Serializable):
                 "model_copy() without deep=True shares them"
             ) from None
 
-    def __add__(self, other: Json) -> Json:
+    def __add__(self, other: object) -> Json:
         """Begin a prompt: `SystemMessage(...) + HumanMessage(...)` is a `ChatPromptTemplate`."""
         return extension("add_messages")(self, other)
 
-    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+    def pretty_repr(self, html: bool = False) -> str:
         """Show the message under a title line; `html=True` makes the title bold on a terminal."""
         title = get_msg_title_repr(f"{self.type.title()} Message", bold=html)
         name = f"\nName: {self.name}" if self.name is not None else ""
@@ -153,10 +153,10 @@ class BaseMessage(Serializable):
 
     def pretty_print(self) -> None:
         """Print `pretty_repr`."""
-        print(self.pretty_repr())  # noqa: T201  printing is its job
+        print(self.pretty_repr())
 
     def _repr_html_(self) -> str:
-        from foldline._display.messages import message_html  # noqa: PLC0415  for notebooks only
+        from foldline._display.messages import message_html
 
         return message_html(self)
 
@@ -164,7 +164,7 @@ class BaseMessage(Serializable):
 class BaseMessageChunk(BaseMessage):
     """A piece of a message; pieces add up with `+`."""
 
-    def __add__(self, other: Json) -> Self:
+    def __add__(self, other: object) -> Self:
         """Join two pieces, or a piece and a list of pieces."""
         others = other if isinstance(other, list | tuple) else [other]
         whole = self
@@ -176,7 +176,7 @@ class BaseMessageChunk(BaseMessage):
             whole = whole._joined(part)
         return whole
 
-    def __radd__(self, other: Json) -> Self:
+    def __radd__(self, other: object) -> Self:
         """Let `sum(chunks)` work."""
         if other == 0:
             return self
@@ -231,7 +231,7 @@ def _text_of(item: str | dict[Any, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
-def given_blocks(blocks: Json) -> list[dict[str, Any]]:
+def given_blocks(blocks: object) -> list[dict[str, Any]]:
     """Check what was given as `content_blocks`: a list of dicts."""
     if isinstance(blocks, list | tuple) and all(isinstance(block, dict) for block in blocks):
         return list(blocks)

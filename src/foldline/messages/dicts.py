@@ -28,7 +28,7 @@ __all__ = [
 PIECE_ONLY = ("type", "tool_call_chunks", "chunk_position")
 
 
-def message_from_dict(message: Json) -> BaseMessage:
+def message_from_dict(message: object) -> BaseMessage:
     """Read one message from `{"type": ..., "data": ...}`."""
     if not isinstance(message, Mapping) or "type" not in message:
         raise UsageError(f"a message dict needs 'type' and 'data': {message!r:.200}")

@@ -101,7 +101,7 @@ class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
                 yield output
 
 
-def _generator(items: Json) -> Json:
+def _generator(items: object) -> Json:
     """A `_transform` is a generator, though LangChain's signature says less."""
     return items
 

@@ -116,7 +116,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
 
     @model_validator(mode="before")
     @classmethod
-    def validate_input_variables(cls, values: Json) -> Json:
+    def validate_input_variables(cls, values: object) -> Json:
         """Read the variables from the messages."""
         if not isinstance(values, dict) or not isinstance(values.get("messages"), list):
             return values
@@ -162,11 +162,11 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
                 filled += await part.aformat_messages(**values)
         return filled
 
-    def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    def format_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Fill in the variables; give the messages."""
         return drive(self._filled(kwargs, BLOCKING))
 
-    async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Fill in the variables; give the messages."""
         if type(self).format_messages is not ChatPromptTemplate.format_messages:
             return self.format_messages(**kwargs)  # an author's, who wrote no twin
@@ -197,7 +197,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
         """Make a prompt of messages, templates, texts, (role, template) pairs and dicts."""
         return cls(messages, template_format=template_format)
 
-    def __add__(self, other: Json) -> ChatPromptTemplate:
+    def __add__(self, other: object) -> ChatPromptTemplate:
         """Write more messages after these."""
         partials = dict(self.partial_variables)
         if isinstance(other, ChatPromptTemplate):
@@ -248,7 +248,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
         """Write this prompt as a JSON file, which `load_prompt` reads."""
         write_text(file_path, json.dumps(dumpd(self), indent=4, ensure_ascii=False))
 
-    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+    def pretty_repr(self, html: bool = False) -> str:
         """Show the prompt, message by message."""
         return "\n\n".join(message.pretty_repr(html=html) for message in self.messages)
 

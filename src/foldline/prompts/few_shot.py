@@ -51,7 +51,7 @@ class FewShotPromptTemplate(FewShotText):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_variables(cls, values: Json) -> Json:
+    def _read_variables(cls, values: object) -> Json:
         values = check_examples(values)
         if not isinstance(values, dict) or not isinstance(values.get("suffix"), str):
             return values
@@ -113,7 +113,7 @@ class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_examples(cls, values: Json) -> Json:
+    def _check_examples(cls, values: object) -> Json:
         return check_examples(values)
 
     @property
@@ -133,14 +133,14 @@ class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
                 messages += await self.example_prompt.aformat_messages(**chosen)
         return messages
 
-    def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    def format_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Give the examples as messages."""
         return drive(self._messages(kwargs, BLOCKING))
 
-    async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Give the examples as messages."""
         return await self._messages(kwargs, ASYNC)
 
-    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+    def pretty_repr(self, html: bool = False) -> str:
         """Show how an example is written."""
         return self.example_prompt.pretty_repr(html=html)

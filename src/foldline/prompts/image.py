@@ -43,7 +43,7 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_variables(cls, values: Json) -> Json:
+    def _read_variables(cls, values: object) -> Json:
         if not isinstance(values, dict):
             return values
         values = dict(values)
@@ -63,11 +63,11 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
     def _prompt_type(self) -> str:
         return "image-prompt"
 
-    def format_prompt(self, **kwargs: Any) -> PromptValue:
+    def format_prompt(self, **kwargs: object) -> PromptValue:
         """Fill in the variables; the value is for any kind of model."""
         return ImagePromptValue(image_url=self.format(**kwargs))
 
-    def format(self, **kwargs: Any) -> ImageURL:
+    def format(self, **kwargs: object) -> ImageURL:
         """Fill in the variables; `url` and `detail` may also be given here."""
         return self._image(kwargs)
 
@@ -93,6 +93,6 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
             image["detail"] = cast('Literal["auto", "low", "high"]', detail)
         return image
 
-    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+    def pretty_repr(self, html: bool = False) -> str:
         """Show the image's template."""
         return f"[image {self.template}]"

@@ -75,7 +75,7 @@ def _json(folder: Folder, name: str, encoding: str | None = None) -> Json:
         raise SchemaError(f"{name!r} is not JSON: {error}") from error
 
 
-def _load(config: Json, folder: Folder | None) -> BasePromptTemplate[Any]:
+def _load(config: object, folder: Folder | None) -> BasePromptTemplate[Any]:
     if not isinstance(config, Mapping):
         raise SchemaError(f"a prompt is written as an object, not {type(config).__name__}")
     if "lc" in config:

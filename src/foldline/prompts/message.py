@@ -41,10 +41,10 @@ class BaseMessagePromptTemplate(Serializable, ABC):
         return self.format_messages(**values)
 
     @abstractmethod
-    def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    def format_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Make the messages."""
 
-    async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Make the messages."""
         return self.format_messages(**kwargs)
 
@@ -53,14 +53,14 @@ class BaseMessagePromptTemplate(Serializable, ABC):
     def input_variables(self) -> list[str]:
         """The variables that must be given."""
 
-    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
+    def pretty_repr(self, html: bool = False) -> str:
         """Show the template under a title line."""
         raise NotImplementedError(f"{type(self).__name__} has no `pretty_repr`")
 
     def pretty_print(self) -> None:
         """Print `pretty_repr`."""
-        print(self.pretty_repr())  # noqa: T201  printing is its job
+        print(self.pretty_repr())
 
-    def __add__(self, other: Json) -> Json:
+    def __add__(self, other: object) -> Json:
         """Begin a chat prompt with this template."""
         return extension("add_messages")(self, other)

@@ -301,7 +301,7 @@ class MessageBuilder:
             return {}
         return value if self.is_sole_owner else copy_json(value)
 
-    def _refuse_more(self, kind: Json) -> NoReturn:
+    def _refuse_more(self, kind: object) -> NoReturn:
         end = "message-finish" if self.is_finished else "error"
         raise MalformedStreamError(f"{kind} after {end}: the message was over")
 

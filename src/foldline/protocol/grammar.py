@@ -364,5 +364,5 @@ def _args_fit(block: _Watched, content: Mapping[str, Json]) -> bool:
     return is_same_json(parse_tool_args(text), content.get("args"))
 
 
-def _is_index(index: Json) -> bool:
+def _is_index(index: object) -> bool:
     return isinstance(index, int) and not isinstance(index, bool) and index >= 0

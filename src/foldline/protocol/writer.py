@@ -202,7 +202,7 @@ class EventWriter:
         name: str | None = None,
         args: str | Mapping[str, object] | None = None,
         extras: dict[str, Json] | None = None,
-        server: bool = False,  # noqa: FBT001, FBT002  a flag decoders pass by name
+        server: bool = False,
         **fields: Json,
     ) -> list[Event]:
         """Say a slice of a tool call; `args` is a slice of JSON text, or the whole object."""
@@ -294,7 +294,7 @@ class EventWriter:
         self,
         message: str,
         code: str | None = None,
-        retryable: bool | None = None,  # noqa: FBT001
+        retryable: bool | None = None,
     ) -> list[Event]:
         """End the message because it failed; open blocks stay open, what was said stands."""
         if self._is_over:
@@ -363,14 +363,14 @@ class EventWriter:
         return finish
 
 
-def _type_of(block: Json) -> str:
+def _type_of(block: object) -> str:
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
         raise MalformedStreamError(f"a content block is a dict with a type, not {block!r:.80}")
     return kind
 
 
-def _id_of(id: Json) -> str | None:
+def _id_of(id: object) -> str | None:
     """Give an id as text, whatever the provider sent for one; what is no id is none."""
     if isinstance(id, str):
         return id if id.isascii() else mend_surrogates(id)

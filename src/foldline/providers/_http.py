@@ -129,7 +129,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Json) -> Json:
+    def _read_names(cls, values: object) -> Json:
         if isinstance(values, dict):
             values = in_snake_case(cls.model_fields, values)
         return read_names(cls, values, cls.aliases)
@@ -151,7 +151,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         said = {name: own[name] for name in kept[1]}
         return said | own["model_kwargs"] if own["model_kwargs"] else said
 
-    def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
+    def _request(self, value: object, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
         if not (given := request.options) and request.stream is stream:
             return request
@@ -168,7 +168,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
     def _identifying_params(self) -> dict[str, Any]:
         return {**self._parameters(), "base_url": self.base_url, "provider": self._provider}
 
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:  # noqa: ANN401
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:
         params = super()._get_ls_params(stop, **kwargs)
         params["ls_temperature"] = kwargs.get("temperature", self.temperature)
         params["ls_max_tokens"] = kwargs.get("max_tokens", self.max_tokens)
@@ -333,11 +333,11 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     def explain(
         self,
-        input: Any,  # noqa: ANN401
+        input: object,
         config: RunnableConfig | None = None,
         *,
         stream: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Explained:
         """Give the exact request without sending it, bound tools and options included; secrets are masked."""
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))

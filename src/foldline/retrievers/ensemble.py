@@ -96,5 +96,5 @@ class EnsembleRetriever(BaseRetriever):
         return value if isinstance(value, Hashable) else json.dumps(value, default=repr)
 
 
-def _document(item: Any) -> Document:
+def _document(item: object) -> Document:
     return item if isinstance(item, Document) else Document(str(item))

@@ -52,7 +52,7 @@ STREAMS = (Iterator, AsyncIterator, Iterable, AsyncIterable, Generator, AsyncGen
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     target: Any = function
     if not inspect.isroutine(function):
-        target = getattr(type(function), "__call__", function)  # noqa: B004
+        target = getattr(type(function), "__call__", function)
     try:
         return get_type_hints(target)
     except (NameError, TypeError, AttributeError):
@@ -73,7 +73,7 @@ def return_type(function: Callable[..., Any] | None) -> Any:
     return _hints(function).get("return", Any) if function else Any
 
 
-def iterated(annotation: Any) -> Any:
+def iterated(annotation: object) -> Any:
     """Give what a stream annotation iterates over: `str` of `Iterator[str]`."""
     arguments = get_args(annotation)
     return arguments[0] if arguments and get_origin(annotation) in STREAMS else Any

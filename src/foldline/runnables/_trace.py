@@ -94,7 +94,7 @@ def runs_of(
     return (lambda place: Run.root(io, rest, kwargs) if place else first), first.max_concurrency
 
 
-async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:
+async def begin(runnable: Runnable[Any, Any], value: object, run: Run) -> None:
     """Tell listeners that a run starts."""
     if run.manager is None:
         return
@@ -123,7 +123,7 @@ def observers(handlers: Sequence[BaseCallbackHandler]) -> list[Any]:
 
 async def _watch(
     runnable: Runnable[Any, Any],
-    told: Any,
+    told: object,
     open_outputs: Callable[[], AsyncGenerator[Any, None]],
     run: Run,
     ending: dict[str, Any],
@@ -184,7 +184,7 @@ async def transform(
     run = run.patched()
     ending: dict[str, Any] = {}
 
-    async def heard(piece: Any) -> AsyncGenerator[Any, None]:
+    async def heard(piece: object) -> AsyncGenerator[Any, None]:
         while piece is not NOTHING:
             ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
             yield piece
@@ -192,7 +192,7 @@ async def transform(
 
     async with closing(inputs):
         first = await anext(inputs, NOTHING)
-        flow = lambda: runnable._flow(heard(first), run)  # noqa: E731
+        flow = lambda: runnable._flow(heard(first), run)
         async with closing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
             async for output in outputs:
                 yield output

@@ -84,14 +84,14 @@ def _filled(argument: Any, known: dict[Any, Any]) -> Any:
     return argument
 
 
-def _plain(found: Any) -> Any:
+def _plain(found: object) -> Any:
     return Any if isinstance(found, TypeVar) else found
 
 
 # -- models
 
 
-def value_model(name: str, kind: Any) -> type[BaseModel]:
+def value_model(name: str, kind: object) -> type[BaseModel]:
     """Give a model of one value: the type itself where it is a model, else a root model named `name`."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
@@ -105,7 +105,7 @@ def value_model(name: str, kind: Any) -> type[BaseModel]:
 def _loose_root() -> Any:
     # Made when asked for: importing `RootModel` alone makes Pydantic build a schema, for which it looks through all
     # installed packages for its plugins.
-    from pydantic import RootModel  # noqa: PLC0415
+    from pydantic import RootModel
 
     class LooseRoot(RootModel[T], Generic[T]):
         model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -114,7 +114,7 @@ def _loose_root() -> Any:
 
 
 @lru_cache(maxsize=256)
-def _root_model(name: str, kind: Any) -> type[BaseModel]:
+def _root_model(name: str, kind: object) -> type[BaseModel]:
     return cast("type[BaseModel]", create_model(name, __base__=_loose_root()[kind]))
 
 
@@ -171,7 +171,7 @@ def _configurable(spec: Any) -> Any:
 
 def unique_specs(groups: Iterable[Iterable[Any]]) -> list[Any]:
     """Join configurable fields, each id once."""
-    from foldline.runnables.utils import get_unique_config_specs  # noqa: PLC0415
+    from foldline.runnables.utils import get_unique_config_specs
 
     return get_unique_config_specs(spec for group in groups for spec in group)
 

@@ -115,7 +115,9 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- once
 
-    def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
+    def invoke(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
+    ) -> Output:
         """Run once."""
         output: Output = drive(self._traced(input, _run.Run.root(_io.BLOCKING, config, kwargs)))
         return output
@@ -234,7 +236,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Output]]: ...
     @overload
     def batch_as_completed(
@@ -243,7 +245,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Output | Exception]]: ...
     def batch_as_completed(
         self,
@@ -251,7 +253,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return drive_each(
@@ -265,7 +267,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Output]]: ...
     @overload
     def abatch_as_completed(
@@ -274,7 +276,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Output | Exception]]: ...
     def abatch_as_completed(
         self,
@@ -282,7 +284,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return self._as_completed(inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions)
@@ -302,7 +304,7 @@ class Runnable(ABC, Generic[Input, Output]):
         return self._traced_stream(input, _run.Run.asynchronous(config, kwargs))
 
     def transform(
-        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any
+        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[Output]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.blocking(config, kwargs)
@@ -320,7 +322,9 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- a model's stream of events
 
-    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+    def stream_v2(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
+    ) -> Any:
         """Give the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(_opening.Opening(input, _run.Run.blocking(config, kwargs)))
 

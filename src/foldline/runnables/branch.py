@@ -68,7 +68,7 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
         """Whether this can be dumped: yes, if its branches can."""
         return True
 
-    async def _choose(self, input: Any, run: Run) -> tuple[Runnable[Any, Any], Run]:
+    async def _choose(self, input: object, run: Run) -> tuple[Runnable[Any, Any], Run]:
         for place, (condition, runnable) in enumerate(self.branches, start=1):
             if await condition._step(input, run.child(f"condition:{place}")):
                 return runnable, self._child(run, f"branch:{place}")
@@ -104,7 +104,7 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
         return _types.unique_specs(part.config_specs for part in parts)
 
 
-def _pair(branch: Any) -> tuple[Runnable[Any, Any], Runnable[Any, Any]]:
+def _pair(branch: object) -> tuple[Runnable[Any, Any], Runnable[Any, Any]]:
     if not isinstance(branch, tuple | list):
         raise TypeError(
             f"a branch must be a tuple (condition, runnable), not {type(branch).__name__}: {branch!r:.200}"

@@ -45,7 +45,7 @@ Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 
 
-class StrEnum(str, enum.Enum):  # noqa: UP042  LangChain's bases
+class StrEnum(str, enum.Enum):
     """An enum of strings."""
 
 
@@ -70,7 +70,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
         return True
 
     def with_config(
-        self, config: RunnableConfig | None = None, **kwargs: Any
+        self, config: RunnableConfig | None = None, **kwargs: object
     ) -> DynamicRunnable[Input, Output]:
         """Give the same with more config under that of each call."""
         more = cast("RunnableConfig", {**(config or {}), **kwargs})

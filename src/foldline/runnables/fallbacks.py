@@ -72,7 +72,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
         for runnable in self.runnables:
             try:
                 return await runnable._step(failures.input_for(input), self._child(run))
-            except Exception as error:  # noqa: BLE001  raised again unless handled
+            except Exception as error:
                 failures.add(error)
         raise failures.first
 
@@ -126,7 +126,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
         child = run.child()
         return child.patched(kwargs=run.kwargs) if run.kwargs else child
 
-    def _check(self, value: Any) -> None:
+    def _check(self, value: object) -> None:
         if self.exception_key is not None and not isinstance(value, Mapping):
             raise UsageError(
                 f"exception_key={self.exception_key!r} puts the error into the input, which must then be a dict, "

@@ -52,7 +52,7 @@ class RunnableGenerator(Runnable[Input, Output]):
                 "use RunnableLambda for other functions"
             )
         is_async = inspect.isasyncgenfunction(transform) or inspect.isasyncgenfunction(
-            getattr(type(transform), "__call__", None)  # noqa: B004
+            getattr(type(transform), "__call__", None)
         )
         self._blocking: Callable[..., Any] | None = None if is_async else transform
         self._async: Callable[..., Any] | None = transform if is_async else atransform
@@ -89,7 +89,7 @@ class RunnableGenerator(Runnable[Input, Output]):
             async for piece in pieces:
                 yield piece
 
-    def _call(self, function: Callable[..., Any], source: Any, run: Run) -> Any:
+    def _call(self, function: Callable[..., Any], source: object, run: Run) -> Any:
         """Give the user's generator, not yet begun."""
         return function(source, **_functions.extras(_functions.wanted(function), run))
 

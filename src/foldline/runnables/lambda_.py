@@ -122,7 +122,7 @@ class RunnableLambda(Runnable[Input, Output]):
             raise UsageError("RunnableLambda has no function")
         return function
 
-    async def _call(self, input: Any, run: Run) -> Any:
+    async def _call(self, input: object, run: Run) -> Any:
         function = self._choose(run)
         wants = self._wants[id(function)]
         if run.manager is None and not run.given:

@@ -73,7 +73,7 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
         """Pass a dict on with more keys, each made by a runnable from the dict."""
         return RunnableAssign(RunnableParallel(kwargs))
 
-    async def _look(self, value: Any, run: Run) -> None:
+    async def _look(self, value: object, run: Run) -> None:
         if run.io.blocking and self.func is None:
             raise BlockingCallError(
                 f"the function of {self.get_name()} is async and was reached by a blocking call: "

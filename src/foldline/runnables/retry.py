@@ -111,7 +111,7 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
             try:
                 with trying.owner:
                     return await self.bound._step(input, trying.attempt())
-            except Exception as error:  # noqa: BLE001  raised again unless it may be tried again
+            except Exception as error:
                 failure = error
             await trying.failed(failure)
 
@@ -196,7 +196,7 @@ class _Retried(Attempts):
         super().__init__(retry, opening)
         self._retry = retry
 
-    def ready(self, value: Any, run: Run) -> None:
+    def ready(self, value: object, run: Run) -> None:
         self._trying = _Trying(self._retry, run)
         self.around = self._trying.owner
 

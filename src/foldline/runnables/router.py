@@ -54,7 +54,7 @@ class RouterRunnable(RunnableSerializable[RouterInput, Output]):
         """Whether this can be dumped: yes, if its runnables can."""
         return True
 
-    def _route(self, value: Any) -> tuple[Runnable[Any, Any], Any]:
+    def _route(self, value: object) -> tuple[Runnable[Any, Any], Any]:
         if not isinstance(value, Mapping) or "key" not in value or "input" not in value:
             raise UsageError(f"RouterRunnable needs {{'key': …, 'input': …}}, not {value!r:.200}")
         if value["key"] not in self.runnables:

@@ -167,7 +167,7 @@ class _StepsFirst(Wrapped):
             raise
         return value, self._sequence._child(run, len(steps))
 
-    async def end(self, output: Any) -> None:
+    async def end(self, output: object) -> None:
         if self._own is not None:
             await self._own.tell("on_chain_end", output)
         await self._inner.end(output)

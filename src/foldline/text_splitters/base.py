@@ -45,9 +45,9 @@ class TextSplitter(BaseDocumentTransformer, ABC):
         chunk_size: int = 4000,
         chunk_overlap: int = 200,
         length_function: Callable[[str], int] = len,
-        keep_separator: KeepSeparator = False,  # noqa: FBT002  LangChain's signature
-        add_start_index: bool = False,  # noqa: FBT001, FBT002
-        strip_whitespace: bool = True,  # noqa: FBT001, FBT002
+        keep_separator: KeepSeparator = False,
+        add_start_index: bool = False,
+        strip_whitespace: bool = True,
         *,
         lossless: bool = False,
     ) -> None:
@@ -106,7 +106,7 @@ class TextSplitter(BaseDocumentTransformer, ABC):
         )
 
     def transform_documents(
-        self, documents: Sequence[Document], **kwargs: Any
+        self, documents: Sequence[Document], **kwargs: object
     ) -> Sequence[Document]:
         """Cut documents into smaller ones with the same metadata."""
         return self.split_documents(documents)
@@ -161,7 +161,7 @@ class TextSplitter(BaseDocumentTransformer, ABC):
     # -- counting tokens
 
     @classmethod
-    def from_huggingface_tokenizer(cls, tokenizer: Any, **kwargs: Any) -> Self:  # noqa: ANN401  an object of theirs
+    def from_huggingface_tokenizer(cls, tokenizer: Any, **kwargs: Any) -> Self:
         """Make a splitter that counts with a tokenizer of the `transformers` or `tokenizers` package."""
         count = getattr(tokenizer, "tokenize", None) or (lambda text: tokenizer.encode(text).ids)
         return cls(length_function=lambda text: len(count(text)), **kwargs)
@@ -207,7 +207,7 @@ def _drop_first(text: str, current: deque[tuple[Span, int]], length: Callable[[s
     return size
 
 
-def tiktoken_encoding(encoding_name: str, model_name: str | None) -> Any:  # noqa: ANN401  an object of theirs
+def tiktoken_encoding(encoding_name: str, model_name: str | None) -> Any:
     """Give an encoding of the `tiktoken` package."""
     try:
         tiktoken: Any = import_module("tiktoken")  # not a dependency of ours
@@ -232,7 +232,7 @@ def tiktoken_encoding(encoding_name: str, model_name: str | None) -> Any:  # noq
 
 
 def encoder(
-    encoding: Any,  # noqa: ANN401  an object of theirs
+    encoding: Any,
     allowed_special: Special,
     disallowed_special: Literal["all"] | Collection[str],
 ) -> Callable[[str], list[int]]:

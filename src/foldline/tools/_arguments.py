@@ -73,7 +73,7 @@ def _unresolved(parameter: Parameter) -> Any:
     return Any if parameter.annotation is Parameter.empty else parameter.annotation
 
 
-def resolved_hints(function: Any) -> dict[str, Any]:
+def resolved_hints(function: object) -> dict[str, Any]:
     """Give the annotations of a function as types; one that cannot be found stays text."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -101,7 +101,7 @@ def _one_by_one(function: Any) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _closure(function: Any) -> dict[str, Any]:
+def _closure(function: object) -> dict[str, Any]:
     code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None) or ()
     found = {}
     for name, cell in zip(code.co_freevars if code else (), cells, strict=False):
@@ -115,7 +115,7 @@ def _closure(function: Any) -> dict[str, Any]:
 # -- whose is it
 
 
-def is_injected(annotation: Any, mark: type[Any] | tuple[type[Any], ...] = MARKS) -> bool:
+def is_injected(annotation: object, mark: type[Any] | tuple[type[Any], ...] = MARKS) -> bool:
     """Say whether the program and not the model gives an argument of this annotation."""
     if isinstance(annotation, type):
         return issubclass(annotation, mark)
@@ -128,11 +128,11 @@ def is_injected(annotation: Any, mark: type[Any] | tuple[type[Any], ...] = MARKS
     return isinstance(origin, type) and issubclass(origin, mark)
 
 
-def _is_mark(value: Any, mark: type[Any] | tuple[type[Any], ...]) -> bool:
+def _is_mark(value: object, mark: type[Any] | tuple[type[Any], ...]) -> bool:
     return issubclass(value, mark) if isinstance(value, type) else isinstance(value, mark)
 
 
-def is_config(annotation: Any) -> bool:
+def is_config(annotation: object) -> bool:
     """Say whether a parameter takes the config of the call."""
     if isinstance(annotation, str):  # imported for checkers only, perhaps
         return "RunnableConfig" in annotation
@@ -167,7 +167,7 @@ def for_the_model(arguments: list[Argument]) -> list[Argument]:
     return kept
 
 
-def is_unbound_method(function: Any) -> bool:
+def is_unbound_method(function: object) -> bool:
     """Say whether this is a function of a class body that still waits for its `self` or `cls`."""
     if not inspect.isfunction(function):
         return False

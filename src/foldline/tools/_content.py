@@ -36,11 +36,11 @@ Content = str | list[Any]
 
 
 def as_message(
-    output: Any,
+    output: object,
     *,
     name: str,
     call_id: str | None,
-    artifact: Any = None,
+    artifact: object = None,
     status: str = "success",
     limit: int | None = None,
 ) -> Any:
@@ -75,11 +75,11 @@ def content_of(output: Any) -> Content:
         return _text_of(output)
 
 
-def _is_block(value: Any) -> bool:
+def _is_block(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, dict) and value.get("type") in BLOCK_TYPES)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Give what JSON can say of a value that is not JSON."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
@@ -106,11 +106,11 @@ def _text_of_bytes(output: bytes | bytearray) -> str:
         return f"[{len(output):,} bytes that are no text]"
 
 
-def _text_of(output: Any) -> str:
+def _text_of(output: object) -> str:
     kind = type(output).__name__
     try:
         text = str(output)
-    except Exception as error:  # noqa: BLE001  a user's __str__ may raise anything
+    except Exception as error:
         return f"[a {kind}: it is not JSON, and asking for its text raised {type(error).__name__}]"
     has_text: Any = type(output).__str__
     if has_text is not object.__str__ and not isinstance(output, dict | list | tuple):
@@ -164,7 +164,7 @@ def _text_in(block: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _data_in(block: Any, depth: int = 0) -> int:
+def _data_in(block: object, depth: int = 0) -> int:
     if isinstance(block, str):
         return len(block) if depth else 0
     if depth > 20:

@@ -327,7 +327,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     def run(
         self,
         tool_input: str | dict[str, Any],
-        verbose: bool | None = None,  # noqa: FBT001  LangChain's signature
+        verbose: bool | None = None,
         start_color: str | None = "green",
         color: str | None = "green",
         callbacks: Callbacks = None,
@@ -344,11 +344,11 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     async def arun(
         self,
         tool_input: str | dict[str, Any],
-        verbose: bool | None = None,  # noqa: FBT001  LangChain's signature
+        verbose: bool | None = None,
         start_color: str | None = "green",
         color: str | None = "green",
         callbacks: Callbacks = None,
-        **options: Any,
+        **options: object,
     ) -> Any:
         """Run with arguments; see `run`."""
         options |= {"verbose": verbose, "start_color": start_color, "color": color}

@@ -51,7 +51,7 @@ class Tool(StructuredTool):
         return make_model(self.name, {SINGLE_INPUT: (str, ...)})
 
     def _to_args_and_kwargs(
-        self, tool_input: Any, tool_call_id: str | None
+        self, tool_input: object, tool_call_id: str | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self.args_schema is None:
             values = [tool_input] if not isinstance(tool_input, dict) else list(tool_input.values())
@@ -70,7 +70,7 @@ class Tool(StructuredTool):
         func: Callable[..., Any] | None,
         name: str,
         description: str,
-        return_direct: bool = False,  # noqa: FBT001, FBT002
+        return_direct: bool = False,
         args_schema: ArgsSchema | None = None,
         coroutine: Callable[..., Awaitable[Any]] | None = None,
         **kwargs: Any,

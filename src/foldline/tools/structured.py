@@ -92,9 +92,9 @@ class StructuredTool(BaseTool):
         coroutine: Callable[..., Awaitable[Any]] | None = None,
         name: str | None = None,
         description: str | None = None,
-        return_direct: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
+        return_direct: bool = False,
         args_schema: ArgsSchema | None = None,
-        infer_schema: bool = True,  # noqa: FBT001, FBT002
+        infer_schema: bool = True,
         *,
         response_format: ResponseFormat = "content",
         parse_docstring: bool = False,
@@ -135,7 +135,7 @@ class StructuredTool(BaseTool):
         )
 
 
-def _doc_of(schema: Any) -> str:
+def _doc_of(schema: object) -> str:
     if isinstance(schema, dict):
         return str(schema.get("description") or "")
     return own_doc(schema) if model_of(schema) is not None else ""

@@ -40,7 +40,7 @@ def langsmith_tracer() -> Any:
     if variable is None:
         return None
     try:
-        from foldline.tracers.langchain import LangChainTracer  # noqa: PLC0415  an extra
+        from foldline.tracers.langchain import LangChainTracer
     except MissingExtraError as error:
         warnings.warn(f"{variable}=true, but no run is traced: {error}", UserWarning, stacklevel=2)
         return None

@@ -65,7 +65,7 @@ class Run(BaseModel):
     """Start times and ids from the root to here: sorts the runs of a trace."""
 
     @classmethod
-    def trusted(cls, **fields: Any) -> Run:
+    def trusted(cls, **fields: object) -> Run:
         """Make a run from values known to be right, without validation; what is not given is as if new."""
         made = {
             "end_time": None,
@@ -99,7 +99,7 @@ class Run(BaseModel):
         return f"Run({self.name!r}, {self.run_type}, {ended}{children}{error})"
 
     def _repr_html_(self) -> str:
-        from foldline._display.runs import run_html  # noqa: PLC0415  for notebooks only
+        from foldline._display.runs import run_html
 
         return run_html(self)
 
@@ -136,6 +136,6 @@ def usage_of(outputs: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _sum(total: dict[str, Any] | None, usage: dict[str, Any]) -> dict[str, Any]:
-    from foldline.messages.usage import add_usage  # noqa: PLC0415  a tracer of chains needs no messages
+    from foldline.messages.usage import add_usage
 
     return dict(add_usage(total, usage))  # type: ignore[arg-type]

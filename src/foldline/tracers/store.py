@@ -87,7 +87,7 @@ class TraceStore:
         found: list[Run] = await ASYNC.call(method, *args)
         return found
 
-    def _runs(self, where: str, *values: Any) -> list[Run]:
+    def _runs(self, where: str, *values: object) -> list[Run]:
         try:
             with closing(connect(self.path)) as connection:
                 rows = connection.execute(f"{SELECT} {where}", values).fetchall()

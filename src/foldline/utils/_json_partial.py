@@ -333,7 +333,7 @@ class PartialJson:
         self._keys.pop()
         self._put(self._stack.pop())
 
-    def _put(self, value: Json) -> None:
+    def _put(self, value: object) -> None:
         if not self._stack:
             self._root = value
             self._step = PartialJson._read_end
@@ -356,7 +356,7 @@ def _scalar(text: str) -> Json:
 
 
 def _unescaped(run: str) -> str:
-    text: str = scanstring(run + '"', 0, False)[0]  # noqa: FBT003  a C function: not strict
+    text: str = scanstring(run + '"', 0, False)[0]
     return text
 
 

@@ -37,7 +37,7 @@ LEAVES: tuple[tuple[Any, Callable[[Any], Json]], ...] = (  # the order matters: 
 )
 
 
-def dumps_canonical(value: Json) -> str:
+def dumps_canonical(value: object) -> str:
     """Write JSON so that equal values give equal text: sorted names, no spaces, ASCII only.
 
     Refuses what would not come back as itself: NaN, names that are not text, cycles.
@@ -136,7 +136,7 @@ def _leaf(value: object) -> Json:
 def _described(value: object) -> str:
     try:
         return mend_surrogates(repr(value))
-    except Exception as error:  # noqa: BLE001  a broken __repr__ must not break a trace
+    except Exception as error:
         return f"<{type(value).__name__}: repr failed with {type(error).__name__}>"
 
 
@@ -147,7 +147,7 @@ def _name(key: object) -> str:
     return named if isinstance(named, str) else json.dumps(named)
 
 
-def _check_names(value: Json, depth: int) -> None:
+def _check_names(value: object, depth: int) -> None:
     if depth > MAX_DEPTH * 2:
         raise UsageError("not a JSON value: a cycle, or nested too deep")
     if isinstance(value, dict):

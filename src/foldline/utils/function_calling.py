@@ -128,7 +128,7 @@ def is_server_tool(tool: Mapping[str, Any]) -> bool:
     return "name" not in tool and len(tool) == 1 and next(iter(tool)) in SERVER_TOOL_KEYS
 
 
-def _described(function: Any) -> Described:  # noqa: ANN401  anything may be offered as a function
+def _described(function: object) -> Described:
     if isinstance(function, Mapping):
         return _from_dict(function)
     if isinstance(function, type):
@@ -204,7 +204,7 @@ def _is_tool(value: object) -> bool:
     return isinstance(getattr(value, "name", None), str) and hasattr(value, "description")
 
 
-def _from_tool(tool: Any) -> Described:  # noqa: ANN401  by duck type: tools live above
+def _from_tool(tool: Any) -> Described:
     schema = getattr(tool, "tool_call_schema", None)
     if schema is None:
         schema = getattr(tool, "args_schema", None)

@@ -86,7 +86,7 @@ def create_model_v2(
     *,
     module_name: str | None = None,
     field_definitions: dict[str, Any] | None = None,
-    root: Any = None,  # noqa: ANN401  a type, or a type and its default
+    root: object = None,
 ) -> type[BaseModel]:
     """Make a model class whose fields may have names that pydantic's methods have."""
     module = module_name or __name__
@@ -109,10 +109,10 @@ def create_model_v2(
         )
 
 
-def pre_init(func: Callable[[Any, dict[str, Any]], Any]) -> Any:  # noqa: ANN401  a pydantic decorator's proxy
+def pre_init(func: Callable[[Any, dict[str, Any]], Any]) -> Any:
     """Run before validation, with the defaults already filled in."""
 
-    def with_defaults(cls: type[BaseModel], values: dict[str, Any]) -> Any:  # noqa: ANN401  what func gives
+    def with_defaults(cls: type[BaseModel], values: dict[str, Any]) -> Any:
         filled = dict(values)
         for name, field in cls.model_fields.items():
             given = name in filled or (field.alias is not None and field.alias in filled)

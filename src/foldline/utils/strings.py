@@ -12,7 +12,7 @@ __all__ = ["comma_list", "sanitize_for_postgres", "stringify_dict", "stringify_v
 MAX_DEPTH = 200
 
 
-def stringify_value(val: Any, *, max_depth: int = MAX_DEPTH) -> str:  # noqa: ANN401  any value
+def stringify_value(val: object, *, max_depth: int = MAX_DEPTH) -> str:
     """Write a value: lists and dicts a line per item, the rest as `str` has it."""
     if max_depth <= 0:
         return "..."

@@ -83,7 +83,7 @@ class EmbeddedVectorStore(VectorStore):
         return [str(document.id) for document in named]
 
     def _keep_checked(self, documents: list[Document], vectors: list[list[float]]) -> None:
-        from foldline.vectorstores._vectors import as_rows  # noqa: PLC0415  NumPy is an extra
+        from foldline.vectorstores._vectors import as_rows
 
         if len(vectors) != len(documents):
             raise UsageError(
@@ -113,7 +113,7 @@ class EmbeddedVectorStore(VectorStore):
     def _find(
         self, vector: Sequence[float], k: int, filter: Filter | None, *, with_vectors: bool = False
     ) -> list[Hit]:
-        from foldline.vectorstores._vectors import as_query  # noqa: PLC0415  NumPy is an extra
+        from foldline.vectorstores._vectors import as_query
 
         query = as_query(vector, self._dimension())
         return self._nearest(query, k, filter, with_vectors=with_vectors)
@@ -134,7 +134,7 @@ class EmbeddedVectorStore(VectorStore):
         vector = await self._embed_query(query, io) if isinstance(query, str) else query
 
         def choose() -> list[Document]:
-            from foldline.vectorstores._vectors import as_query, as_rows, diverse  # noqa: PLC0415
+            from foldline.vectorstores._vectors import as_query, as_rows, diverse
 
             hits = self._find(vector, fetch_k, filter, with_vectors=True)
             if not hits:
@@ -167,7 +167,7 @@ class EmbeddedVectorStore(VectorStore):
         """Add documents, or replace those with the same id; gives their ids."""
         return await self._add(documents, ids, ASYNC)
 
-    def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> None:
+    def delete(self, ids: Sequence[str] | None = None, **kwargs: object) -> None:
         """Forget documents; ids that are not there are ignored."""
         self._drop(list(ids or ()))
 
@@ -212,13 +212,13 @@ class EmbeddedVectorStore(VectorStore):
         return _documents(await self._hits(embedding, k, filter, ASYNC))
 
     def similarity_search_with_score_by_vector(
-        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
+        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: object
     ) -> Scored:
         """Give the documents nearest to a vector, with their cosines (1 is alike)."""
         return _scored(drive(self._hits(embedding, k, filter, BLOCKING)))
 
     async def asimilarity_search_with_score_by_vector(
-        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
+        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: object
     ) -> Scored:
         """Give the documents nearest to a vector, with their cosines (1 is alike)."""
         return _scored(await self._hits(embedding, k, filter, ASYNC))
@@ -294,7 +294,7 @@ class EmbeddedVectorStore(VectorStore):
         metadatas: Metadatas = None,
         *,
         ids: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a store and add texts; what else is given goes to the constructor."""
         made = cls._made(embedding, kwargs)
@@ -309,7 +309,7 @@ class EmbeddedVectorStore(VectorStore):
         metadatas: Metadatas = None,
         *,
         ids: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a store and add texts; what else is given goes to the constructor."""
         made: Self = await ASYNC.call(cls._made, embedding, kwargs)
@@ -339,7 +339,7 @@ def _named(documents: Iterable[Document], ids: Sequence[str | None] | None) -> l
     return named
 
 
-def _count(number: Any, name: str) -> int:  # noqa: ANN401  what a user gave
+def _count(number: object, name: str) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise UsageError(f"{name} is a whole number, at least 0, not {number!r}")
     return number

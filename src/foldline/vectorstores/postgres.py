@@ -108,7 +108,7 @@ class PostgresVectorStore(EmbeddedVectorStore):
         return int(row[0]) if row else None
 
     def _keep(self, documents: Sequence[Document], vectors: Floats) -> None:
-        from foldline.vectorstores._vectors import lengths  # noqa: PLC0415  NumPy is an extra
+        from foldline.vectorstores._vectors import lengths
 
         rows = [
             (self.collection, *_columns(document), float(norm), self._spelled(vector))
@@ -254,12 +254,12 @@ class PostgresVectorStore(EmbeddedVectorStore):
 
         self._server.run(make)
 
-    def _spelled(self, vector: Floats) -> Any:  # noqa: ANN401  as psycopg takes it
+    def _spelled(self, vector: Floats) -> Any:
         numbers = vector.tolist()
         return f"[{','.join(map(repr, numbers))}]" if self.has_pgvector else numbers
 
 
-def _prepare(connection: PostgresConnection, wanted: bool | None) -> bool:  # noqa: FBT001  a choice of three
+def _prepare(connection: PostgresConnection, wanted: bool | None) -> bool:
     connection.execute(LOCK)
     row = connection.execute(COLUMN).fetchone()
     if row is None:

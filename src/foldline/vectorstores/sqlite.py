@@ -248,9 +248,9 @@ class _Cache:
         return _Cache()
 
     def append(self, rows: Iterator[tuple[int, bytes]], dimension: int) -> None:
-        import numpy as np  # noqa: PLC0415  an extra
+        import numpy as np
 
-        from foldline.vectorstores._vectors import Rows  # noqa: PLC0415  NumPy is an extra
+        from foldline.vectorstores._vectors import Rows
 
         pairs = list(rows)
         if not pairs:

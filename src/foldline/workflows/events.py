@@ -64,7 +64,7 @@ def _data(event: FlowEvent) -> Json:
     return jsonable(event.data)
 
 
-def jsonable(value: Json) -> Json:  # noqa: PLR0911  one line per kind
+def jsonable(value: object) -> Json:
     """Give a value as JSON; what JSON cannot say is given as text."""
     if value is None or isinstance(value, str | bool | int):
         return value

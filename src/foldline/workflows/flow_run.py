@@ -97,7 +97,7 @@ class FlowRun:
 
     # -- the beginning
 
-    async def _open(self, value: Json) -> Arguments:
+    async def _open(self, value: object) -> Arguments:
         if self.journal is None:
             if value is None or isinstance(value, Command):
                 raise UsageError(
@@ -220,13 +220,13 @@ class FlowRun:
         args, kwargs = arguments
         function = self.flow.function
         is_async = is_async_callable(function)
-        self.context.questions = Asking("", {}, False)  # noqa: FBT003
+        self.context.questions = Asking("", {}, False)
         if self.journal is not None:
             answered = {
                 key: unpack(item, "an answer") for key, item in self.journal.answers.items()
             }
             place = f"{self.thread_id}/{self.journal.namespace}/{self.journal.run_id}"
-            self.context.questions = Asking(place, answered, True)  # noqa: FBT003
+            self.context.questions = Asking(place, answered, True)
         scope = Scope(
             self.context, self.journal, "", is_async, checks_order=self.journal is not None and not is_async
         )  # fmt: skip
@@ -244,7 +244,7 @@ class FlowRun:
 
     # -- the end
 
-    async def _end(self, output: Json) -> Json:
+    async def _end(self, output: object) -> Json:
         shown, saved = self.flow.ending(output)
         if self.journal is not None:
             returns = self.flow.returns
@@ -285,7 +285,7 @@ class FlowRun:
         ]
         await self.journal.write(self.io, "end", error=encode_error(error), again=again)
 
-    async def _undo(self, place: str, compensate: Callable[..., Any], value: Json) -> None:
+    async def _undo(self, place: str, compensate: Callable[..., Any], value: object) -> None:
         journal, undo_place = self.journal, f"{place}/{UNDO}"
         if journal is not None and undo_place in journal.steps:
             return

@@ -42,7 +42,7 @@ class RunLoop(Protocol):
     def interrupts(self) -> list[Interrupt]:
         """The questions that are open."""
 
-    def events(self, value: Json) -> AsyncGenerator[FlowEvent, None]:
+    def events(self, value: object) -> AsyncGenerator[FlowEvent, None]:
         """Run; give what happens."""
 
     def result(self) -> Json:

@@ -199,7 +199,7 @@ def _replay(call: Call[Any], scope: Scope, record: dict[str, Json]) -> Any:
     return value
 
 
-def _remember(call: Call[Any], scope: Scope, value: Json) -> None:
+def _remember(call: Call[Any], scope: Scope, value: object) -> None:
     if call.step.on_failure is not None:
         scope.flow.undo.append((call.place, call.step.on_failure, value))
 
@@ -249,7 +249,7 @@ def digest_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _plain(value: Json) -> Json:
+def _plain(value: object) -> Json:
     if value is None or type(value) in (str, int, float, bool):
         return value
     try:

@@ -67,7 +67,7 @@ class _Packer:
         ]
         return {TAG: "dict", "v": pairs}
 
-    def _object(self, value: Json, depth: int) -> Json:
+    def _object(self, value: object, depth: int) -> Json:
         if isinstance(value, Serializable) and value.is_lc_serializable():
             return {TAG: "lc", "v": dumpd(value)}
         fields: Json
@@ -162,7 +162,7 @@ def unpack(packed: Json, where: str, declared: Json = Any) -> Json:
     return value
 
 
-def unpack_plain(packed: Json, where: str) -> Json:
+def unpack_plain(packed: object, where: str) -> Json:
     """Return the value that was packed, with models and dataclasses as plain data: to be looked at."""
     try:
         return _Reader().unpack(packed)
@@ -174,7 +174,7 @@ class _Reader:
     def __init__(self) -> None:
         self.saw_model = False
 
-    def unpack(self, packed: Json) -> Json:  # noqa: PLR0911  one line per kind
+    def unpack(self, packed: Json) -> Json:
         if isinstance(packed, list):
             return [self.unpack(item) for item in packed]
         if not isinstance(packed, dict):
@@ -198,7 +198,7 @@ class _Reader:
         raise SchemaError(f"a value has the tag {tag!r:.40}, which this version does not know")
 
 
-def adapter_of(declared: Json) -> TypeAdapter[Any] | None:
+def adapter_of(declared: object) -> TypeAdapter[Any] | None:
     """Return what checks and makes values of a declared type; None where the type says nothing."""
     try:
         return _adapter(declared)

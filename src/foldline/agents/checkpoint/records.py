@@ -177,14 +177,14 @@ class Codec:
         return self._schema.read(key, value)
 
 
-def _message(value: Json) -> BaseMessage:
+def _message(value: object) -> BaseMessage:
     message = load(value)
     if not isinstance(message, BaseMessage):
         raise SchemaError(f"a checkpoint's messages hold a {type(message).__name__}")
     return message
 
 
-def _plain(value: Json, what: str) -> Json:
+def _plain(value: object, what: str) -> Json:
     try:
         return to_jsonable_python(value)
     except (PydanticSerializationError, ValueError) as error:

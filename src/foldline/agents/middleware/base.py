@@ -235,7 +235,7 @@ async def _blocking_handler(io: IO, handler: Handler) -> AsyncGenerator[Callable
             outcome: tuple[Any, Exception | None]
             try:
                 outcome = await handler(asked.pop()), None
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 outcome = None, error
             yield outcome
 

@@ -66,7 +66,7 @@ class _Retry(AgentMiddleware):
         return delay * random.uniform(0.75, 1.25) if self.jitter else delay
 
     async def _again(
-        self, request: Json, handler: Handler, run: Run
+        self, request: object, handler: Handler, run: Run
     ) -> tuple[Json, Exception | None]:
         for attempt in range(self.max_retries + 1):
             try:

@@ -75,7 +75,7 @@ def tool_choice_of(options: Mapping[str, Any]) -> ToolChoice | None:
     return read_tool_choice(choice, parallel=parallel)
 
 
-def read_tool_choice(choice: Any, *, parallel: bool | None = None) -> ToolChoice:
+def read_tool_choice(choice: object, *, parallel: bool | None = None) -> ToolChoice:
     """Read any form of tool choice: a word, True or False, a tool's name, a dict of any of the vendors."""
     if isinstance(choice, ToolChoice):
         return choice
@@ -96,7 +96,7 @@ def read_tool_choice(choice: Any, *, parallel: bool | None = None) -> ToolChoice
     raise _unreadable(choice)
 
 
-def _read_dict(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:  # noqa: FBT001
+def _read_dict(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:
     kind = choice.get("type")
     if choice.get("disable_parallel_tool_use") is not None:  # Anthropic
         parallel = not choice["disable_parallel_tool_use"]
@@ -124,7 +124,7 @@ def _read_dict(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice: 
     raise _unreadable(choice)
 
 
-def _read_only_key(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:  # noqa: FBT001
+def _read_only_key(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:
     """Read one of the provider's own tools, `{"type": "web_search"}`, or Bedrock's form, `{"any": {}}`."""
     ((word, inner),) = choice.items()
     if word == "type" and isinstance(inner, str):
@@ -156,7 +156,7 @@ class FromConfig:
     default: Any = None
 
 
-def from_config(key: str, default: Any = None) -> Any:
+def from_config(key: str, default: object = None) -> Any:
     """Let an option be looked up under `key` in `config["configurable"]` at each call."""
     return FromConfig(key, default)
 
@@ -199,7 +199,7 @@ def merge_options(
     return merged
 
 
-def _looked_up(value: Any, configurable: Mapping[str, Any]) -> Any:
+def _looked_up(value: object, configurable: Mapping[str, Any]) -> Any:
     if isinstance(value, FromConfig):
         return configurable.get(value.key, value.default)
     if isinstance(value, dict):
@@ -207,7 +207,7 @@ def _looked_up(value: Any, configurable: Mapping[str, Any]) -> Any:
     return value
 
 
-def is_late(value: Any) -> bool:
+def is_late(value: object) -> bool:
     """Whether an option, or one inside it, is still to be looked up."""
     if isinstance(value, dict):
         return any(is_late(inner) for inner in value.values())

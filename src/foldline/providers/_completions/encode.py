@@ -117,7 +117,7 @@ def encode_tools(
     tools: list[Json],
     notes: list[str],
     host: Host,
-    strict: bool | None,  # noqa: FBT001  as options carry it
+    strict: bool | None,
 ) -> list[Body]:
     """Describe tools as the wire wants them."""
     encoded = []
@@ -142,7 +142,7 @@ def encode_tools(
     return encoded
 
 
-def encode_tool_choice(choice: Json, tools: list[Body], host: Host) -> Json:
+def encode_tool_choice(choice: object, tools: list[Body], host: Host) -> Json:
     """Read every way to say which tool must be called."""
     if choice is None:
         return None
@@ -173,7 +173,7 @@ def name_of(tool: Mapping[str, Json]) -> str | None:
     return inner.get("name")
 
 
-def schema_format(given: Json, strict: bool | None) -> Body | None:  # noqa: FBT001
+def schema_format(given: object, strict: bool | None) -> Body | None:
     """Read a schema of the answer as name, schema and strict; None for `text` and `json_object`."""
     if isinstance(given, Mapping):
         if isinstance(given.get("json_schema"), Mapping):
@@ -199,7 +199,7 @@ def _plain_name(name: str) -> str:
     )[:64]
 
 
-def encode_response_format(given: Json, host: Host, strict: bool | None) -> Body:  # noqa: FBT001
+def encode_response_format(given: Json, host: Host, strict: bool | None) -> Body:
     """Ask for an answer of a certain form: OpenAI's dicts, a class, or a JSON Schema."""
     described = schema_format(given, strict)
     if described is None:

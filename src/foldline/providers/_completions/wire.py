@@ -110,7 +110,7 @@ def is_plain(delta: Delta) -> bool:
         return True
     if not delta.keys() <= DELTA_FIELDS:
         return False
-    for name, value in delta.items():  # noqa: SIM110  a frame for each field
+    for name, value in delta.items():
         if value and name not in TEXT_FIELDS:
             return False
     return True
@@ -149,7 +149,7 @@ def _totals(usage: dict[str, Json]) -> dict[str, Json]:
     return counts
 
 
-def _details(given: Json, names: dict[str, str]) -> dict[str, Json]:
+def _details(given: object, names: dict[str, str]) -> dict[str, Json]:
     if not isinstance(given, dict):
         return {}
     return {

@@ -152,7 +152,7 @@ class AwsEndpoint(Endpoint):
 
     # -- who asks
 
-    def _source(self) -> Any:  # noqa: ANN401  a name, or a session of an extra
+    def _source(self) -> Any:
         if self.credentials is None and self.profile_name is not None:
             return "profile"
         return self.credentials or "environment"
@@ -202,12 +202,12 @@ class AwsEndpoint(Endpoint):
             raise sources.missing_credentials(self._provider)
         return credentials
 
-    def _read_credentials(self, source: Any) -> Credentials | None:  # noqa: ANN401
+    def _read_credentials(self, source: object) -> Credentials | None:
         if source == "profile":
             return sources.profile_credentials(self.profile_name)
         return sources.session_credentials(self._open_session())
 
-    def _open_session(self) -> Any:  # noqa: ANN401  a class of an extra
+    def _open_session(self) -> Any:
         if self.credentials != "botocore":
             return self.credentials
         if self._session is None:
@@ -272,7 +272,7 @@ class AwsEndpoint(Endpoint):
             retry_after=retry_after(response.headers),
         )
 
-    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
+    def _read_error(self, body: object) -> Failure:
         return read_error(body)
 
     @property

@@ -88,7 +88,7 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
             body["parameters"] = parameters
         return body
 
-    def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
+    def _decode(self, answer: Any) -> list[list[float]]:
         if self._is_vertex():
             return [read_vector(one["embeddings"]["values"]) for one in answer["predictions"]]
         return [read_vector(one["values"]) for one in answer["embeddings"]]
@@ -99,8 +99,8 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         return with_delay(super()._status_error(response, body), body)
 
-    def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
+    def _stream_error(self, body: object) -> ModelError:
         return with_delay(super()._stream_error(body), body)
 
-    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
+    def _read_error(self, body: object) -> Failure:
         return read_error(body)

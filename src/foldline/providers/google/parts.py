@@ -56,7 +56,7 @@ class PartsDecoder:
         """Say what the ids that are made here are made of."""
         self._base = self._base or response_id or ""
 
-    def feed(self, part: Part, is_first: bool) -> list[Event]:  # noqa: FBT001  by name is slower
+    def feed(self, part: Part, is_first: bool) -> list[Event]:
         """Take one part; the first of a chunk may go on where the chunk before it ended."""
         if (
             self._spoken == "text"
@@ -146,7 +146,7 @@ class PartsDecoder:
         return self._whole(block)
 
     def _call(
-        self, id: str | None, name: str | None, args: Json, extras: dict[str, Json]
+        self, id: str | None, name: str | None, args: object, extras: dict[str, Json]
     ) -> dict[str, Json]:
         """Give the next call as a block."""
         block: dict[str, Json] = {

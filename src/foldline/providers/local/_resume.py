@@ -51,20 +51,20 @@ def main(package: str, version: str, sha256: str, target: str) -> int:
         return NOT_HERE
 
 
-def _fetch(session: Any, url: str, target: Path) -> int:  # noqa: ANN401  pip's session
+def _fetch(session: object, url: str, target: Path) -> int:
     for attempt in range(TRIES):
         before = _size(target)
         try:
             if _read(session, url, target):
                 return 0
-        except Exception as error:  # noqa: BLE001  whatever pip's requests raises; the caller reads it
+        except Exception as error:
             _tell(f"ERROR: {error!r}")
         if _size(target) <= before and attempt:
             break  # nothing more comes
     return FAILED
 
 
-def _read(session: Any, url: str, target: Path) -> bool:  # noqa: ANN401
+def _read(session: Any, url: str, target: Path) -> bool:
     """Read what is missing; false where the server broke off."""
     begun = _size(target)
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={begun}-"} if begun else {})}

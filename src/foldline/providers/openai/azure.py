@@ -54,7 +54,7 @@ class AzureEndpoint(Endpoint):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_azure_names(cls, values: Any) -> Any:  # noqa: ANN401
+    def _read_azure_names(cls, values: object) -> Any:
         if not isinstance(values, dict):
             return values
         values = {ALIASES.get(name, name): value for name, value in values.items()}
