@@ -52,7 +52,7 @@ var_child_runnable_config: ContextVar[RunnableConfig | None] = ContextVar(
 """The config that a runnable called inside another one's function inherits."""
 
 
-def _copied(key: str, value: object) -> Any:
+def _copied(key: str, value: object) -> object:
     if key in COPIED_KEYS and isinstance(value, list | dict):
         return value.copy()
     return value

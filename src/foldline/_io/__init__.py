@@ -72,7 +72,7 @@ class Channel(Protocol):
 
     def put(self, item: object) -> None: ...
     async def get(self) -> Any: ...
-    async def get_within(self, seconds: float) -> Any:
+    async def get_within(self, seconds: float) -> object:
         """Return the next item, or None where none came in time."""
 
 

@@ -105,7 +105,7 @@ def create_agent(
     return Agent(setup)
 
 
-def _model(model: str | Runnable[Any, Any]) -> Any:
+def _model(model: str | Runnable[Any, Any]) -> object:
     if isinstance(model, str):
         return init_chat_model(model)
     if not isinstance(model, Runnable):
@@ -115,7 +115,7 @@ def _model(model: str | Runnable[Any, Any]) -> Any:
     return model
 
 
-def _tool(given: Tool) -> Any:
+def _tool(given: Tool) -> object:
     if isinstance(given, BaseTool | Mapping):
         return given
     if not isinstance(given, type) and callable(given):

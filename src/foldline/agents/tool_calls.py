@@ -52,7 +52,7 @@ def with_ids(message: AIMessage) -> AIMessage:
     )
 
 
-def _named_blocks(content: object, calls: list[dict[str, Json]]) -> Json:
+def _named_blocks(content: object, calls: list[dict[str, Json]]) -> object:
     if not isinstance(content, list):
         return content
     rest = list(calls)

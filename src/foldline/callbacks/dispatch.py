@@ -321,7 +321,7 @@ def _own(kwargs: dict[str, Any]) -> dict[str, Any]:
     return own
 
 
-def _copy(value: object) -> Any:
+def _copy(value: object) -> object:
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -87,7 +87,7 @@ class AsyncCallbackManagerForChainGroup(AsyncCallbackManager):
         await self.parent_run_manager.on_chain_error(error, **kwargs)
 
 
-def _copied(group: Any, cls: Any) -> Any:
+def _copied(group: Any, cls: Any) -> object:
     twin = cls(
         group.handlers.copy(),
         group.inheritable_handlers.copy(),

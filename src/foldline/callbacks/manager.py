@@ -198,7 +198,7 @@ RUN_MANAGERS: dict[str, tuple[type[BaseRunManager], type[BaseRunManager]]] = {
 """Kind of run -> its manager, blocking and awaited."""
 
 
-def _recolour(manager: BaseRunManager) -> Any:
+def _recolour(manager: BaseRunManager) -> object:
     for blocking, awaited in RUN_MANAGERS.values():
         if type(manager) is awaited:
             twin = blocking
@@ -277,7 +277,7 @@ class _Manager(BaseCallbackManager):
             **kwargs,
         )
 
-    def _say(self, body: Any) -> Any:
+    def _say(self, body: Any) -> object:
         return drive(body) if self._io.blocking else body
 
     def on_llm_start(

@@ -67,7 +67,7 @@ def _is_model(made: object) -> bool:
     return hasattr(made, "stream_v2") and not isinstance(made, type)
 
 
-def _own(place: str, option: str) -> Any:
+def _own(place: str, option: str) -> object:
     module, colon, name = place.partition(":")
     if not (module and colon and name):
         raise UsageError(f"{option}{place}: write {option}module:name")

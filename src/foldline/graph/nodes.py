@@ -120,7 +120,7 @@ def name_of(action: object) -> str:
     return getattr(action, "__name__", None) or type(action).__name__
 
 
-def _one_argument(action: object, name: str) -> Any:
+def _one_argument(action: object, name: str) -> object:
     if isinstance(action, type):
         raise UsageError(
             f"the node {name!r} is a class: give a function, or an instance that can be called"
@@ -128,7 +128,7 @@ def _one_argument(action: object, name: str) -> Any:
     return action
 
 
-def _input_schema(action: Any) -> Any:
+def _input_schema(action: Any) -> object:
     if isinstance(action, Runnable):
         return None
     target = action if inspect.isroutine(action) else getattr(action, CALL, action)
@@ -152,7 +152,7 @@ def literal_values(annotation: object) -> list[str] | None:
     return names or None
 
 
-def _returns(action: Any) -> Any:
+def _returns(action: Any) -> object:
     target = action if inspect.isroutine(action) else getattr(action, CALL, action)
     try:
         return get_type_hints(inspect.unwrap(target)).get("return")

@@ -166,7 +166,7 @@ class StateKeys:
             "schema, or correct the name"
         )
 
-    def _fit(self, key: str, value: object, where: str) -> Any:
+    def _fit(self, key: str, value: object, where: str) -> object:
         if key not in self._checks:
             self._checks[key] = adapter_of(self.types[key])
         adapter = self._checks[key]
@@ -254,7 +254,7 @@ class StateKeys:
                 update[key] = unpack(value, f"{where}'s {key!r}", self._stored_type(key))
         return update
 
-    def _stored_type(self, key: str) -> Any:
+    def _stored_type(self, key: str) -> object:
         return self.types[key]
 
 
@@ -276,7 +276,7 @@ def _factory(bare: object) -> Callable[[], Any]:
     return made if isinstance(made, type) else _nothing
 
 
-def _nothing() -> Any:
+def _nothing() -> object:
     raise TypeError("no value yet")
 
 

@@ -123,7 +123,7 @@ class TaskRun:
 
     # -- what the node is given
 
-    def _input(self) -> Any:
+    def _input(self) -> object:
         if self.task.is_push:
             arg, schema = self.task.arg, self.spec.input_schema
             if (

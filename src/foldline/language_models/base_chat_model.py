@@ -133,25 +133,25 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_camel_case(cls, values: Any) -> Any:
+    def _read_camel_case(cls, values: Any) -> object:
         """Read the options of the constructor in either spelling: `retryOnError` is `retry_on_error`."""
         return in_snake_case(cls.model_fields, values)
 
     @field_validator("retry_on_error")
     @classmethod
-    def _check_retry(cls, value: Any) -> Any:
+    def _check_retry(cls, value: Any) -> object:
         RetryPolicy.of(value)
         return value
 
     @field_validator("prompt_cache")
     @classmethod
-    def _check_prompt_cache(cls, value: Any) -> Any:
+    def _check_prompt_cache(cls, value: Any) -> object:
         CacheConfig.of(value)
         return value
 
     @field_validator("hooks")
     @classmethod
-    def _check_hooks(cls, value: Any) -> Any:
+    def _check_hooks(cls, value: Any) -> object:
         return ModelHooks.of(value)
 
     @model_validator(mode="after")

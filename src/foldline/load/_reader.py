@@ -125,7 +125,7 @@ class Reader:
             self._path.pop()
         return self._without_marks(values)
 
-    def _tag(self, data: dict[Any, Json]) -> Any:
+    def _tag(self, data: dict[Any, Json]) -> object:
         kind = data.get("type")
         key = data.get("id")
         if type(data["lc"]) is not int or data["lc"] != FORMAT_VERSION:

@@ -173,7 +173,7 @@ def load(
     return revive(obj)
 
 
-def _parse(text: str | bytes) -> Json:
+def _parse(text: str | bytes) -> object:
     try:
         # The reader bounds the depth; looking for it in the text first would cost as much again.
         return parse_strict(text, max_depth=sys.maxsize)

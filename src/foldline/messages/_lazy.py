@@ -45,7 +45,7 @@ class LazyFields(BaseModel):
 
         def __init__(self, *args: Json, **kwargs: Json) -> None: ...
 
-    def _lazy_value(self, name: str) -> Json:
+    def _lazy_value(self, name: str) -> object:
         """Work out a field that was not said."""
         return default_of(type(self), name)
 
@@ -64,7 +64,7 @@ class LazyFields(BaseModel):
         for name in PYDANTIC_SLOTS:
             getattr(self, name)
 
-    def __getattr__(self, name: str) -> Json:
+    def __getattr__(self, name: str) -> object:
         """Work out what is missing."""
         if name in PYDANTIC_SLOTS:
             return self._fill_slot(name)
@@ -74,7 +74,7 @@ class LazyFields(BaseModel):
             return value
         return super().__getattr__(name)  # type: ignore[misc]
 
-    def _fill_slot(self, name: str) -> Json:
+    def _fill_slot(self, name: str) -> object:
         if name == "__pydantic_fields_set__":
             value: Json = self._lazy_fields_set()
         else:
@@ -120,6 +120,6 @@ def _constant(value: object) -> Callable[[], Json]:
     return (lambda: value) if is_fixed else (lambda: copy(value))
 
 
-def default_of(cls: type[BaseModel], name: str) -> Json:
+def default_of(cls: type[BaseModel], name: str) -> object:
     """Give the default of a field, a new one where it could be changed in place."""
     return _factories(cls)[name]()

@@ -193,7 +193,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             return
         del fields["tool_calls"], fields["invalid_tool_calls"]
 
-    def _lazy_value(self, name: str) -> Json:
+    def _lazy_value(self, name: str) -> object:
         held = self._held()
         is_call = name in ("tool_calls", "invalid_tool_calls")
         if held is None:

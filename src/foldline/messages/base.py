@@ -89,7 +89,7 @@ class BaseMessage(Serializable):
 
     @field_validator("additional_kwargs", "response_metadata", mode="before")
     @classmethod
-    def _none_is_empty(cls, value: object) -> Json:
+    def _none_is_empty(cls, value: object) -> object:
         return {} if value is None else value
 
     @field_validator("content", mode="after")
@@ -140,7 +140,7 @@ class BaseMessage(Serializable):
                 "model_copy() without deep=True shares them"
             ) from None
 
-    def __add__(self, other: object) -> Json:
+    def __add__(self, other: object) -> object:
         """Begin a prompt: `SystemMessage(...) + HumanMessage(...)` is a `ChatPromptTemplate`."""
         return extension("add_messages")(self, other)
 

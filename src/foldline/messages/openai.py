@@ -213,7 +213,7 @@ def _image(mime: str | None, data: object, url: str | None) -> Dict:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _content(content: object, blocks: list[Dict], text_format: TextFormat) -> Json:
+def _content(content: object, blocks: list[Dict], text_format: TextFormat) -> object:
     if text_format == "block":
         return blocks
     if isinstance(content, str):

@@ -15,7 +15,6 @@ from foldline.example_selectors.base import BaseExampleSelector
 from foldline.exceptions import UsageError
 from foldline.prompts.prompt import PromptTemplate
 from foldline.prompts.string import StringPromptTemplate
-from foldline.protocol.blocks import Json
 from foldline.utils.formatting import MissingVariableError
 
 __all__ = ["FewShotText", "check_examples", "choose", "values_of"]
@@ -23,7 +22,7 @@ __all__ = ["FewShotText", "check_examples", "choose", "values_of"]
 Example = dict[str, Any]
 
 
-def check_examples(values: object) -> Json:
+def check_examples(values: object) -> object:
     """See that there is a list of examples or a selector, and not both."""
     if not isinstance(values, dict):
         return values

@@ -83,7 +83,7 @@ def spend(steps: int, text: int = 0) -> None:
     _BUDGET.get().spend(steps, text)
 
 
-def spend_value(value: object) -> Any:
+def spend_value(value: object) -> object:
     """Subtract the size of a value with all that it holds; return it."""
     left = _BUDGET.get()
     waiting = [value]
@@ -100,7 +100,7 @@ def spend_value(value: object) -> Any:
     return value
 
 
-def _spend_items(value: object) -> Any:
+def _spend_items(value: object) -> object:
     """Subtract a step for each item that will be gone through, where their number is known."""
     spend(len(value) if isinstance(value, Sized) else 1)
     return value
@@ -188,7 +188,7 @@ def _limited(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
     grows = GROWTH.get(name)
 
     @wraps(work)
-    def ask_first(*given: object, **options: object) -> Any:
+    def ask_first(*given: object, **options: object) -> object:
         value, others = given[place], given[place + 1 :]
         if name in READING:
             _spend_items(value)
@@ -296,7 +296,7 @@ def _wrap_made(node: Any, nodes: Any) -> None:
             setattr(node, field, _wrapped(value, nodes))
 
 
-def _wrapped(node: Any, nodes: Any) -> Any:
+def _wrapped(node: Any, nodes: Any) -> object:
     if not isinstance(node, nodes.Node):
         return node
     _wrap_made(node, nodes)

@@ -206,7 +206,7 @@ class BasePromptTemplate(
         write_text(file_path, json.dumps(fields, indent=4, ensure_ascii=False))
 
 
-def _called(name: str, function: Callable[[], Json]) -> Json:
+def _called(name: str, function: Callable[[], Json]) -> object:
     value = function()
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):

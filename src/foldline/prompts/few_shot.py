@@ -19,7 +19,6 @@ from foldline.prompts._examples import FewShotText, check_examples, choose, valu
 from foldline.prompts.chat_base import BaseChatPromptTemplate
 from foldline.prompts.message import BaseMessagePromptTemplate
 from foldline.prompts.string import check_valid_template
-from foldline.protocol.blocks import Json
 
 __all__ = ["FewShotChatMessagePromptTemplate", "FewShotPromptTemplate"]
 
@@ -51,7 +50,7 @@ class FewShotPromptTemplate(FewShotText):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_variables(cls, values: object) -> Json:
+    def _read_variables(cls, values: object) -> object:
         values = check_examples(values)
         if not isinstance(values, dict) or not isinstance(values.get("suffix"), str):
             return values
@@ -113,7 +112,7 @@ class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_examples(cls, values: object) -> Json:
+    def _check_examples(cls, values: object) -> object:
         return check_examples(values)
 
     @property

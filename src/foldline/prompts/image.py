@@ -11,7 +11,6 @@ from foldline.exceptions import UsageError
 from foldline.prompt_values import ImagePromptValue, ImageURL, PromptValue
 from foldline.prompts._compile import PromptTemplateFormat, compile_prompt
 from foldline.prompts.base import BasePromptTemplate
-from foldline.protocol.blocks import Json
 
 __all__ = ["ImagePromptTemplate"]
 
@@ -43,7 +42,7 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_variables(cls, values: object) -> Json:
+    def _read_variables(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         values = dict(values)

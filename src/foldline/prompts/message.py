@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from foldline._extensions import extension
 from foldline.load.serializable import Serializable
 from foldline.messages import BaseMessage
-from foldline.protocol.blocks import Json
 
 __all__ = ["BaseMessagePromptTemplate"]
 
@@ -61,6 +60,6 @@ class BaseMessagePromptTemplate(Serializable, ABC):
         """Print `pretty_repr`."""
         print(self.pretty_repr())
 
-    def __add__(self, other: object) -> Json:
+    def __add__(self, other: object) -> object:
         """Begin a chat prompt with this template."""
         return extension("add_messages")(self, other)

@@ -347,7 +347,7 @@ def _differences(left: FoldedMessage, right: FoldedMessage, *, has_metadata: boo
     return found
 
 
-def _comparable(folded: FoldedMessage, name: str) -> Json:
+def _comparable(folded: FoldedMessage, name: str) -> object:
     value: Json = getattr(folded, name)
     if name == "blocks":
         return [{key: item for key, item in block.items() if key != "index"} for block in value]

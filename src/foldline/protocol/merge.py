@@ -36,7 +36,7 @@ def copy_json(value: object) -> Json:
         ) from None
 
 
-def _copy(value: Json) -> Json:
+def _copy(value: Json) -> object:
     # Most items are leaves: a copy of all, in which the others are replaced, costs half.
     if type(value) is dict:
         copied = value.copy()
@@ -232,13 +232,13 @@ def replace_usage(left: dict[str, Json] | None, right: dict[str, Json] | None) -
     return _merge(left or {}, right or {}, lambda _key: _newest)
 
 
-def _sum(old: Json, new: Json) -> Json:
+def _sum(old: Json, new: Json) -> object:
     if isinstance(old, dict) and isinstance(new, dict):
         return add_usage(old, new)
     return old + new if _is_number(old) and _is_number(new) else copy_json(new)
 
 
-def _newest(old: object, new: object) -> Json:
+def _newest(old: object, new: object) -> object:
     if isinstance(old, dict) and isinstance(new, dict):
         return replace_usage(old, new)
     return copy_json(new)

@@ -139,7 +139,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: object) -> Any:
+    def _read_names(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         return {cls.aliases.get(name, name): value for name, value in values.items()}
@@ -191,7 +191,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
                 self._hidden(error, sent)
                 raise
 
-    async def _receive(self, response: Response) -> Any:
+    async def _receive(self, response: Response) -> object:
         """Read the JSON of an answer."""
         body = await response.read()
         if not body.strip():

@@ -158,7 +158,7 @@ class Endpoint(BaseModel):
             self._own_transport = transport_for(self.http)
         return self._own_transport
 
-    def _parse(self, data: str | bytes) -> Any:
+    def _parse(self, data: str | bytes) -> object:
         try:
             return parse_wire(data, max_depth=self.limits.json_depth)
         except JsonError as error:

@@ -129,7 +129,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: object) -> Json:
+    def _read_names(cls, values: object) -> object:
         if isinstance(values, dict):
             values = in_snake_case(cls.model_fields, values)
         return read_names(cls, values, cls.aliases)

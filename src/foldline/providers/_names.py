@@ -15,7 +15,7 @@ from foldline.utils.suggest import callers_level
 __all__ = ["read_names"]
 
 
-def read_names(cls: type[BaseModel], values: object, aliases: Mapping[str, str]) -> Any:
+def read_names(cls: type[BaseModel], values: object, aliases: Mapping[str, str]) -> object:
     """Return settings under the names of the fields; what no field is goes to `model_kwargs`, with a warning."""
     if not isinstance(values, dict):
         return values

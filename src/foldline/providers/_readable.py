@@ -59,7 +59,7 @@ def _at(data: Json, path: Path) -> Json:
     return data
 
 
-def _with(data: Json, path: Path, items: list[Json]) -> Json:
+def _with(data: Json, path: Path, items: list[Json]) -> object:
     """Return the answer with other blocks at a path; it is copied along the path only."""
     if not path:
         return items

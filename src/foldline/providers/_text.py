@@ -227,7 +227,7 @@ class HttpLLM(Endpoint, WireLLM):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: object) -> Json:
+    def _read_names(cls, values: object) -> object:
         return read_names(cls, values, cls.aliases)
 
     @property

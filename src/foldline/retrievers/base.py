@@ -129,7 +129,7 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
 
     # -- the run
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         hook, is_async = self._hook(run)
         taken = _parameters(cast("Any", hook).__func__)
         given = dict(run.kwargs) if taken.others else {}

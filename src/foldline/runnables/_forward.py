@@ -342,7 +342,7 @@ def _call_with_config(
     run_type: str | None = None,
     serialized: dict[str, Any] | None = None,
     **kwargs: Any,
-) -> Any:
+) -> object:
     """Call a function as the traced run of this runnable."""
     return _as_lambda(self, func).invoke(input_, config, **kwargs)
 
@@ -355,7 +355,7 @@ async def _acall_with_config(
     run_type: str | None = None,
     serialized: dict[str, Any] | None = None,
     **kwargs: Any,
-) -> Any:
+) -> object:
     """Call a function as the traced run of this runnable."""
     return await _as_lambda(self, func).ainvoke(input_, config, **kwargs)
 

@@ -33,7 +33,7 @@ class _Nothing:
 NOTHING = _Nothing()
 
 
-def plus(first: Any, second: Any) -> Any:
+def plus(first: Any, second: Any) -> object:
     """Add a piece to what came before; where the type has no `+` (or not this one), the newer piece stands."""
     if first is NOTHING:
         return second
@@ -48,7 +48,7 @@ async def one(value: Any) -> AsyncGenerator[Any, None]:
     yield value
 
 
-async def add_up(stream: AsyncGenerator[Any, None]) -> Any:
+async def add_up(stream: AsyncGenerator[Any, None]) -> object:
     """Read a stream to its end and add up its pieces; NOTHING where there were none."""
     whole: Any = NOTHING
     async with closing(stream):

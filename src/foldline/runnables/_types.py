@@ -22,12 +22,12 @@ Fields = Mapping[str, Any]
 # -- generic arguments
 
 
-def input_type(runnable: object) -> Any:
+def input_type(runnable: object) -> object:
     """Return the type of a runnable's input, as its class says it."""
     return _plain(io_types(cast("Any", type(runnable)))[0])
 
 
-def output_type(runnable: object) -> Any:
+def output_type(runnable: object) -> object:
     """Return the type of a runnable's output, as its class says it."""
     return _plain(io_types(cast("Any", type(runnable)))[1])
 
@@ -75,7 +75,7 @@ def _is_runnable(cls: type[Any]) -> bool:
     return cls.__name__ == "Runnable" and cls.__module__ == "foldline.runnables.base"
 
 
-def _filled(argument: Any, known: dict[Any, Any]) -> Any:
+def _filled(argument: Any, known: dict[Any, Any]) -> object:
     if isinstance(argument, TypeVar):
         return known.get(argument, argument)
     inside = getattr(argument, "__parameters__", ())
@@ -84,7 +84,7 @@ def _filled(argument: Any, known: dict[Any, Any]) -> Any:
     return argument
 
 
-def _plain(found: object) -> Any:
+def _plain(found: object) -> object:
     return Any if isinstance(found, TypeVar) else found
 
 
@@ -165,7 +165,7 @@ def fields_of(model: type[BaseModel]) -> dict[str, Any]:
     return fields
 
 
-def _configurable(spec: Any) -> Any:
+def _configurable(spec: Any) -> object:
     return spec.annotation, Field(spec.default, title=spec.name, description=spec.description)
 
 

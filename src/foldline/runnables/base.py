@@ -72,7 +72,7 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- behaviours: a subclass overrides one or more of these
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         raise NotImplementedError(
             f"{type(self).__name__} implements neither `_once` nor `invoke`: write one of them"
         )

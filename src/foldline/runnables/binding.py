@@ -183,7 +183,7 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             """Take what a binding does not have from what is bound."""
             if name.startswith("_") or "bound" not in self.__dict__:
                 return super().__getattr__(name)
@@ -199,7 +199,7 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
         }
         return made.model_copy(update=kept)
 
-    def _passed_on(self, attribute: object) -> Any:
+    def _passed_on(self, attribute: object) -> object:
         """Give an attribute of what is bound; a method that takes a config gets the bound config and arguments."""
         if not inspect.ismethod(attribute):
             return attribute

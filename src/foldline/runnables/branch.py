@@ -78,7 +78,7 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
         child = run.child(tag)
         return child.patched(kwargs=run.kwargs) if run.kwargs else child
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         chosen, child = await self._choose(input, run)
         return await chosen._step(input, child)
 

@@ -96,7 +96,7 @@ class RunnableGenerator(Runnable[Input, Output]):
     def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         return self._flow(one(input), run)
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         whole: Any = NOTHING
         async with aclosing(self._pieces(input, run)) as pieces:
             async for piece in pieces:

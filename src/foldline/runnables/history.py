@@ -116,7 +116,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
     _traced_stream = Runnable._traced_stream
     _traced_transform = Runnable._traced_transform
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         memory = await _Memory.of(self, input, run)
         output = await self.bound._step(memory.input, self._inner(run))
         await memory.keep(output)

@@ -132,7 +132,7 @@ class RunnableLambda(Runnable[Input, Output]):
         with run.current():
             return await run.io.call(function, input, **_functions.extras(wants, run))
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         try:
             result = await self._call(input, run)
         except RecursionError as error:

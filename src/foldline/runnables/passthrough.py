@@ -239,13 +239,13 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
         keys = [self.keys] if isinstance(self.keys, str) else self.keys
         return super().get_name(suffix, name=name or self.name or f"RunnablePick<{','.join(keys)}>")
 
-    def _pick(self, value: dict[str, Any]) -> Any:
+    def _pick(self, value: dict[str, Any]) -> object:
         _check_dict(value, "RunnablePick")
         if isinstance(self.keys, str):
             return value.get(self.keys)
         return AddableDict({key: value[key] for key in self.keys if key in value}) or None
 
-    async def _once(self, input: dict[str, Any], run: Run) -> Any:
+    async def _once(self, input: dict[str, Any], run: Run) -> object:
         return self._pick(input)
 
     async def _flow(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from typing_extensions import TypedDict
 
@@ -79,7 +79,7 @@ class RouterRunnable(RunnableSerializable[RouterInput, Output]):
         whole = await add_up(inputs)
         if whole is NOTHING:
             return
-        async with aclosing(self._traced_stream(whole, run)) as pieces:
+        async with aclosing(self._traced_stream(cast("RouterInput", whole), run)) as pieces:
             async for piece in pieces:
                 yield piece
 

@@ -73,7 +73,7 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         """All the steps, in order."""
         return [self.first, *self.middle, self.last]
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         value = input
         if run.manager is None:
             child = run.child()

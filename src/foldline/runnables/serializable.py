@@ -32,7 +32,7 @@ class RunnableSerializable(Serializable, Runnable[Input, Output]):
             return GenericAlias(cls, parameters)
 
         @classmethod
-        def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
+        def __get_pydantic_core_schema__(cls, source: object, handler: object) -> object:
             # As a field of somebody's model, parameters or not.
             return handler(get_origin(source) or source)
 

@@ -69,7 +69,7 @@ def read_arguments(function: Callable[..., Any]) -> list[Argument]:
     ]
 
 
-def _unresolved(parameter: Parameter) -> Any:
+def _unresolved(parameter: Parameter) -> object:
     return Any if parameter.annotation is Parameter.empty else parameter.annotation
 
 

@@ -43,7 +43,7 @@ def as_message(
     artifact: object = None,
     status: str = "success",
     limit: int | None = None,
-) -> Any:
+) -> object:
     """Wrap what a tool gave in a message; without the id of a call, and for finished messages, leave it as it is."""
     if call_id is None or isinstance(output, ToolOutputMixin):
         return output
@@ -79,7 +79,7 @@ def _is_block(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, dict) and value.get("type") in BLOCK_TYPES)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """Give what JSON can say of a value that is not JSON."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")

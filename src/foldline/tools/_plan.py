@@ -273,7 +273,7 @@ class Plan:
 
     # -- what others see
 
-    def visible(self, given: object) -> Any:
+    def visible(self, given: object) -> object:
         """Leave out of arguments what the model may not say and a trace may not show."""
         if not self.injected or not isinstance(given, dict):
             return given

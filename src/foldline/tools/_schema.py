@@ -161,7 +161,7 @@ def ready(annotation: object) -> Any:
 
 
 @functools.lru_cache(256)
-def _typed_dict(kind: Any) -> Any:
+def _typed_dict(kind: Any) -> object:
     keys = {}
     for name, annotation, required in _keys(kind):
         inner = described(ready(annotation), None)
@@ -219,7 +219,7 @@ def get_all_basemodel_annotations(cls: object, *, default_to_bound: bool = True)
     }
 
 
-def _without_variable(annotation: object, *, default_to_bound: bool) -> Any:
+def _without_variable(annotation: object, *, default_to_bound: bool) -> object:
     if isinstance(annotation, typing.TypeVar) and default_to_bound:
         return annotation.__bound__ if annotation.__bound__ is not None else Any
     return annotation

@@ -239,7 +239,7 @@ def convert_runnable_to_tool(
     )
 
 
-def _schema_of(runnable: AnyRunnable, name: str, arg_types: dict[str, type] | None) -> Any:
+def _schema_of(runnable: AnyRunnable, name: str, arg_types: dict[str, type] | None) -> object:
     """Give what a runnable takes: the types named, its TypedDict or model, or the JSON Schema of its input."""
     if arg_types is not None:
         return make_model(name, {key: (kind, ...) for key, kind in arg_types.items()})

@@ -68,7 +68,7 @@ class StructuredTool(BaseTool):
         config: RunnableConfig | None = None,
         run_manager: AsyncCallbackManagerForToolRun | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> object:
         function = self.coroutine or self.func
         if function is None:
             raise UsageError(f"{self.name} has no function")

@@ -264,7 +264,7 @@ def _class_name(serialized: dict[str, Any] | None) -> str:
     return str(serialized.get("name") or (serialized.get("id") or ["Unnamed"])[-1])
 
 
-def _piece(run_type: str, token: Any, chunk: Any) -> Any:
+def _piece(run_type: str, token: Any, chunk: Any) -> object:
     if run_type == "chat_model":
         from foldline.messages import AIMessageChunk
 

@@ -158,7 +158,7 @@ def _events_of(run: Run) -> list[dict[str, Json]]:
     return [*run.events[:1], first, *run.events[1:]]
 
 
-def _as_langchain(value: object) -> Json:
+def _as_langchain(value: object) -> object:
     """Name messages as LangChain's dumps do."""
     if isinstance(value, list):
         return [_as_langchain(item) for item in value]

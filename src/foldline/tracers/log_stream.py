@@ -210,7 +210,7 @@ def _entry(run: Run) -> LogEntry:
     }
 
 
-def _final(run: Run) -> Any:
+def _final(run: Run) -> object:
     outputs = run.outputs or {}
     return outputs["output"] if run.run_type == "prompt" and "output" in outputs else run.outputs
 
@@ -234,7 +234,7 @@ class _RootOutput:
         self._send(RunLogPatch(*ops))
 
 
-def _plus(whole: Any, piece: Any) -> Any:
+def _plus(whole: Any, piece: Any) -> object:
     try:
         return whole + piece
     except TypeError:

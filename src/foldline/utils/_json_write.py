@@ -77,7 +77,7 @@ def _plain_copy(value: dict[Any, Any], depth: int) -> dict[str, Json] | None:
     return copied
 
 
-def _jsonable(value: object, depth: int, above: set[int]) -> Json:
+def _jsonable(value: object, depth: int, above: set[int]) -> object:
     kind = type(value)
     if kind is str:
         return mend_surrogates(value)  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ def _parts(value: object) -> list[object] | dict[object, object] | None:
     return None
 
 
-def _leaf(value: object) -> Json:
+def _leaf(value: object) -> object:
     if type(value) is str:
         return mend_surrogates(value)
     if type(value) in AS_THEY_ARE:

@@ -38,7 +38,7 @@ class Validation(Protocol):
     def fits(self, value: object, schema: object) -> bool:
         """Say whether a value fits."""
 
-    def resolve(self, ref: object) -> Json:
+    def resolve(self, ref: object) -> object:
         """Find what a reference points to."""
 
 

@@ -137,7 +137,7 @@ def _is_injected(annotation: object) -> bool:
     return False
 
 
-def _described(annotation: object, said: str | None) -> Any:
+def _described(annotation: object, said: str | None) -> object:
     marks = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     if any(isinstance(mark, FieldInfo) and mark.description for mark in marks):
         return annotation
@@ -145,7 +145,7 @@ def _described(annotation: object, said: str | None) -> Any:
     return Annotated[annotation, Field(description=text)] if text else annotation
 
 
-def _typed_dict_field(annotation: object, required: bool, said: str | None) -> Any:
+def _typed_dict_field(annotation: object, required: bool, said: str | None) -> object:
     while get_origin(annotation) in (typing_extensions.Required, typing_extensions.NotRequired):
         annotation = get_args(annotation)[0]
     marks: tuple[Any, ...] = ()

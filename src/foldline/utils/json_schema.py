@@ -67,7 +67,7 @@ class _Dereference:
             for key, item in node.items()
         }
 
-    def _replace_ref(self, ref: str, node: Schema, above: tuple[str, ...]) -> Json:
+    def _replace_ref(self, ref: str, node: Schema, above: tuple[str, ...]) -> object:
         beside = {key: self.replace(item, above) for key, item in node.items() if key != "$ref"}
         target = resolve_ref(ref, self._root)
         if ref in above or ref == "#":
@@ -157,7 +157,7 @@ def _strict(node: object, *, nullable: bool) -> Json:
     return strict
 
 
-def _nullable(schema: object) -> Json:
+def _nullable(schema: object) -> object:
     if not isinstance(schema, dict) or _admits_null(schema):
         return schema
     kind = schema.get("type")

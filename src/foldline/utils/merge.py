@@ -55,7 +55,7 @@ def merge_obj(left: object, right: object) -> Json:
     return _merge(left, right, "")
 
 
-def _merge(left: object, right: object, key: str) -> Json:
+def _merge(left: object, right: object, key: str) -> object:
     if isinstance(left, str) and isinstance(right, str):
         return left + right
     if isinstance(left, dict) and isinstance(right, dict):

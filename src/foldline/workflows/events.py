@@ -58,7 +58,7 @@ def envelope(event: FlowEvent, seq: int) -> dict[str, Json]:
     return {"type": "event", "seq": seq, "method": event.method, "params": params}
 
 
-def _data(event: FlowEvent) -> Json:
+def _data(event: FlowEvent) -> object:
     if event.method == "messages":
         return event.data
     return jsonable(event.data)

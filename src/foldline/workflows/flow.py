@@ -159,11 +159,11 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             )
         return output
 
-    async def _once(self, input: Json, run: Run) -> Any:
+    async def _once(self, input: Json, run: Run) -> object:
         flow_run = FlowRun(self, run)
         return self._shown(flow_run, await flow_run.result(input))
 
-    def _shown(self, flow_run: FlowRun, output: object) -> Any:
+    def _shown(self, flow_run: FlowRun, output: object) -> object:
         if flow_run.interrupts and flow_run.outer is not None:
             raise FlowInterrupt(flow_run.interrupts)
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output

@@ -139,7 +139,7 @@ class FlowRun:
         )
         return arguments
 
-    def _packed(self, arguments: Arguments) -> Json:
+    def _packed(self, arguments: Arguments) -> object:
         args, kwargs = arguments
         types = self.flow.parameter_types
         positional = [
@@ -244,7 +244,7 @@ class FlowRun:
 
     # -- the end
 
-    async def _end(self, output: object) -> Json:
+    async def _end(self, output: object) -> object:
         shown, saved = self.flow.ending(output)
         if self.journal is not None:
             returns = self.flow.returns

@@ -59,7 +59,7 @@ class _Packer:
             return {TAG: kind.__name__, "v": [self.pack(item, depth + 1) for item in items]}
         return self._object(value, depth)
 
-    def _dict(self, value: dict[Json, Json], depth: int) -> Json:
+    def _dict(self, value: dict[Json, Json], depth: int) -> object:
         if TAG not in value and all(type(key) is str for key in value):
             return {key: self.pack(item, depth + 1) for key, item in value.items()}
         pairs = [
@@ -67,7 +67,7 @@ class _Packer:
         ]
         return {TAG: "dict", "v": pairs}
 
-    def _object(self, value: object, depth: int) -> Json:
+    def _object(self, value: object, depth: int) -> object:
         if isinstance(value, Serializable) and value.is_lc_serializable():
             return {TAG: "lc", "v": dumpd(value)}
         fields: Json

@@ -89,7 +89,7 @@ class AgentMiddleware:
     async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Json:
         return await handler(request)
 
-    async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> Json:
+    async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> object:
         return await handler(request)
 
     # -- LangChain's methods

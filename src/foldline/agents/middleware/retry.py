@@ -110,7 +110,7 @@ class ToolRetryMiddleware(_Retry):
         )
         self.named_tools = frozenset(self.only or ())
 
-    async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> Json:
+    async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> object:
         name = request.tool_call["name"]
         if self.only is not None and name not in self.only:
             return await handler(request)

@@ -199,7 +199,7 @@ def merge_options(
     return merged
 
 
-def _looked_up(value: object, configurable: Mapping[str, Any]) -> Any:
+def _looked_up(value: object, configurable: Mapping[str, Any]) -> object:
     if isinstance(value, FromConfig):
         return configurable.get(value.key, value.default)
     if isinstance(value, dict):

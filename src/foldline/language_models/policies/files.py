@@ -106,7 +106,7 @@ def _file_of(block: object) -> Mapping[str, Any] | None:
 
 async def _resolved(
     given: object, resolver: FileResolver | None, io: IO, *, takes_urls: bool
-) -> Any:
+) -> object:
     block = _file_of(given)
     if block is None:
         return given

@@ -196,7 +196,7 @@ def _named_call(call: Any) -> Options:
     return {**read, "id": read["id"] or f"call_{new_id()}"}
 
 
-def _merged(left: object, right: object) -> Any:
+def _merged(left: object, right: object) -> object:
     """Overlay what came later: objects merge, anything else replaces."""
     if not isinstance(left, dict) or not isinstance(right, Mapping):
         return right

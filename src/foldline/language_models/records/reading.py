@@ -84,7 +84,7 @@ def read_call(call: Any) -> Options:
     return {**read, "extras": extras} if extras else read
 
 
-def _read_content(content: object) -> Any:
+def _read_content(content: object) -> object:
     if content is None:
         return ""
     if not isinstance(content, list):

@@ -80,12 +80,12 @@ class ChatModelInput(_Record):
 
     @field_validator("tools", mode="before")
     @classmethod
-    def _read_tools(cls, value: object) -> Any:
+    def _read_tools(cls, value: object) -> object:
         return [read_tool(tool) for tool in value] if isinstance(value, list) else value
 
     @field_validator("response_format", mode="before")
     @classmethod
-    def _read_format(cls, value: object) -> Any:
+    def _read_format(cls, value: object) -> object:
         return read_response_format(value) if isinstance(value, Mapping) else value
 
     def call_options(
@@ -167,7 +167,7 @@ class ChatModelOutput(_Record):
     message: AIMessage | None = Field(default=None, exclude=True)
     """The answer with its blocks in order; the other fields are views of it."""
 
-    def __getattribute__(self, name: str) -> Any:
+    def __getattribute__(self, name: str) -> object:
         # `json` is a method of every Pydantic model, long deprecated; here it is the answer's JSON.
         return super().__getattribute__("json_" if name == "json" else name)
 
@@ -263,7 +263,7 @@ def _usage(usage: Any) -> ChatModelOutputUsage | None:
     )
 
 
-def _aigne_file(file: object) -> Any:
+def _aigne_file(file: object) -> object:
     """Write a media block as AIGNE's file, keys in camelCase; anything else as it is."""
     if not isinstance(file, Mapping) or file.get("type") not in MEDIA:
         return file

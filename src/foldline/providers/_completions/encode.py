@@ -142,7 +142,7 @@ def encode_tools(
     return encoded
 
 
-def encode_tool_choice(choice: object, tools: list[Body], host: Host) -> Json:
+def encode_tool_choice(choice: object, tools: list[Body], host: Host) -> object:
     """Read every way to say which tool must be called."""
     if choice is None:
         return None

@@ -114,7 +114,7 @@ class ChatAnthropic(Counting, HttpChatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_betas(cls, values: object) -> Json:
+    def _read_betas(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         headers = dict(values.get("default_headers") or {})

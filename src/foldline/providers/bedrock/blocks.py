@@ -80,7 +80,7 @@ def encode_document(block: Block, name: str) -> Block:
     return {"document": document}
 
 
-def _option(block: Block, name: str) -> Json:
+def _option(block: Block, name: str) -> object:
     value = block.get(name)
     return (block.get("extras") or {}).get(name) if value is None else value
 

@@ -207,7 +207,7 @@ class AwsEndpoint(Endpoint):
             return sources.profile_credentials(self.profile_name)
         return sources.session_credentials(self._open_session())
 
-    def _open_session(self) -> Any:
+    def _open_session(self) -> object:
         if self.credentials != "botocore":
             return self.credentials
         if self._session is None:

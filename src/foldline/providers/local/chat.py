@@ -133,7 +133,7 @@ class ChatLlamaCpp(BaseChatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: object) -> Json:
+    def _read_names(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         read = {ALIASES.get(name, name): value for name, value in values.items()}

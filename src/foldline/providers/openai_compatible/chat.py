@@ -84,7 +84,7 @@ class ChatOpenAICompatible(CompletionsModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_host_names(cls, values: object) -> Any:
+    def _read_host_names(cls, values: object) -> object:
         """Read `groq_api_key` and the like, as LangChain's packages call them."""
         if not isinstance(values, dict):
             return values
