@@ -64,29 +64,29 @@ __getattr__ = lazily(
 
 
 def _add_messages(left: object, right: object) -> object:
-    from foldline.prompts.chat import ChatPromptTemplate
+    from foldline.prompts.chat import ChatPromptTemplate  # noqa: PLC0415
 
     prompt: object = ChatPromptTemplate([cast("Any", left)]) + right
     return prompt
 
 
 def _make_step(function: Callable[..., Any], name: str) -> Runnable[Any, Any]:
-    from foldline.runnables.lambda_ import RunnableLambda
+    from foldline.runnables.lambda_ import RunnableLambda  # noqa: PLC0415
 
     return RunnableLambda(function, name=name)
 
 
 def _ensure_config(config: RunnableConfig | None) -> RunnableConfig:
-    from foldline._config import ensure_config
+    from foldline._config import ensure_config  # noqa: PLC0415
 
     return ensure_config(config)
 
 
 def _load_provider(name: str) -> None:
-    from contextlib import suppress
+    from contextlib import suppress  # noqa: PLC0415
 
-    from foldline.exceptions import FoldlineError
-    from foldline.providers import REGISTRY, find_provider
+    from foldline.exceptions import FoldlineError  # noqa: PLC0415
+    from foldline.providers import REGISTRY, find_provider  # noqa: PLC0415
 
     if name in REGISTRY:
         with suppress(FoldlineError):  # its extra is missing: it has no rows then

@@ -118,7 +118,7 @@ class ModelError(FoldlineError):
         request_id: str | None = None,
         retry_after: float | None = None,
         body: str | None = None,
-        partial: Any = None,
+        partial: Any = None,  # noqa: ANN401  an AIMessage; messages live above this layer
         is_retryable: bool | None = None,
     ) -> None:
         self.message = message
@@ -234,10 +234,10 @@ class OutputParserException(FoldlineError, ValueError):
 
     def __init__(
         self,
-        error: Any,
+        error: Any,  # noqa: ANN401  LangChain accepts an exception or a string
         observation: str | None = None,
         llm_output: str | None = None,
-        send_to_llm: bool = False,
+        send_to_llm: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> None:
         if send_to_llm and (observation is None or llm_output is None):
             raise ValueError("send_to_llm=True needs both `observation` and `llm_output`")

@@ -24,7 +24,7 @@ class Settings:
 SETTINGS = Settings()
 
 
-def set_verbose(value: bool) -> None:
+def set_verbose(value: bool) -> None:  # noqa: FBT001  LangChain's signature
     """Let every model and chain print what it does."""
     SETTINGS.verbose = value
 
@@ -34,13 +34,13 @@ def get_verbose() -> bool:
     return SETTINGS.verbose
 
 
-def set_debug(value: bool) -> None:
+def set_debug(value: bool) -> None:  # noqa: FBT001
     """Let every run be printed with its inputs and outputs."""
     if SETTINGS.debug is not None:
         EVERYWHERE.remove(SETTINGS.debug)
         SETTINGS.debug = None
     if value:
-        from foldline.tracers.stdout import ConsoleCallbackHandler
+        from foldline.tracers.stdout import ConsoleCallbackHandler  # noqa: PLC0415  only debugging prints
 
         SETTINGS.debug = ConsoleCallbackHandler()
         EVERYWHERE.append(SETTINGS.debug)

@@ -29,14 +29,14 @@ def show(value: Value) -> Shown:
     return Shown(value)
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: Any) -> None:  # noqa: ANN401  IPython's
     """Let lists, tuples and dicts of things that foldline knows be shown (`%load_ext foldline.notebook`)."""
     formatter = shell.display_formatter.formatters["text/html"]
     for kind in (list, tuple, dict):
         formatter.for_type(kind, html_of)
 
 
-def unload_ipython_extension(shell: Any) -> None:
+def unload_ipython_extension(shell: Any) -> None:  # noqa: ANN401  IPython's
     """Undo `load_ipython_extension` (`%unload_ext foldline.notebook`)."""
     formatter = shell.display_formatter.formatters["text/html"]
     for kind in (list, tuple, dict):

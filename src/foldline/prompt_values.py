@@ -74,7 +74,7 @@ class ChatPromptValue(PromptValue):
         return get_buffer_string(self.messages)
 
     def _repr_html_(self) -> str:
-        from foldline._display.messages import conversation_html
+        from foldline._display.messages import conversation_html  # noqa: PLC0415  for notebooks only
 
         return conversation_html(self.messages)
 

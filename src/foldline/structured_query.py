@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-class Operator(str, Enum):
+class Operator(str, Enum):  # noqa: UP042  str() must show the member, as LangChain's does
     """How filters are joined."""
 
     AND = "and"
@@ -32,7 +32,7 @@ class Operator(str, Enum):
     NOT = "not"
 
 
-class Comparator(str, Enum):
+class Comparator(str, Enum):  # noqa: UP042
     """How an attribute is compared with a value."""
 
     EQ = "eq"
@@ -65,22 +65,22 @@ class Visitor(ABC):
             raise ValueError(f"the {kind} {func} is not allowed here; allowed are {list(allowed)}")
 
     @abstractmethod
-    def visit_operation(self, operation: Operation) -> Any:
+    def visit_operation(self, operation: Operation) -> Any:  # noqa: ANN401  the store's own filter
         """Translate filters joined by an operator."""
 
     @abstractmethod
-    def visit_comparison(self, comparison: Comparison) -> Any:
+    def visit_comparison(self, comparison: Comparison) -> Any:  # noqa: ANN401
         """Translate one comparison."""
 
     @abstractmethod
-    def visit_structured_query(self, structured_query: StructuredQuery) -> Any:
+    def visit_structured_query(self, structured_query: StructuredQuery) -> Any:  # noqa: ANN401
         """Translate a whole query."""
 
 
 class Expr(BaseModel):
     """A node of the tree."""
 
-    def accept(self, visitor: Visitor) -> Any:
+    def accept(self, visitor: Visitor) -> Any:  # noqa: ANN401  what the visitor makes of it
         """Have the visitor translate this node: an `Operation` is shown to `visit_operation`."""
         return getattr(visitor, f"visit_{_snake_case(type(self).__name__)}")(self)
 
@@ -100,7 +100,7 @@ class Comparison(FilterDirective):
         self,
         comparator: Comparator,
         attribute: str,
-        value: Any,
+        value: Any,  # noqa: ANN401  whatever the store compares
         **kwargs: object,
     ) -> None:
         """Compare `attribute` with `value`."""

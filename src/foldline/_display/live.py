@@ -52,7 +52,7 @@ def show_live(events: Iterator[object], output: LiveOutput) -> None:
     try:
         for _ in events:
             output.draw_if_due()
-    except Exception:
+    except Exception:  # noqa: BLE001  the picture says it, and whoever reads the stream gets it
         pass
     output.draw()
 
@@ -63,6 +63,6 @@ async def ashow_live(events: AsyncIterator[object], output: LiveOutput) -> None:
     try:
         async for _ in events:
             output.draw_if_due()
-    except Exception:
+    except Exception:  # noqa: BLE001  the picture says it, and whoever reads the stream gets it
         pass
     output.draw()

@@ -117,7 +117,7 @@ def _blocks_of(message: Value) -> Iterable[Block]:
     """Return the content as blocks; as it stands where it cannot be read as such."""
     try:
         blocks: Iterable[Block] = message.content_blocks
-    except Exception:
+    except Exception:  # noqa: BLE001  what cannot be sent can still be looked at
         content = message.content if isinstance(message.content, list) else [message.content]
         blocks = [
             item if isinstance(item, Mapping) else {"type": "text", "text": item}

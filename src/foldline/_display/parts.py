@@ -87,5 +87,5 @@ def _plain(value: Value, depth: int) -> Value:
 def _describe(value: Value) -> str:
     try:
         return repr(value)
-    except Exception:
+    except Exception:  # noqa: BLE001  whatever a program passed around may refuse
         return f"<{type(value).__name__}>"

@@ -155,7 +155,7 @@ def is_async_callable(function: object) -> TypeGuard[Callable[..., Awaitable[Any
     while isinstance(function, partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(type(function), "__call__", None)
+        getattr(type(function), "__call__", None)  # noqa: B004
     )
 
 

@@ -27,7 +27,7 @@ class PostgresServer:
 
     def __init__(self, conninfo: str, schema: str) -> None:
         try:
-            import psycopg
+            import psycopg  # noqa: PLC0415  an extra
         except ImportError as error:
             raise MissingExtraError(
                 'PostgreSQL needs the package "psycopg": pip install "foldline[postgres]"'

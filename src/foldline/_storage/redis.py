@@ -25,7 +25,7 @@ class RedisServer:
     def __init__(self, url_or_client: str | RedisClient, *, timeout: float | None = None) -> None:
         """Use a URL, with a bound of seconds for each answer, or a client that has its own."""
         try:
-            import redis
+            import redis  # noqa: PLC0415  an extra
         except ImportError as error:
             raise MissingExtraError(
                 'Redis needs the package "redis": pip install "foldline[redis]"'

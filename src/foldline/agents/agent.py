@@ -69,8 +69,8 @@ class Agent(LoopRunnable[Any, StateT]):
         return f"Agent({self.setup.name!r}, model={self._model_label!r}, tools={[*self.setup.tools]!r:.200})"
 
     def _repr_html_(self) -> str:
-        from foldline._display.parts import fold
-        from foldline._display.runs import agent_html
+        from foldline._display.parts import fold  # noqa: PLC0415  for notebooks only
+        from foldline._display.runs import agent_html  # noqa: PLC0415
 
         tools = [
             (tool.name, tool.description.strip().partition(chr(10))[0])

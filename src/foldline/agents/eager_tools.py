@@ -39,7 +39,7 @@ class EagerTools:
         async def body() -> Outcome:
             try:
                 return await self.runner.run(call, self.context.run), None
-            except (Exception, FlowInterrupt) as error:
+            except (Exception, FlowInterrupt) as error:  # noqa: BLE001
                 return None, error
 
         self._started[call["id"] or ""] = (call, self.context.io.start(body()))

@@ -181,7 +181,7 @@ class BaseCallbackManager(CallbackManagerMixin):
         merged.inheritable_metadata = {**self.inheritable_metadata, **other.inheritable_metadata}
         return merged
 
-    def add_handler(self, handler: BaseCallbackHandler, inherit: bool = True) -> None:
+    def add_handler(self, handler: BaseCallbackHandler, inherit: bool = True) -> None:  # noqa: FBT001, FBT002
         """Add a handler once."""
         if handler not in self.handlers:
             self.handlers = [*self.handlers, handler]  # a new list: managers share theirs
@@ -195,17 +195,17 @@ class BaseCallbackManager(CallbackManagerMixin):
             known for known in self.inheritable_handlers if known is not handler
         ]
 
-    def set_handlers(self, handlers: list[BaseCallbackHandler], inherit: bool = True) -> None:
+    def set_handlers(self, handlers: list[BaseCallbackHandler], inherit: bool = True) -> None:  # noqa: FBT001, FBT002
         """Replace all handlers."""
         self.handlers, self.inheritable_handlers = [], []
         for handler in handlers:
             self.add_handler(handler, inherit=inherit)
 
-    def set_handler(self, handler: BaseCallbackHandler, inherit: bool = True) -> None:
+    def set_handler(self, handler: BaseCallbackHandler, inherit: bool = True) -> None:  # noqa: FBT001, FBT002
         """Replace all handlers by one."""
         self.set_handlers([handler], inherit=inherit)
 
-    def add_tags(self, tags: list[str], inherit: bool = True) -> None:
+    def add_tags(self, tags: list[str], inherit: bool = True) -> None:  # noqa: FBT001, FBT002
         """Add tags, each once."""
         self.tags = _union(self.tags, tags)
         if inherit:
@@ -216,7 +216,7 @@ class BaseCallbackManager(CallbackManagerMixin):
         self.tags = [tag for tag in self.tags if tag not in tags]
         self.inheritable_tags = [tag for tag in self.inheritable_tags if tag not in tags]
 
-    def add_metadata(self, metadata: Metadata, inherit: bool = True) -> None:
+    def add_metadata(self, metadata: Metadata, inherit: bool = True) -> None:  # noqa: FBT001, FBT002
         """Add metadata; new values win."""
         self.metadata = {**self.metadata, **metadata}
         if inherit:

@@ -344,7 +344,7 @@ async def _tell_as_text(
 ) -> None:
     if not hears(handler, "on_llm_start") or handler.ignore_llm:
         return
-    from foldline.messages import get_buffer_string
+    from foldline.messages import get_buffer_string  # noqa: PLC0415  only old-style handlers pay for it
 
     serialized, messages, *rest = args
     prompts = [get_buffer_string(one) for one in messages]

@@ -54,7 +54,7 @@ def is_on(variable: str) -> bool:
 
 def register_configure_hook(
     context_var: HandlerSource,
-    inheritable: bool,
+    inheritable: bool,  # noqa: FBT001  LangChain's signature
     handle_class: type[BaseCallbackHandler] | None = None,
     env_var: str | None = None,
 ) -> None:

@@ -354,7 +354,7 @@ class _Manager(BaseCallbackManager):
         cls,
         inheritable_callbacks: Callbacks = None,
         local_callbacks: Callbacks = None,
-        verbose: bool = False,
+        verbose: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         inheritable_tags: list[str] | None = None,
         local_tags: list[str] | None = None,
         inheritable_metadata: Metadata | None = None,
@@ -411,7 +411,7 @@ def _manager_of(cls: type[M], callbacks: Callbacks) -> M:
 
 
 def _add_verbose(manager: BaseCallbackManager) -> None:
-    from foldline.callbacks.stdout import StdOutCallbackHandler
+    from foldline.callbacks.stdout import StdOutCallbackHandler  # noqa: PLC0415  only verbose runs print
 
     if not any(isinstance(handler, StdOutCallbackHandler) for handler in manager.handlers):
         manager.add_handler(StdOutCallbackHandler(), inherit=False)

@@ -58,14 +58,14 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
         return repr(self.usage_metadata)
 
     def _repr_html_(self) -> str:
-        from foldline._display.messages import usage_html
+        from foldline._display.messages import usage_html  # noqa: PLC0415  for notebooks only
 
         return usage_html(self.usage_metadata)
 
     def on_llm_end(self, response: LLMResult, **kwargs: object) -> None:
         """Add what a run spent. Several answers to one prompt share one bill: the first carries it."""
-        from foldline.messages.usage import add_usage
-        from foldline.prices.cost import message_cost
+        from foldline.messages.usage import add_usage  # noqa: PLC0415  listeners load messages only when one came
+        from foldline.prices.cost import message_cost  # noqa: PLC0415  and prices only then
 
         for generations in response.generations:
             message = getattr(generations[0], "message", None) if generations else None

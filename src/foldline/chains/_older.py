@@ -40,7 +40,7 @@ class OlderCalls(RunnableSerializable[Values, Values], ABC):
     def __call__(
         self,
         inputs: Any,
-        return_only_outputs: bool = False,
+        return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         callbacks: Callbacks = None,
         **options: Unpack[CallOptions],
     ) -> Values:
@@ -51,7 +51,7 @@ class OlderCalls(RunnableSerializable[Values, Values], ABC):
     async def acall(
         self,
         inputs: Any,
-        return_only_outputs: bool = False,
+        return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         callbacks: Callbacks = None,
         **options: Unpack[CallOptions],
     ) -> Values:
@@ -107,7 +107,7 @@ class OlderCalls(RunnableSerializable[Values, Values], ABC):
 
 def _config(
     callbacks: Callbacks,
-    return_only_outputs: bool,
+    return_only_outputs: bool,  # noqa: FBT001
     options: CallOptions,
 ) -> tuple[RunnableConfig, dict[str, bool]]:
     given: Values = {**options, "callbacks": callbacks}

@@ -247,7 +247,7 @@ class Chain(OlderCalls, ABC):
         self,
         inputs: Values,
         outputs: Values,
-        return_only_outputs: bool = False,
+        return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> Values:
         """Check the outputs, save both sides to memory, and join them."""
         self._validate_outputs(outputs)
@@ -259,7 +259,7 @@ class Chain(OlderCalls, ABC):
         self,
         inputs: Values,
         outputs: Values,
-        return_only_outputs: bool = False,
+        return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> Values:
         """Check the outputs, save both sides to memory, and join them."""
         self._validate_outputs(outputs)

@@ -44,7 +44,7 @@ class BaseChatMessageHistory(ABC):
     __repr__ = short_repr
 
     def _repr_html_(self) -> str:
-        from foldline._display.messages import conversation_html
+        from foldline._display.messages import conversation_html  # noqa: PLC0415  for notebooks only
 
         return conversation_html(self.messages)
 

@@ -109,7 +109,7 @@ class Exchange:
             return _failed(call, f"there is no tool {call['name']!r}: use {', '.join(self._tools)}")
         try:
             result = tool.invoke({**call, "type": "tool_call"}, config)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  the model is told, and may try otherwise
             return _failed(call, f"{type(error).__name__}: {error}")
         return result if isinstance(result, ToolMessage) else _failed(call, str(result))
 

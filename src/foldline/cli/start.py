@@ -59,7 +59,7 @@ def start(arguments: Sequence[str]) -> int:
         return Code.INTERRUPTED
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else Code.FAILED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever it was: a sentence and a code
         if is_debugging:
             traceback.print_exc()
         return _tell(error, is_debugging=is_debugging)

@@ -150,7 +150,7 @@ class Document(BaseMedia):
         return True
 
     def _repr_html_(self) -> str:
-        from foldline._display.messages import document_html
+        from foldline._display.messages import document_html  # noqa: PLC0415  for notebooks only
 
         return document_html(self)
 

@@ -201,7 +201,7 @@ def _unpack(value: bytes | None) -> Vector | None:
     return _numbers(numbers.tolist())
 
 
-def _numbers(value: Any) -> Vector | None:
+def _numbers(value: Any) -> Vector | None:  # noqa: ANN401  whatever JSON a store held
     is_vector = isinstance(value, list) and all(
         isinstance(number, int | float) and math.isfinite(number) for number in value
     )

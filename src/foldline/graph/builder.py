@@ -206,7 +206,7 @@ class StateGraph:
 
     def compile(
         self,
-        checkpointer: BaseCheckpointSaver | bool | None = None,
+        checkpointer: BaseCheckpointSaver | bool | None = None,  # noqa: FBT001  LangGraph's signature
         *,
         cache: object = None,
         store: object = None,

@@ -69,7 +69,7 @@ class IndexOptions(TypedDict, total=False):
 
 
 def index(
-    docs_source: Any,
+    docs_source: Any,  # noqa: ANN401  a loader or an iterable of documents
     record_manager: RecordManager,
     vector_store: VectorStore | DocumentIndex,
     **options: Unpack[IndexOptions],
@@ -162,7 +162,7 @@ class _Indexing:
         """Sources seen and not cleaned yet."""
         self.result = IndexingResult(num_added=0, num_updated=0, num_deleted=0, num_skipped=0)
 
-    async def run(self, source: Any) -> IndexingResult:
+    async def run(self, source: Any) -> IndexingResult:  # noqa: ANN401
         cleanup = self._options.cleanup
         self._begun = await self._ask(self._records, "get_time")
         async with aclosing(self._batches(source)) as batches:
@@ -178,7 +178,7 @@ class _Indexing:
             await self._clean(None)
         return self.result
 
-    async def _ask(self, target: object, name: str, *args: Any, **kwargs: Any) -> Any:
+    async def _ask(self, target: object, name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Call a method in the colour of this run."""
         method = getattr(target, name if self._io.blocking else f"a{name}")
         return await self._io.call(method, *args, **kwargs)

@@ -77,7 +77,7 @@ class Reader:
         self._active: set[int] = set()
         self._count = 0
 
-    def read(self, data: Json) -> Any:
+    def read(self, data: Json) -> Any:  # noqa: ANN401  whatever was dumped
         """Read one value. Lists and dicts are walked here, at one stack frame per level."""
         if not isinstance(data, (dict, list)):
             return data
@@ -142,7 +142,7 @@ class Reader:
             return self._mark(key, data)
         raise self._error(f"unknown type of serialised object {kind!r:.80}")
 
-    def _plain(self, key: list[str], data: dict[Any, Json]) -> Any:
+    def _plain(self, key: list[str], data: dict[Any, Json]) -> Any:  # noqa: ANN401
         self._only(data, {"lc", "type", "id", "value"})
         parts = data.get("value")
         try:

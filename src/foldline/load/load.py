@@ -97,7 +97,7 @@ class Reviver:
         allowed_objects: AllowedObjects = None,
         secrets_map: Mapping[str, str | None] | None = None,
         valid_namespaces: list[str] | None = None,
-        secrets_from_env: Iterable[str] | bool = False,
+        secrets_from_env: Iterable[str] | bool = False,  # noqa: FBT001, FBT002  LangChain's order
         additional_import_mappings: dict[ClassId, ClassId] | None = None,
         *,
         ignore_unserializable_fields: bool = False,
@@ -109,7 +109,7 @@ class Reviver:
         self._validator = init_validator
         self._skips_marks = ignore_unserializable_fields
 
-    def __call__(self, value: object) -> Any:
+    def __call__(self, value: object) -> Any:  # noqa: ANN401  whatever was dumped
         """Read what `dumpd` wrote."""
         reader = Reader(
             self._allowance, self._secrets, self._validator, skips_marks=self._skips_marks
@@ -130,7 +130,7 @@ def loads(
     additional_import_mappings: dict[ClassId, ClassId] | None = None,
     ignore_unserializable_fields: bool = False,
     init_validator: InitValidator | None = default_init_validator,
-) -> Any:
+) -> Any:  # noqa: ANN401  whatever was dumped
     """Read JSON text written by `dumps`; the options are those of `load`."""
     return load(
         _parse(text),
@@ -154,7 +154,7 @@ def load(
     additional_import_mappings: dict[ClassId, ClassId] | None = None,
     ignore_unserializable_fields: bool = False,
     init_validator: InitValidator | None = default_init_validator,
-) -> Any:
+) -> Any:  # noqa: ANN401  whatever was dumped
     """Read what `dumpd` wrote.
 
     `allowed_objects` is `"messages"`, `"core"` (the default: values, prompts, parsers, runnables), `"all"`

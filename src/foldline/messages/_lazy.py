@@ -69,7 +69,7 @@ class LazyFields(BaseModel):
         if name in PYDANTIC_SLOTS:
             return self._fill_slot(name)
         if name in type(self).__pydantic_fields__:
-            self.__pydantic_fields_set__
+            self.__pydantic_fields_set__  # noqa: B018  before looking counts as saying
             value = real_fields(self)[name] = self._lazy_value(name)
             return value
         return super().__getattr__(name)  # type: ignore[misc]

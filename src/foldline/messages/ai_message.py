@@ -113,7 +113,7 @@ class AIMessage(BaseMessage):
     @property
     def content_blocks(self) -> list[ContentBlock]:
         """The content, reasoning and tool calls as standard blocks, whatever provider wrote them."""
-        from foldline.messages.block_translators import REGISTERED, standard_blocks
+        from foldline.messages.block_translators import REGISTERED, standard_blocks  # noqa: PLC0415  as in base
 
         provider = self.response_metadata.get("model_provider")
         if provider in REGISTERED:
@@ -127,7 +127,7 @@ class AIMessage(BaseMessage):
             calls=cast("list[dict[str, Json]]", [*self.tool_calls, *self.invalid_tool_calls]),
         )
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the message and its tool calls under a title line."""
         lines = [super().pretty_repr(html=html)]
         if self.tool_calls:
@@ -244,7 +244,7 @@ def is_plain(blocks: Sequence[Mapping[str, Json]]) -> bool:
 
 def _content(folded: FoldedMessage, output_version: str) -> tuple[Json, dict[str, Json]]:
     """Give the content in the form that is asked for, and what stands beside it in `additional_kwargs`."""
-    from foldline.messages.native_content import native_content
+    from foldline.messages.native_content import native_content  # noqa: PLC0415  it knows the translators
 
     blocks: list[dict[str, Json]] = folded.blocks  # type: ignore[assignment]
     beside = folded.additional_kwargs

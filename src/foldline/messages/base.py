@@ -121,7 +121,7 @@ class BaseMessage(Serializable):
     @property
     def content_blocks(self) -> list[ContentBlock]:
         """The content as standard blocks, whatever provider wrote it; nothing is lost."""
-        from foldline.messages.block_translators import standard_blocks
+        from foldline.messages.block_translators import standard_blocks  # noqa: PLC0415  most messages never ask
 
         return standard_blocks(self.content, None)
 
@@ -144,7 +144,7 @@ class BaseMessage(Serializable):
         """Begin a prompt: `SystemMessage(...) + HumanMessage(...)` is a `ChatPromptTemplate`."""
         return extension("add_messages")(self, other)
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the message under a title line; `html=True` makes the title bold on a terminal."""
         title = get_msg_title_repr(f"{self.type.title()} Message", bold=html)
         name = f"\nName: {self.name}" if self.name is not None else ""
@@ -153,10 +153,10 @@ class BaseMessage(Serializable):
 
     def pretty_print(self) -> None:
         """Print `pretty_repr`."""
-        print(self.pretty_repr())
+        print(self.pretty_repr())  # noqa: T201  printing is its job
 
     def _repr_html_(self) -> str:
-        from foldline._display.messages import message_html
+        from foldline._display.messages import message_html  # noqa: PLC0415  for notebooks only
 
         return message_html(self)
 

@@ -41,7 +41,7 @@ def get_buffer_string(
         raise UsageError(f"format is 'prefix' or 'xml', not {format!r}")
     write = _as_line
     if format == "xml":
-        from foldline.messages._buffer_xml import as_xml as write
+        from foldline.messages._buffer_xml import as_xml as write  # noqa: PLC0415  few programs need it
     try:
         return message_separator.join(
             write(message, _speaker(message, prefixes)) for message in messages

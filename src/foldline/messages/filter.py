@@ -58,7 +58,7 @@ def _fits(
     )
 
 
-def _without_calls(message: BaseMessage, calls: Sequence[str] | bool | None) -> BaseMessage | None:
+def _without_calls(message: BaseMessage, calls: Sequence[str] | bool | None) -> BaseMessage | None:  # noqa: FBT001  True means all
     """Take calls (and their results) out of a message; None if nothing is left of it."""
     if calls and isinstance(message, ToolMessage):
         return None if calls is True or message.tool_call_id in calls else message

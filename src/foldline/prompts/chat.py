@@ -248,7 +248,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
         """Write this prompt as a JSON file, which `load_prompt` reads."""
         write_text(file_path, json.dumps(dumpd(self), indent=4, ensure_ascii=False))
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the prompt, message by message."""
         return "\n\n".join(message.pretty_repr(html=html) for message in self.messages)
 

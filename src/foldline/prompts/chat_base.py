@@ -45,10 +45,10 @@ class BaseChatPromptTemplate(BasePromptTemplate[str], ABC):
         """Fill in the variables; give the messages."""
         return self.format_messages(**kwargs)
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the prompt, message by message."""
         raise NotImplementedError(f"{type(self).__name__} has no `pretty_repr`")
 
     def pretty_print(self) -> None:
         """Print `pretty_repr`."""
-        print(self.pretty_repr())
+        print(self.pretty_repr())  # noqa: T201  printing is its job

@@ -140,6 +140,6 @@ class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
         """Give the examples as messages."""
         return await self._messages(kwargs, ASYNC)
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show how an example is written."""
         return self.example_prompt.pretty_repr(html=html)

@@ -92,6 +92,6 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
             image["detail"] = cast('Literal["auto", "low", "high"]', detail)
         return image
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the image's template."""
         return f"[image {self.template}]"

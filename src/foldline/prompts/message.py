@@ -52,13 +52,13 @@ class BaseMessagePromptTemplate(Serializable, ABC):
     def input_variables(self) -> list[str]:
         """The variables that must be given."""
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the template under a title line."""
         raise NotImplementedError(f"{type(self).__name__} has no `pretty_repr`")
 
     def pretty_print(self) -> None:
         """Print `pretty_repr`."""
-        print(self.pretty_repr())
+        print(self.pretty_repr())  # noqa: T201  printing is its job
 
     def __add__(self, other: object) -> object:
         """Begin a chat prompt with this template."""

@@ -103,7 +103,7 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
             f"the placeholder {self.variable_name!r} takes a list of messages, not {type(given).__name__}"
         )
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the variable under a title line."""
         shown = f"{{{self.variable_name}}}"
         title = get_msg_title_repr("Messages Placeholder", bold=html)
@@ -175,7 +175,7 @@ class BaseStringMessagePromptTemplate(_OneMessage, ABC):
         """The variables of the text."""
         return self.prompt.input_variables
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the text under a title line."""
         title = type(self).__name__.replace("MessagePromptTemplate", " Message")
         return f"{get_msg_title_repr(title, bold=html)}\n\n{self.prompt.pretty_repr(html=html)}"
@@ -267,7 +267,7 @@ class _RoleMessagePromptTemplate(_OneMessage):
         names = [name for part in parts for name in part.input_variables]
         return list(dict.fromkeys(names))
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the text, or the parts, under a title line."""
         title = type(self).__name__.replace("MessagePromptTemplate", " Message")
         parts = self.prompt if isinstance(self.prompt, list) else [self.prompt]

@@ -113,7 +113,7 @@ class StringPromptTemplate(BasePromptTemplate[str], ABC):
         """Fill in the variables; the value is for any kind of model."""
         return string_value(await self.aformat(**kwargs))
 
-    def pretty_repr(self, html: bool = False) -> str:
+    def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the prompt with its variables in braces; `html=True` colours them on a terminal."""
         shown = {
             name: get_colored_text(f"{{{name}}}", "yellow") if html else f"{{{name}}}"
@@ -123,7 +123,7 @@ class StringPromptTemplate(BasePromptTemplate[str], ABC):
 
     def pretty_print(self) -> None:
         """Print `pretty_repr`."""
-        print(self.pretty_repr())
+        print(self.pretty_repr())  # noqa: T201  printing is its job
 
 
 def is_subsequence(child: Sequence[Any], parent: Sequence[Any]) -> bool:

@@ -202,7 +202,7 @@ def _is_all_totals(usage: Mapping[str, object]) -> bool:
     """Say whether usage is the three totals and nothing that needs looking at, as it mostly is."""
     if usage.keys() != TOTALS:
         return False
-    for count in usage.values():
+    for count in usage.values():  # noqa: SIM110  a frame for each
         if type(count) is not int or not 0 <= count < MOST_TOKENS:
             return False
     return True

@@ -202,7 +202,7 @@ class EventWriter:
         name: str | None = None,
         args: str | Mapping[str, object] | None = None,
         extras: dict[str, Json] | None = None,
-        server: bool = False,
+        server: bool = False,  # noqa: FBT001, FBT002  a flag decoders pass by name
         **fields: Json,
     ) -> list[Event]:
         """Say a slice of a tool call; `args` is a slice of JSON text, or the whole object."""
@@ -294,7 +294,7 @@ class EventWriter:
         self,
         message: str,
         code: str | None = None,
-        retryable: bool | None = None,
+        retryable: bool | None = None,  # noqa: FBT001
     ) -> list[Event]:
         """End the message because it failed; open blocks stay open, what was said stands."""
         if self._is_over:

@@ -168,7 +168,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
     def _identifying_params(self) -> dict[str, Any]:
         return {**self._parameters(), "base_url": self.base_url, "provider": self._provider}
 
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:  # noqa: ANN401
         params = super()._get_ls_params(stop, **kwargs)
         params["ls_temperature"] = kwargs.get("temperature", self.temperature)
         params["ls_max_tokens"] = kwargs.get("max_tokens", self.max_tokens)

@@ -146,7 +146,7 @@ class WireLLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None,
-        manager: Any,
+        manager: Any,  # noqa: ANN401
         options: Body,
         io: IO,
     ) -> AsyncGenerator[GenerationChunk, None]:

@@ -75,10 +75,10 @@ OVERFLOW: Final = (  # compiled when an error is read
 class WireDecoder(Protocol):
     """Turns one answer of a vendor into events. Fed parsed JSON; does no I/O."""
 
-    def feed(self, data: Any, event: str) -> list[Event]:
+    def feed(self, data: Any, event: str) -> list[Event]:  # noqa: ANN401
         """Take one payload of the stream; `event` is the name that the stream gave it."""
 
-    def whole(self, data: Any) -> list[Event]:
+    def whole(self, data: Any) -> list[Event]:  # noqa: ANN401
         """Take an answer that came in one piece: the events that its stream would have given."""
 
     def end(self, *, marked: bool) -> list[Event]:
@@ -193,7 +193,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if seconds is not None:
         return seconds
     try:
-        from email.utils import parsedate_to_datetime
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415  rarely sent, and slow to import
 
         when = parsedate_to_datetime(given)
         return max(0.0, when.timestamp() - time.time())

@@ -26,7 +26,7 @@ class BaseRateLimiter(ABC):
     async def aacquire(self, *, blocking: bool = True) -> bool:
         """Take one permission: wait for it, or say at once whether there is one."""
 
-    def observe(
+    def observe(  # noqa: B027  most limiters do not learn
         self, headers: Mapping[str, str], *, status: int = 200, retry_after: float | None = None
     ) -> None:
         """Take note of what a provider's answer says of its limits; does nothing unless a limiter learns."""

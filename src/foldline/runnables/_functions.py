@@ -52,7 +52,7 @@ STREAMS = (Iterator, AsyncIterator, Iterable, AsyncIterable, Generator, AsyncGen
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     target: Any = function
     if not inspect.isroutine(function):
-        target = getattr(type(function), "__call__", function)
+        target = getattr(type(function), "__call__", function)  # noqa: B004
     try:
         return get_type_hints(target)
     except (NameError, TypeError, AttributeError):

@@ -181,7 +181,7 @@ def _layers(ids: Sequence[str], directed: Sequence[Directed]) -> dict[str, int]:
 def _route(
     upper: Item,
     lower: Item,
-    is_upward: bool,
+    is_upward: bool,  # noqa: FBT001  one caller, which has it at hand
     edge: Edge,
     layers: list[list[Item]],
 ) -> Route:

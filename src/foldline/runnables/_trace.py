@@ -192,7 +192,7 @@ async def transform(
 
     async with closing(inputs):
         first = await anext(inputs, NOTHING)
-        flow = lambda: runnable._flow(heard(first), run)
+        flow = lambda: runnable._flow(heard(first), run)  # noqa: E731
         async with closing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
             async for output in outputs:
                 yield output

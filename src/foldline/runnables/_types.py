@@ -105,7 +105,7 @@ def value_model(name: str, kind: object) -> type[BaseModel]:
 def _loose_root() -> Any:
     # Made when asked for: importing `RootModel` alone makes Pydantic build a schema, for which it looks through all
     # installed packages for its plugins.
-    from pydantic import RootModel
+    from pydantic import RootModel  # noqa: PLC0415
 
     class LooseRoot(RootModel[T], Generic[T]):
         model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -171,7 +171,7 @@ def _configurable(spec: Any) -> object:
 
 def unique_specs(groups: Iterable[Iterable[Any]]) -> list[Any]:
     """Join configurable fields, each id once."""
-    from foldline.runnables.utils import get_unique_config_specs
+    from foldline.runnables.utils import get_unique_config_specs  # noqa: PLC0415
 
     return get_unique_config_specs(spec for group in groups for spec in group)
 

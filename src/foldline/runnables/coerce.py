@@ -17,15 +17,15 @@ def coerce_to_runnable(thing: Any) -> Runnable[Any, Any]:
     if isinstance(thing, Runnable):
         return thing
     if is_generator_function(thing):
-        from foldline.runnables.generator import RunnableGenerator
+        from foldline.runnables.generator import RunnableGenerator  # noqa: PLC0415  they coerce too
 
         return RunnableGenerator(thing)
     if isinstance(thing, Mapping):
-        from foldline.runnables.parallel import RunnableParallel
+        from foldline.runnables.parallel import RunnableParallel  # noqa: PLC0415
 
         return RunnableParallel(dict(thing))
     if callable(thing):
-        from foldline.runnables.lambda_ import RunnableLambda
+        from foldline.runnables.lambda_ import RunnableLambda  # noqa: PLC0415
 
         return RunnableLambda(thing)
     raise TypeError(
@@ -35,7 +35,7 @@ def coerce_to_runnable(thing: Any) -> Runnable[Any, Any]:
 
 def is_generator_function(thing: Any) -> bool:
     """Whether calling this gives a generator, blocking or async."""
-    function: Callable[..., Any] = getattr(type(thing), "__call__", thing)
+    function: Callable[..., Any] = getattr(type(thing), "__call__", thing)  # noqa: B004
     return (
         inspect.isgeneratorfunction(thing)
         or inspect.isasyncgenfunction(thing)

@@ -45,7 +45,7 @@ Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 
 
-class StrEnum(str, enum.Enum):
+class StrEnum(str, enum.Enum):  # noqa: UP042  LangChain's bases
     """An enum of strings."""
 
 

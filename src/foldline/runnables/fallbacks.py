@@ -72,7 +72,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
         for runnable in self.runnables:
             try:
                 return await runnable._step(failures.input_for(input), self._child(run))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  raised again unless handled
                 failures.add(error)
         raise failures.first
 

@@ -52,7 +52,7 @@ class RunnableGenerator(Runnable[Input, Output]):
                 "use RunnableLambda for other functions"
             )
         is_async = inspect.isasyncgenfunction(transform) or inspect.isasyncgenfunction(
-            getattr(type(transform), "__call__", None)
+            getattr(type(transform), "__call__", None)  # noqa: B004
         )
         self._blocking: Callable[..., Any] | None = None if is_async else transform
         self._async: Callable[..., Any] | None = transform if is_async else atransform

@@ -212,7 +212,7 @@ class Graph:
         source: Node,
         target: Node,
         data: Stringifiable | None = None,
-        conditional: bool = False,
+        conditional: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> Edge:
         """Add a way from one part to another."""
         for role, node in (("source", source), ("target", target)):
@@ -319,17 +319,17 @@ class Graph:
 
     def draw_ascii(self) -> str:
         """Draw the graph with letters."""
-        from foldline.runnables.graph_ascii import draw_ascii
+        from foldline.runnables.graph_ascii import draw_ascii  # noqa: PLC0415  it knows our edges
 
         return draw_ascii({node.id: node.name for node in self.nodes.values()}, self.edges)
 
     def print_ascii(self) -> None:
         """Print the graph drawn with letters."""
-        print(self.draw_ascii())
+        print(self.draw_ascii())  # noqa: T201
 
     def draw_svg(self, output_file_path: str | None = None) -> str:
         """Draw the graph as an SVG picture; also write it to a file, if one is named."""
-        from foldline.runnables.graph_svg import draw_svg
+        from foldline.runnables.graph_svg import draw_svg  # noqa: PLC0415
 
         first, last = self.first_node(), self.last_node()
         picture = draw_svg(self.nodes, self.edges, first=first and first.id, last=last and last.id)
@@ -350,7 +350,7 @@ class Graph:
         frontmatter_config: dict[str, Any] | None = None,
     ) -> str:
         """Describe the graph in Mermaid's language."""
-        from foldline.runnables.graph_mermaid import draw_mermaid
+        from foldline.runnables.graph_mermaid import draw_mermaid  # noqa: PLC0415
 
         graph = self.reid()
         first, last = graph.first_node(), graph.last_node()
@@ -368,7 +368,7 @@ class Graph:
 
     def draw_mermaid_png(self, **options: Any) -> NoReturn:
         """Refuse: a picture of Mermaid text is made by a web service or a browser, and foldline asks neither."""
-        from foldline.runnables.graph_mermaid import draw_mermaid_png
+        from foldline.runnables.graph_mermaid import draw_mermaid_png  # noqa: PLC0415
 
         draw_mermaid_png(self.draw_mermaid(), **options)
 
@@ -379,6 +379,6 @@ class Graph:
         labels: LabelsDict | None = None,
     ) -> NoReturn:
         """Refuse: this needs Graphviz, which is not a Python package; see `draw_svg`."""
-        from foldline.runnables.graph_png import PngDrawer
+        from foldline.runnables.graph_png import PngDrawer  # noqa: PLC0415
 
         PngDrawer(fontname, labels).draw(self, output_file_path)

@@ -111,7 +111,7 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
             try:
                 with trying.owner:
                     return await self.bound._step(input, trying.attempt())
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  raised again unless it may be tried again
                 failure = error
             await trying.failed(failure)
 

@@ -238,7 +238,7 @@ def asyncio_accepts_context() -> bool:
 def is_async_generator(func: object) -> TypeGuard[Callable[..., AsyncIterator[Any]]]:
     """Whether calling this gives an async generator, also for objects with such a `__call__`."""
     return inspect.isasyncgenfunction(func) or inspect.isasyncgenfunction(
-        getattr(type(func), "__call__", None)
+        getattr(type(func), "__call__", None)  # noqa: B004
     )
 
 

@@ -45,9 +45,9 @@ class TextSplitter(BaseDocumentTransformer, ABC):
         chunk_size: int = 4000,
         chunk_overlap: int = 200,
         length_function: Callable[[str], int] = len,
-        keep_separator: KeepSeparator = False,
-        add_start_index: bool = False,
-        strip_whitespace: bool = True,
+        keep_separator: KeepSeparator = False,  # noqa: FBT002  LangChain's signature
+        add_start_index: bool = False,  # noqa: FBT001, FBT002
+        strip_whitespace: bool = True,  # noqa: FBT001, FBT002
         *,
         lossless: bool = False,
     ) -> None:
@@ -161,7 +161,7 @@ class TextSplitter(BaseDocumentTransformer, ABC):
     # -- counting tokens
 
     @classmethod
-    def from_huggingface_tokenizer(cls, tokenizer: Any, **kwargs: Any) -> Self:
+    def from_huggingface_tokenizer(cls, tokenizer: Any, **kwargs: Any) -> Self:  # noqa: ANN401  an object of theirs
         """Make a splitter that counts with a tokenizer of the `transformers` or `tokenizers` package."""
         count = getattr(tokenizer, "tokenize", None) or (lambda text: tokenizer.encode(text).ids)
         return cls(length_function=lambda text: len(count(text)), **kwargs)
@@ -207,7 +207,7 @@ def _drop_first(text: str, current: deque[tuple[Span, int]], length: Callable[[s
     return size
 
 
-def tiktoken_encoding(encoding_name: str, model_name: str | None) -> Any:
+def tiktoken_encoding(encoding_name: str, model_name: str | None) -> Any:  # noqa: ANN401  an object of theirs
     """Give an encoding of the `tiktoken` package."""
     try:
         tiktoken: Any = import_module("tiktoken")  # not a dependency of ours
@@ -232,7 +232,7 @@ def tiktoken_encoding(encoding_name: str, model_name: str | None) -> Any:
 
 
 def encoder(
-    encoding: Any,
+    encoding: Any,  # noqa: ANN401  an object of theirs
     allowed_special: Special,
     disallowed_special: Literal["all"] | Collection[str],
 ) -> Callable[[str], list[int]]:

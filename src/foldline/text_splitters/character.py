@@ -29,7 +29,7 @@ class CharacterTextSplitter(TextSplitter):
     def __init__(
         self,
         separator: str = "\n\n",
-        is_separator_regex: bool = False,
+        is_separator_regex: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         **kwargs: Any,
     ) -> None:
         """Set the separator; an empty one cuts anywhere."""
@@ -62,8 +62,8 @@ class RecursiveCharacterTextSplitter(TextSplitter):
     def __init__(
         self,
         separators: list[str] | None = None,
-        keep_separator: KeepSeparator = True,
-        is_separator_regex: bool = False,
+        keep_separator: KeepSeparator = True,  # noqa: FBT002  LangChain's signature
+        is_separator_regex: bool = False,  # noqa: FBT001, FBT002
         **kwargs: Any,
     ) -> None:
         """Set the separators, the one that cuts the coarsest first."""

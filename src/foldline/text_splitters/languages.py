@@ -7,7 +7,7 @@ from enum import Enum
 __all__ = ["SEPARATORS", "Language"]
 
 
-class Language(str, Enum):
+class Language(str, Enum):  # noqa: UP042  LangChain's values format as their names do in a str Enum
     """Languages with separators of their own."""
 
     CPP = "cpp"

@@ -50,8 +50,8 @@ class MarkdownHeaderTextSplitter:
     def __init__(
         self,
         headers_to_split_on: list[tuple[str, str]],
-        return_each_line: bool = False,
-        strip_headers: bool = True,
+        return_each_line: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
+        strip_headers: bool = True,  # noqa: FBT001, FBT002
         custom_header_patterns: dict[str, int] | None = None,
     ) -> None:
         """Say which signs begin a heading and what its metadata is called: `[("#", "title")]`.

@@ -110,7 +110,7 @@ def _text_of(output: object) -> str:
     kind = type(output).__name__
     try:
         text = str(output)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  a user's __str__ may raise anything
         return f"[a {kind}: it is not JSON, and asking for its text raised {type(error).__name__}]"
     has_text: Any = type(output).__str__
     if has_text is not object.__str__ and not isinstance(output, dict | list | tuple):

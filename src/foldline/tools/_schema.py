@@ -157,7 +157,7 @@ def ready(annotation: object) -> Any:
     )
     if all(one is other for one, other in zip(new, args, strict=True)):
         return annotation
-    return Union[new] if origin in (Union, types.UnionType) else origin[new]
+    return Union[new] if origin in (Union, types.UnionType) else origin[new]  # noqa: UP007
 
 
 @functools.lru_cache(256)

@@ -327,7 +327,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     def run(
         self,
         tool_input: str | dict[str, Any],
-        verbose: bool | None = None,
+        verbose: bool | None = None,  # noqa: FBT001  LangChain's signature
         start_color: str | None = "green",
         color: str | None = "green",
         callbacks: Callbacks = None,
@@ -344,7 +344,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     async def arun(
         self,
         tool_input: str | dict[str, Any],
-        verbose: bool | None = None,
+        verbose: bool | None = None,  # noqa: FBT001  LangChain's signature
         start_color: str | None = "green",
         color: str | None = "green",
         callbacks: Callbacks = None,

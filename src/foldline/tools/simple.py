@@ -70,7 +70,7 @@ class Tool(StructuredTool):
         func: Callable[..., Any] | None,
         name: str,
         description: str,
-        return_direct: bool = False,
+        return_direct: bool = False,  # noqa: FBT001, FBT002
         args_schema: ArgsSchema | None = None,
         coroutine: Callable[..., Awaitable[Any]] | None = None,
         **kwargs: Any,

@@ -92,9 +92,9 @@ class StructuredTool(BaseTool):
         coroutine: Callable[..., Awaitable[Any]] | None = None,
         name: str | None = None,
         description: str | None = None,
-        return_direct: bool = False,
+        return_direct: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         args_schema: ArgsSchema | None = None,
-        infer_schema: bool = True,
+        infer_schema: bool = True,  # noqa: FBT001, FBT002
         *,
         response_format: ResponseFormat = "content",
         parse_docstring: bool = False,

@@ -244,7 +244,7 @@ def _encodable(value: object) -> object:
     try:
         dumped = dumpd(value)
         return dumped if isinstance(dumped, dict | list | str) else repr(dumped)
-    except Exception:
+    except Exception:  # noqa: BLE001  a stranger's object must not cost the row
         return repr(type(value))
 
 

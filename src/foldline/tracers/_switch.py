@@ -39,7 +39,7 @@ def langsmith_tracer() -> object:
     if variable is None:
         return None
     try:
-        from foldline.tracers.langchain import LangChainTracer
+        from foldline.tracers.langchain import LangChainTracer  # noqa: PLC0415  an extra
     except MissingExtraError as error:
         warnings.warn(f"{variable}=true, but no run is traced: {error}", UserWarning, stacklevel=2)
         return None

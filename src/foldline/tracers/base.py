@@ -136,7 +136,7 @@ def _as_text(core: _TracerCore, step: Step, args: tuple[Any, ...]) -> tuple[Step
     """Messages become text for a tracer of the original format, as they do for a handler of text models."""
     if step.make != "_create_chat_model_run" or core._schema_format != "original":
         return step, args
-    from foldline.messages import get_buffer_string
+    from foldline.messages import get_buffer_string  # noqa: PLC0415
 
     serialized, messages = args
     return STEPS["on_llm_start"], (serialized, [get_buffer_string(one) for one in messages])

@@ -57,7 +57,7 @@ def tracing_v2_enabled(
     client: Any = None,
 ) -> Generator[LangChainTracer, None, None]:
     """Send every trace that begins inside the block to LangSmith (extra `langsmith`)."""
-    from foldline.tracers.langchain import LangChainTracer
+    from foldline.tracers.langchain import LangChainTracer  # noqa: PLC0415  an extra
 
     tracer = LangChainTracer(
         example_id=example_id, project_name=project_name, tags=tags, client=client

@@ -221,7 +221,7 @@ class _TracerCore(StreamObserver):
     def _get_stacktrace(error: BaseException) -> str:
         try:
             lines = traceback.format_exception(type(error), error, error.__traceback__)
-        except Exception:
+        except Exception:  # noqa: BLE001  an error whose own text cannot be made still has a name
             return repr(type(error))
         return f"{error!r}\n\n{''.join(lines)}"
 
@@ -274,7 +274,7 @@ class _TracerCore(StreamObserver):
 
 def llm_outputs(response: LLMResult, *, dump: bool) -> dict[str, Any]:
     """Write a model's result as a dict; messages as they are, or dumped."""
-    from foldline.load import dumpd
+    from foldline.load import dumpd  # noqa: PLC0415  a tracer of chains dumps nothing
 
     def written(generation: Any) -> dict[str, Any]:
         as_dict: dict[str, Any] = {

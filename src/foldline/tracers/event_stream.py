@@ -266,10 +266,10 @@ def _class_name(serialized: dict[str, Any] | None) -> str:
 
 def _piece(run_type: str, token: Any, chunk: Any) -> object:
     if run_type == "chat_model":
-        from foldline.messages import AIMessageChunk
+        from foldline.messages import AIMessageChunk  # noqa: PLC0415  streams of chains need no messages
 
         return chunk.message if chunk is not None else AIMessageChunk(content=token)
-    from foldline.outputs import GenerationChunk
+    from foldline.outputs import GenerationChunk  # noqa: PLC0415
 
     return chunk if chunk is not None else GenerationChunk(text=token)
 

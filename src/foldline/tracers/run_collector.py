@@ -27,6 +27,6 @@ class RunCollectorCallbackHandler(BaseTracer):
         self.traced_runs.append(run)
 
     def _repr_html_(self) -> str:
-        from foldline._display.runs import runs_html
+        from foldline._display.runs import runs_html  # noqa: PLC0415  for notebooks only
 
         return runs_html(self.traced_runs)

@@ -99,7 +99,7 @@ class Run(BaseModel):
         return f"Run({self.name!r}, {self.run_type}, {ended}{children}{error})"
 
     def _repr_html_(self) -> str:
-        from foldline._display.runs import run_html
+        from foldline._display.runs import run_html  # noqa: PLC0415  for notebooks only
 
         return run_html(self)
 
@@ -136,6 +136,6 @@ def usage_of(outputs: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _sum(total: dict[str, Any] | None, usage: dict[str, Any]) -> dict[str, Any]:
-    from foldline.messages.usage import add_usage
+    from foldline.messages.usage import add_usage  # noqa: PLC0415  a tracer of chains needs no messages
 
     return dict(add_usage(total, usage))  # type: ignore[arg-type]

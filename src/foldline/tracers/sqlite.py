@@ -223,7 +223,7 @@ class _Writer:
                 except (sqlite3.OperationalError, StoreError) as error:
                     if "locked" not in str(error) or attempt == ATTEMPTS:
                         raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever is wrong with the file, the run goes on
             self._lose(len(runs), error)
 
     def _transact(self, rows: list[tuple[Any, ...]], tags: list[tuple[str, str]]) -> None:

@@ -71,7 +71,7 @@ def connect_sync(host: str, port: int, budget: float | None) -> socket.socket:
         racing.send(None)
     except StopIteration as result:
         connected: socket.socket = result.value
-        connected.setblocking(True)
+        connected.setblocking(True)  # noqa: FBT003  the standard library's
         return connected
     raise AssertionError("a sync race suspended")
 
@@ -220,7 +220,7 @@ def new_socket(address: Address) -> socket.socket:
     """Make a socket for an address; it does not block."""
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
-    made.setblocking(False)
+    made.setblocking(False)  # noqa: FBT003
     for level, option, value in SOCKET_OPTIONS:
         made.setsockopt(level, option, value)
     return made

@@ -16,7 +16,7 @@ def default_transport() -> Transport:
     """Return the process's shared transport; a forked child may use it too, and gets connections of its own."""
     global _shared
     if _shared is None:
-        from foldline.transports.native import NativeTransport
+        from foldline.transports.native import NativeTransport  # noqa: PLC0415  for the first call, not the import
 
         with _lock:
             if _shared is None:
@@ -28,10 +28,10 @@ def transport_for(options: HttpOptions) -> Transport:
     """Make the transport that does what the options ask: HTTP/2, https and SOCKS proxies need the extra `httpx`."""
     proxy = options.proxy or ""
     if options.http2 or (proxy and not proxy.startswith("http://")):
-        from foldline.transports.httpx import HttpxTransport
+        from foldline.transports.httpx import HttpxTransport  # noqa: PLC0415  an extra
 
         return HttpxTransport(options)
-    from foldline.transports.native import NativeTransport
+    from foldline.transports.native import NativeTransport  # noqa: PLC0415
 
     return NativeTransport(options)
 

@@ -112,7 +112,7 @@ class NativeTransport:
     def _httpx_transport(self) -> HttpxTransport:
         """Return the transport for https and SOCKS proxies that the environment names."""
         if self._httpx is None:
-            from foldline.transports.httpx import HttpxTransport
+            from foldline.transports.httpx import HttpxTransport  # noqa: PLC0415  an extra
 
             with self._tls.lock:
                 if self._httpx is None:

@@ -356,7 +356,7 @@ def _scalar(text: str) -> object:
 
 
 def _unescaped(run: str) -> str:
-    text: str = scanstring(run + '"', 0, False)[0]
+    text: str = scanstring(run + '"', 0, False)[0]  # noqa: FBT003  a C function: not strict
     return text
 
 

@@ -136,7 +136,7 @@ def _leaf(value: object) -> object:
 def _described(value: object) -> str:
     try:
         return mend_surrogates(repr(value))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  a broken __repr__ must not break a trace
         return f"<{type(value).__name__}: repr failed with {type(error).__name__}>"
 
 

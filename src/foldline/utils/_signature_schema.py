@@ -28,7 +28,7 @@ SCHEMA_ERRORS = (
 )
 
 
-def schema_of_type(kind: Any) -> dict[str, Json]:
+def schema_of_type(kind: Any) -> dict[str, Json]:  # noqa: ANN401  any type there is
     """Give the JSON Schema of a type, as pydantic writes it."""
     try:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -61,7 +61,7 @@ def model_from_function(
         ) from error
 
 
-def model_from_typed_dict(kind: Any) -> type[BaseModel]:
+def model_from_typed_dict(kind: Any) -> type[BaseModel]:  # noqa: ANN401  a TypedDict is no type to the checker
     """Make a model of a TypedDict; `Annotated[int, 5, "the age"]` gives a default and a description."""
     said = parse_docstring(own_doc(kind))
     required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
@@ -145,7 +145,7 @@ def _described(annotation: object, said: str | None) -> object:
     return Annotated[annotation, Field(description=text)] if text else annotation
 
 
-def _typed_dict_field(annotation: object, required: bool, said: str | None) -> object:
+def _typed_dict_field(annotation: object, required: bool, said: str | None) -> object:  # noqa: FBT001
     while get_origin(annotation) in (typing_extensions.Required, typing_extensions.NotRequired):
         annotation = get_args(annotation)[0]
     marks: tuple[Any, ...] = ()
@@ -169,7 +169,7 @@ def _unset() -> None:
 _Unset: Any = Field(default_factory=_unset)
 
 
-def _modelled(annotation: object) -> Any:
+def _modelled(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
     """Put models in the place of TypedDicts, which pydantic refuses from `typing` before Python 3.12."""
     if is_typed_dict(annotation):
         return model_from_typed_dict(annotation)
@@ -181,4 +181,4 @@ def _modelled(annotation: object) -> Any:
     new = tuple(_modelled(arg) for arg in args)
     if all(one is other for one, other in zip(new, args, strict=True)):
         return annotation
-    return Union[new] if origin in (Union, types.UnionType) else origin[new]
+    return Union[new] if origin in (Union, types.UnionType) else origin[new]  # noqa: UP007

@@ -204,7 +204,7 @@ def _is_tool(value: object) -> bool:
     return isinstance(getattr(value, "name", None), str) and hasattr(value, "description")
 
 
-def _from_tool(tool: Any) -> Described:
+def _from_tool(tool: Any) -> Described:  # noqa: ANN401  by duck type: tools live above
     schema = getattr(tool, "tool_call_schema", None)
     if schema is None:
         schema = getattr(tool, "args_schema", None)

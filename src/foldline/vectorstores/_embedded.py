@@ -83,7 +83,7 @@ class EmbeddedVectorStore(VectorStore):
         return [str(document.id) for document in named]
 
     def _keep_checked(self, documents: list[Document], vectors: list[list[float]]) -> None:
-        from foldline.vectorstores._vectors import as_rows
+        from foldline.vectorstores._vectors import as_rows  # noqa: PLC0415  NumPy is an extra
 
         if len(vectors) != len(documents):
             raise UsageError(
@@ -113,7 +113,7 @@ class EmbeddedVectorStore(VectorStore):
     def _find(
         self, vector: Sequence[float], k: int, filter: Filter | None, *, with_vectors: bool = False
     ) -> list[Hit]:
-        from foldline.vectorstores._vectors import as_query
+        from foldline.vectorstores._vectors import as_query  # noqa: PLC0415  NumPy is an extra
 
         query = as_query(vector, self._dimension())
         return self._nearest(query, k, filter, with_vectors=with_vectors)
@@ -134,7 +134,7 @@ class EmbeddedVectorStore(VectorStore):
         vector = await self._embed_query(query, io) if isinstance(query, str) else query
 
         def choose() -> list[Document]:
-            from foldline.vectorstores._vectors import as_query, as_rows, diverse
+            from foldline.vectorstores._vectors import as_query, as_rows, diverse  # noqa: PLC0415
 
             hits = self._find(vector, fetch_k, filter, with_vectors=True)
             if not hits:

@@ -77,7 +77,7 @@ class InMemoryVectorStore(EmbeddedVectorStore):
         return rows.dimension if rows is not None and len(self) else None
 
     def _keep(self, documents: Sequence[Document], vectors: Floats) -> None:
-        from foldline.vectorstores._vectors import Rows, check_size
+        from foldline.vectorstores._vectors import Rows, check_size  # noqa: PLC0415  NumPy is an extra
 
         with self._lock:
             contents, rows = self._contents, self._contents.rows
@@ -137,7 +137,7 @@ class InMemoryVectorStore(EmbeddedVectorStore):
 
     def dump(self, path: str | Path) -> None:
         """Write everything to a file, whole or not at all; folders on the way are made."""
-        import numpy as np
+        import numpy as np  # noqa: PLC0415  an extra
 
         with self._lock:
             contents = self._contents
@@ -171,7 +171,7 @@ class InMemoryVectorStore(EmbeddedVectorStore):
     @classmethod
     def load(cls, path: str | Path, embedding: Embeddings, **kwargs: Any) -> Self:
         """Read a file that `dump` wrote, here or in LangChain; nothing in it is ever run."""
-        from foldline.vectorstores._vectors import as_rows
+        from foldline.vectorstores._vectors import as_rows  # noqa: PLC0415  NumPy is an extra
 
         made = cls(embedding, **kwargs)
         try:
@@ -222,7 +222,7 @@ def _copy(document: Document) -> Document:
 
 
 def _read(path: Path) -> tuple[list[Any], Any]:
-    import numpy as np
+    import numpy as np  # noqa: PLC0415  an extra
 
     with path.open("rb") as file:
         beginning = file.read(1)

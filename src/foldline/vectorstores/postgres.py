@@ -108,7 +108,7 @@ class PostgresVectorStore(EmbeddedVectorStore):
         return int(row[0]) if row else None
 
     def _keep(self, documents: Sequence[Document], vectors: Floats) -> None:
-        from foldline.vectorstores._vectors import lengths
+        from foldline.vectorstores._vectors import lengths  # noqa: PLC0415  NumPy is an extra
 
         rows = [
             (self.collection, *_columns(document), float(norm), self._spelled(vector))
@@ -259,7 +259,7 @@ class PostgresVectorStore(EmbeddedVectorStore):
         return f"[{','.join(map(repr, numbers))}]" if self.has_pgvector else numbers
 
 
-def _prepare(connection: PostgresConnection, wanted: bool | None) -> bool:
+def _prepare(connection: PostgresConnection, wanted: bool | None) -> bool:  # noqa: FBT001  a choice of three
     connection.execute(LOCK)
     row = connection.execute(COLUMN).fetchone()
     if row is None:

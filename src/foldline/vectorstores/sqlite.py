@@ -248,9 +248,9 @@ class _Cache:
         return _Cache()
 
     def append(self, rows: Iterator[tuple[int, bytes]], dimension: int) -> None:
-        import numpy as np
+        import numpy as np  # noqa: PLC0415  an extra
 
-        from foldline.vectorstores._vectors import Rows
+        from foldline.vectorstores._vectors import Rows  # noqa: PLC0415  NumPy is an extra
 
         pairs = list(rows)
         if not pairs:

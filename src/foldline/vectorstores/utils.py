@@ -20,7 +20,7 @@ def maximal_marginal_relevance(
 
     `lambda_mult` 1 asks for nearness alone, 0 for difference alone.
     """
-    from foldline.vectorstores._vectors import as_query, as_rows, diverse
+    from foldline.vectorstores._vectors import as_query, as_rows, diverse  # noqa: PLC0415  an extra
 
     check_weight(lambda_mult)
     if min(k, len(embedding_list)) <= 0:
@@ -36,6 +36,6 @@ def check_weight(lambda_mult: float) -> None:
         raise UsageError(f"lambda_mult is between 0 and 1, not {lambda_mult!r}")
 
 
-def _nested(vector: Any) -> Sequence[Sequence[float]]:
+def _nested(vector: Any) -> Sequence[Sequence[float]]:  # noqa: ANN401
     """LangChain accepts a vector, and a matrix of one row."""
     return vector if len(vector) and hasattr(vector[0], "__len__") else [vector]

@@ -24,7 +24,7 @@ async def run_in_background(
     async def work() -> AsyncGenerator[FlowEvent, None]:
         try:
             await body(channel.put)
-        except (Exception, FlowInterrupt) as error:
+        except (Exception, FlowInterrupt) as error:  # noqa: BLE001
             failures.append(error)
         finally:
             channel.put(DONE)

@@ -220,13 +220,13 @@ class FlowRun:
         args, kwargs = arguments
         function = self.flow.function
         is_async = is_async_callable(function)
-        self.context.questions = Asking("", {}, False)
+        self.context.questions = Asking("", {}, False)  # noqa: FBT003
         if self.journal is not None:
             answered = {
                 key: unpack(item, "an answer") for key, item in self.journal.answers.items()
             }
             place = f"{self.thread_id}/{self.journal.namespace}/{self.journal.run_id}"
-            self.context.questions = Asking(place, answered, True)
+            self.context.questions = Asking(place, answered, True)  # noqa: FBT003
         scope = Scope(
             self.context, self.journal, "", is_async, checks_order=self.journal is not None and not is_async
         )  # fmt: skip

@@ -79,7 +79,7 @@ async def run_attempts(
     name: str,
     make: Callable[[int], Awaitable[T]],
     retry: Sequence[RetryPolicy],
-    timeout: float | None,
+    timeout: float | None,  # noqa: ASYNC109  of each attempt, in both modes
 ) -> T:
     """Run a body, again where a policy says so; each try has the whole timeout."""
     if not retry and timeout is None:

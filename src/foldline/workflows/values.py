@@ -174,7 +174,7 @@ class _Reader:
     def __init__(self) -> None:
         self.saw_model = False
 
-    def unpack(self, packed: Json) -> Json:
+    def unpack(self, packed: Json) -> Json:  # noqa: PLR0911  one line per kind
         if isinstance(packed, list):
             return [self.unpack(item) for item in packed]
         if not isinstance(packed, dict):

@@ -81,7 +81,7 @@ def _described(prompt: Prompt, tools: Sequence[BaseTool], renderer: Renderer) ->
     )
 
 
-def _stopping(llm: Any, stop_sequence: bool | list[str]) -> Any:
+def _stopping(llm: Any, stop_sequence: bool | list[str]) -> Any:  # noqa: FBT001  LangChain's argument
     if not stop_sequence:
         return llm
     return llm.bind(stop=["\nObservation"] if stop_sequence is True else stop_sequence)
@@ -154,7 +154,7 @@ def create_json_chat_agent(
     llm: object,
     tools: Sequence[BaseTool],
     prompt: Prompt,
-    stop_sequence: bool | list[str] = True,
+    stop_sequence: bool | list[str] = True,  # noqa: FBT001, FBT002  LangChain's signature
     tools_renderer: Renderer = render_text_description,
     template_tool_response: str = TEMPLATE_TOOL_RESPONSE,
 ) -> Runnable[Any, Any]:

@@ -235,7 +235,7 @@ async def _blocking_handler(io: IO, handler: Handler) -> AsyncGenerator[Callable
             outcome: tuple[Any, Exception | None]
             try:
                 outcome = await handler(asked.pop()), None
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001
                 outcome = None, error
             yield outcome
 

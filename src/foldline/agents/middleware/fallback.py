@@ -36,7 +36,7 @@ class ModelFallbackMiddleware(AgentMiddleware):
                 return await handler(request.override(model=model))
             except NOT_THE_MODELS:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001
                 failure = error
         assert failure is not None
         raise failure

@@ -150,7 +150,7 @@ class BaseStore(ABC):
         found: list[Any] = await ASYNC.call(self.batch, list(ops))
         return found
 
-    def setup(self) -> None:
+    def setup(self) -> None:  # noqa: B027  tables are made when a store is opened
         """Do nothing: LangGraph's stores make their tables here, ours when they are opened."""
 
     # -- one thing at a time

@@ -104,7 +104,7 @@ async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, No
                 await source.aclose()
             last = await attempt.finish()
             break
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  raised again unless there is another attempt
             failure = attempt.read_failure(error)
             attempt.note_failure(failure)
         finally:

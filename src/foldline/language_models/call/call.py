@@ -216,7 +216,7 @@ class ChatCall:
             for policy in self.policies:
                 sent = await policy.before(sent)
                 sent.note = self._note
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  raised again unless a hook answers
             outcome = await self.rescue(sent, error)
             if isinstance(outcome, Exception):
                 raise outcome from outcome.__cause__
@@ -336,7 +336,7 @@ class ChatCall:
         try:
             if self.run.manager is not None and (waiting := self._tell_end(result)) is not None:
                 await waiting
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  raised once the reader has the answer
             self._end_error = error
         finally:
             if self._opening is not None:
@@ -349,7 +349,7 @@ class ChatCall:
     async def _end_opening(self, opening: Opening) -> None:
         try:
             await opening.end(self.message)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  raised once the reader has the answer
             self._end_error = self._end_error or error
 
     def _result(self) -> ChatResult:

@@ -172,7 +172,7 @@ class _DirectTokens:
                     )
                     if result is not None and (waiting := settled(self._io, result)) is not None:
                         self.waiting.append((handler, waiting))
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001  the handler says whether it is raised
                     hook_failed(handler, TOKEN, error)
         return chunks
 
@@ -182,5 +182,5 @@ class _DirectTokens:
         for handler, result in waiting:
             try:
                 await result
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  the handler says whether it is raised
                 hook_failed(handler, TOKEN, error)

@@ -48,7 +48,7 @@ class RetryPolicy:
             raise UsageError("should_retry decides at once: write it with `def`, not `async def`")
 
     @classmethod
-    def of(cls, value: RetryPolicy | bool | int | Mapping[str, Any] | None) -> RetryPolicy:
+    def of(cls, value: RetryPolicy | bool | int | Mapping[str, Any] | None) -> RetryPolicy:  # noqa: FBT001
         """Read what `retry_on_error` accepts: a policy, True, False, a number of retries or a dict."""
         if isinstance(value, RetryPolicy):
             return value

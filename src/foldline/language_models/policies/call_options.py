@@ -96,7 +96,7 @@ def read_tool_choice(choice: object, *, parallel: bool | None = None) -> ToolCho
     raise _unreadable(choice)
 
 
-def _read_dict(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:
+def _read_dict(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:  # noqa: FBT001
     kind = choice.get("type")
     if choice.get("disable_parallel_tool_use") is not None:  # Anthropic
         parallel = not choice["disable_parallel_tool_use"]
@@ -124,7 +124,7 @@ def _read_dict(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:
     raise _unreadable(choice)
 
 
-def _read_only_key(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:
+def _read_only_key(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:  # noqa: FBT001
     """Read one of the provider's own tools, `{"type": "web_search"}`, or Bedrock's form, `{"any": {}}`."""
     ((word, inner),) = choice.items()
     if word == "type" and isinstance(inner, str):

@@ -165,7 +165,7 @@ class UsageScope:
         return f"UsageScope({self.model_calls} model calls, {self.usage!r}, cost={self.cost})"
 
     def _repr_html_(self) -> str:
-        from foldline._display.messages import usage_html
+        from foldline._display.messages import usage_html  # noqa: PLC0415  for notebooks only
 
         cost = "unknown" if self.cost is None else self.cost
         return usage_html({"model_calls": self.model_calls, **self.usage, "cost": cost})

@@ -90,7 +90,7 @@ class FallbackStream:
                 try:
                     with attempts.around:
                         await _read_to_content(batches, held)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001  raised again unless there is another attempt
                     failure = error
                 else:
                     attempts.delivered()

@@ -75,7 +75,7 @@ class StreamState:
         return self._is_done
 
     def _repr_html_(self) -> str:
-        from foldline._display.runs import stream_html
+        from foldline._display.runs import stream_html  # noqa: PLC0415  for notebooks only
 
         return stream_html(
             self.partial,

@@ -146,12 +146,12 @@ class ChatModelStream(StreamState):
             raise self._failure.again()
 
     def _ipython_display_(self) -> None:
-        from foldline._display import live
+        from foldline._display import live  # noqa: PLC0415  for notebooks only
 
         if live.can_renew():
             live.show_live(iter(self), live.LiveOutput(self._repr_html_))
         else:
-            print(repr(self))
+            print(repr(self))  # noqa: T201  a terminal cannot renew what it has shown
 
     def _drain(self) -> None:
         while self._more():
@@ -326,13 +326,13 @@ class AsyncChatModelStream(StreamState):
             raise self._failure.again()
 
     def _ipython_display_(self) -> None:
-        from foldline._display import live
+        from foldline._display import live  # noqa: PLC0415  for notebooks only
 
         if live.can_renew() and running_loop() is not None:
             output = live.LiveOutput(self._repr_html_)
             self._display = ASYNC.start(live.ashow_live(aiter(self), output))
         else:
-            print(repr(self))
+            print(repr(self))  # noqa: T201  a terminal cannot renew what it has shown
 
     async def _drain(self) -> None:
         while await self._more():

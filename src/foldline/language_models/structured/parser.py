@@ -197,7 +197,7 @@ def _partial(schema: Any, made: dict[type, Any]) -> Any:
     fields: dict[str, Any] = {}
     for name, info in schema.model_fields.items():
         loose = info._copy()
-        loose.annotation = cast("Any", Union[_loosened(info.annotation, made), None])
+        loose.annotation = cast("Any", Union[_loosened(info.annotation, made), None])  # noqa: UP007
         loose.default, loose.default_factory, loose.metadata = None, None, []
         fields[name] = (loose.annotation, loose)
     return create_model(schema.__name__, __base__=schema, __module__=schema.__module__, **fields)
@@ -206,7 +206,7 @@ def _partial(schema: Any, made: dict[type, Any]) -> Any:
 def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:
     hints = get_type_hints(schema)
     fields: dict[str, Any] = {
-        one.name: (Union[_loosened(hints[one.name], made), None], None)
+        one.name: (Union[_loosened(hints[one.name], made), None], None)  # noqa: UP007
         for one in dataclasses.fields(schema)
         if one.init
     }
@@ -239,5 +239,5 @@ def _loosened(annotation: object, made: dict[type, Any]) -> Any:
         return list[_loosened(arguments[0], made)]  # type: ignore[misc]
     if origin is Union or str(origin) == "<class 'types.UnionType'>":
         loose = tuple(_loosened(one, made) for one in arguments)
-        return Union[loose]
+        return Union[loose]  # noqa: UP007
     return annotation

@@ -183,7 +183,7 @@ def _with_extras(tool: object, described: Described) -> Described:
     return {**described, "extras": extras} if extras else described
 
 
-def _described(tool: object, strict: bool | None) -> Described:
+def _described(tool: object, strict: bool | None) -> Described:  # noqa: FBT001
     if isinstance(tool, Mapping):
         return convert_to_openai_tool(tool, strict=strict)
     mark = (

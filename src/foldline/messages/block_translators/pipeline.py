@@ -36,7 +36,7 @@ class MessageLike(Protocol):
     """What a translator reads of a message, whose class lives above this folder."""
 
     @property
-    def content(self) -> Any: ...
+    def content(self) -> Any: ...  # noqa: ANN401
     @property
     def response_metadata(self) -> dict[Any, Any]: ...
     @property

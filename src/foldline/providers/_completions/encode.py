@@ -117,7 +117,7 @@ def encode_tools(
     tools: list[Json],
     notes: list[str],
     host: Host,
-    strict: bool | None,
+    strict: bool | None,  # noqa: FBT001  as options carry it
 ) -> list[Body]:
     """Describe tools as the wire wants them."""
     encoded = []
@@ -173,7 +173,7 @@ def name_of(tool: Mapping[str, Json]) -> str | None:
     return inner.get("name")
 
 
-def schema_format(given: object, strict: bool | None) -> Body | None:
+def schema_format(given: object, strict: bool | None) -> Body | None:  # noqa: FBT001
     """Read a schema of the answer as name, schema and strict; None for `text` and `json_object`."""
     if isinstance(given, Mapping):
         if isinstance(given.get("json_schema"), Mapping):
@@ -199,7 +199,7 @@ def _plain_name(name: str) -> str:
     )[:64]
 
 
-def encode_response_format(given: Json, host: Host, strict: bool | None) -> Body:
+def encode_response_format(given: Json, host: Host, strict: bool | None) -> Body:  # noqa: FBT001
     """Ask for an answer of a certain form: OpenAI's dicts, a class, or a JSON Schema."""
     described = schema_format(given, strict)
     if described is None:

@@ -248,7 +248,7 @@ def encode_tool_choice(choice: ToolChoice, names: list[str]) -> Body:
     return told
 
 
-def describe_tools(tools: list[Json], notes: list[str], strict: bool | None) -> list[Body]:
+def describe_tools(tools: list[Json], notes: list[str], strict: bool | None) -> list[Body]:  # noqa: FBT001
     """Describe tools; Anthropic's own dicts (server tools, `input_schema`) are sent as they are."""
     encoded = []
     for tool in tools:
@@ -278,7 +278,7 @@ def convert_to_anthropic_tool(tool: object, *, strict: bool | None = None) -> Bo
     return describe_tools([tool], [], strict)[0]
 
 
-def _tool(named: Mapping[str, Json], schema: Body, given: object, strict: bool | None) -> Body:
+def _tool(named: Mapping[str, Json], schema: Body, given: object, strict: bool | None) -> Body:  # noqa: FBT001
     asked = given.get("strict") if isinstance(given, Mapping) else None
     is_strict = next((one for one in (strict, named.get("strict"), asked) if one is not None), None)
     new: Body = {"name": named["name"]}

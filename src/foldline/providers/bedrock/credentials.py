@@ -203,10 +203,10 @@ def _read_answer(body: bytes) -> Credentials:
 # -- botocore
 
 
-def open_botocore_session(profile: str | None) -> Any:
+def open_botocore_session(profile: str | None) -> Any:  # noqa: ANN401  a class of an extra
     """Open a session of botocore, which knows SSO, assumed roles and processes."""
     try:
-        from botocore.session import Session
+        from botocore.session import Session  # noqa: PLC0415  an extra
     except ImportError as error:
         raise MissingExtraError(
             'credentials="botocore" needs botocore, which is not installed: pip install "foldline[aws]"'
@@ -214,7 +214,7 @@ def open_botocore_session(profile: str | None) -> Any:
     return Session(profile=profile)
 
 
-def session_credentials(session: Any) -> Credentials | None:
+def session_credentials(session: Any) -> Credentials | None:  # noqa: ANN401  of botocore or boto3
     """Read the credentials that a session, or a credentials object, of botocore or boto3 has now; may wait."""
     get = getattr(session, "get_credentials", None)
     resolved = session if get is None else get()

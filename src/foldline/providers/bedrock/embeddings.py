@@ -100,7 +100,7 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
         }
         return {"texts": texts, **{k: v for k, v in options.items() if v is not None}}
 
-    def _decode(self, answer: Any) -> Vectors:
+    def _decode(self, answer: Any) -> Vectors:  # noqa: ANN401
         if self._family() == "titan":
             vectors = [answer["embedding"]]
         else:

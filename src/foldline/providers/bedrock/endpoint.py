@@ -152,7 +152,7 @@ class AwsEndpoint(Endpoint):
 
     # -- who asks
 
-    def _source(self) -> Any:
+    def _source(self) -> Any:  # noqa: ANN401  a name, or a session of an extra
         if self.credentials is None and self.profile_name is not None:
             return "profile"
         return self.credentials or "environment"

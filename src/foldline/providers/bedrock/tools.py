@@ -39,7 +39,7 @@ NATIVE_KEYS: Final = frozenset({"toolSpec", "systemTool", "cachePoint"})
 
 def encode_tools(
     tools: list[Json],
-    strict: bool | None,
+    strict: bool | None,  # noqa: FBT001
     notes: list[str],
 ) -> tuple[list[Block], list[Block]]:
     """Return the tools that Converse takes, and those that go to the model beside it (Anthropic's own)."""
@@ -55,7 +55,7 @@ def encode_tools(
     return encoded, others
 
 
-def _encode_tool(tool: object, strict: bool | None, notes: list[str]) -> Block:
+def _encode_tool(tool: object, strict: bool | None, notes: list[str]) -> Block:  # noqa: FBT001
     described = convert_to_openai_tool(tool)
     if described.get("type") == "custom":
         function = described.get("custom", described)

@@ -33,7 +33,7 @@ REJECTED_AFTER: Final = 30.0
 """Seconds after which a token that was refused may simply be old: a younger one would be refused again."""
 
 
-def check_credentials(value: object) -> Any:
+def check_credentials(value: object) -> Any:  # noqa: ANN401  a class of an extra
     """Refuse what is no source of tokens: an object of google-auth, the fields or the path of a key file."""
     is_known = value is None or isinstance(value, str | Path | Mapping)
     if is_known or (hasattr(value, "refresh") and hasattr(value, "token")):
@@ -49,7 +49,7 @@ class TokenSource:
 
     __slots__ = ("_credentials", "_fetched_at", "_given", "_lock", "_transport", "project")
 
-    def __init__(self, given: Any, transport: Transport) -> None:
+    def __init__(self, given: Any, transport: Transport) -> None:  # noqa: ANN401
         self._given = given
         self._transport = transport
         self._credentials: Any = None
@@ -134,7 +134,7 @@ def load_credentials(given: object, transport: Transport) -> tuple[Any, str | No
 
 def _of_key_file(given: Mapping[str, Any] | str | Path) -> tuple[Any, str | None]:
     """Return the credentials of a key file, by the kinds that name no address to ask but Google's token endpoint."""
-    from google.oauth2 import credentials, service_account
+    from google.oauth2 import credentials, service_account  # noqa: PLC0415  an extra
 
     if isinstance(given, Mapping):
         fields: Any = dict(given)
@@ -156,18 +156,18 @@ def _of_key_file(given: Mapping[str, Any] | str | Path) -> tuple[Any, str | None
     )
 
 
-def _with_scopes(credentials: Any) -> Any:
+def _with_scopes(credentials: Any) -> Any:  # noqa: ANN401
     if getattr(credentials, "requires_scopes", False):
         return credentials.with_scopes(SCOPES)
     return credentials
 
 
-def _is_fresh(credentials: Any) -> bool:
+def _is_fresh(credentials: Any) -> bool:  # noqa: ANN401
     state = getattr(credentials, "token_state", None)
     return bool(credentials.valid) if state is None else state.name == "FRESH"
 
 
-def _is_usable(credentials: Any) -> bool:
+def _is_usable(credentials: Any) -> bool:  # noqa: ANN401
     """Whether a token is still accepted, though it is time for another."""
     state = getattr(credentials, "token_state", None)
     return bool(credentials.valid) if state is None else state.name != "INVALID"
@@ -181,10 +181,10 @@ def _refused(error: Exception) -> ModelAuthenticationError:
     return refusal
 
 
-def _google_auth() -> Any:
+def _google_auth() -> Any:  # noqa: ANN401  a module of an extra
     try:
-        import google.auth
-        import google.auth.exceptions
+        import google.auth  # noqa: PLC0415  an extra
+        import google.auth.exceptions  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError(
             'Vertex needs google-auth, which is not installed: pip install "foldline[google]", '
@@ -195,7 +195,7 @@ def _google_auth() -> Any:
 
 def _request_class() -> type[Any]:
     """Return the class by which google-auth sends requests through our transport."""
-    from google.auth import transport as auth_transport
+    from google.auth import transport as auth_transport  # noqa: PLC0415  an extra
 
     class TransportResponse(auth_transport.Response):
         def __init__(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
@@ -221,7 +221,7 @@ def _request_class() -> type[Any]:
             self,
             url: str,
             method: str = "GET",
-            body: Any = None,
+            body: Any = None,  # noqa: ANN401
             headers: Mapping[str, str] | None = None,
             timeout: float | None = None,
             **_: object,

@@ -88,7 +88,7 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
             body["parameters"] = parameters
         return body
 
-    def _decode(self, answer: Any) -> list[list[float]]:
+    def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
         if self._is_vertex():
             return [read_vector(one["embeddings"]["values"]) for one in answer["predictions"]]
         return [read_vector(one["values"]) for one in answer["embeddings"]]

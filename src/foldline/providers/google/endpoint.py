@@ -86,7 +86,7 @@ class GoogleEndpoint(Endpoint):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_transport(cls, values: Any) -> Any:
+    def _read_transport(cls, values: Any) -> Any:  # noqa: ANN401  of a constructor
         """Take LangChain's `transport="rest"`, which is what is spoken; any other word is refused."""
         named = values.get("transport") if isinstance(values, dict) else None
         named = values.get("api_transport") if named is None and isinstance(values, dict) else named
@@ -186,7 +186,7 @@ class GoogleEndpoint(Endpoint):
         headers = await self._told_by(self._token_source().headers(io))
         return replace(sent, headers={**sent.headers, **headers})
 
-    async def _told_by(self, body: Any) -> Any:
+    async def _told_by(self, body: Any) -> Any:  # noqa: ANN401  a coroutine and its result
         try:
             return await body
         except ModelError as error:

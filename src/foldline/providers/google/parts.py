@@ -56,7 +56,7 @@ class PartsDecoder:
         """Say what the ids that are made here are made of."""
         self._base = self._base or response_id or ""
 
-    def feed(self, part: Part, is_first: bool) -> list[Event]:
+    def feed(self, part: Part, is_first: bool) -> list[Event]:  # noqa: FBT001  by name is slower
         """Take one part; the first of a chunk may go on where the chunk before it ended."""
         if (
             self._spoken == "text"

@@ -57,14 +57,14 @@ def _fetch(session: object, url: str, target: Path) -> int:
         try:
             if _read(session, url, target):
                 return 0
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever pip's requests raises; the caller reads it
             _tell(f"ERROR: {error!r}")
         if _size(target) <= before and attempt:
             break  # nothing more comes
     return FAILED
 
 
-def _read(session: Any, url: str, target: Path) -> bool:
+def _read(session: Any, url: str, target: Path) -> bool:  # noqa: ANN401
     """Read what is missing; false where the server broke off."""
     begun = _size(target)
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={begun}-"} if begun else {})}

@@ -299,7 +299,7 @@ def default_threads() -> int:
 def load_library() -> Json:
     """Import xllamacpp, or say how to install it."""
     try:
-        import xllamacpp
+        import xllamacpp  # noqa: PLC0415  an extra, and 50 ms
     except ImportError as error:
         raise MissingExtraError(
             'local models need llama.cpp: pip install "foldline[local]"'

@@ -57,7 +57,7 @@ class OpenAIEmbeddings(HttpEmbeddings):
         given = {name: value for name, value in named.items() if value is not None}
         return "embeddings", {**body, **given, **self.model_kwargs}
 
-    def _decode(self, answer: Any) -> list[list[float]]:
+    def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
         return [_read_embedding(row["embedding"]) for row in order_rows(answer["data"])]
 
     def _wanted_length(self) -> int | None:
@@ -73,7 +73,7 @@ class OpenAIEmbeddings(HttpEmbeddings):
         return given or "https://api.openai.com/v1"
 
 
-def _read_embedding(embedding: Any) -> list[float]:
+def _read_embedding(embedding: Any) -> list[float]:  # noqa: ANN401  numbers, or base64 of them
     if not isinstance(embedding, str):
         return read_vector(embedding)
     numbers = array("f", base64.b64decode(embedding, validate=True))

@@ -119,7 +119,7 @@ class ItemEncoder:
                 items.append(item)
         return items
 
-    def _item(self, block: Block, results: dict[str, Block]) -> Body | None:
+    def _item(self, block: Block, results: dict[str, Block]) -> Body | None:  # noqa: PLR0911  one line per kind
         kind = block["type"]
         if kind == "text":
             return _message(block, _output_text(block))
