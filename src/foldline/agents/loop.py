@@ -95,7 +95,7 @@ class Loop:
 
     # -- the loop
 
-    async def events(self, value: Json) -> AsyncGenerator[FlowEvent, None]:
+    async def events(self, value: object) -> AsyncGenerator[FlowEvent, None]:
         """Run; give what happens."""
         output = self.context.output
         try:

@@ -59,7 +59,7 @@ class ThreadStart:
         await self.context.keep(record)
         thread.take(record, self.context.setup.schema)
 
-    async def _take_input(self, value: Json) -> None:
+    async def _take_input(self, value: object) -> None:
         context, thread, schema = self.context, self.context.thread, self.context.setup.schema
         given = schema.given(_as_values(value))
         told = closed(given.get("messages", ()), GONE_ON)
@@ -133,7 +133,7 @@ async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> 
     return thread
 
 
-def _as_values(value: Json) -> Mapping[str, Any]:
+def _as_values(value: object) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     if isinstance(value, str | list | tuple | BaseMessage):

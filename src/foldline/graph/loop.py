@@ -109,7 +109,7 @@ class GraphLoop:
 
     # -- the loop
 
-    async def events(self, value: Json) -> AsyncGenerator[FlowEvent, None]:
+    async def events(self, value: object) -> AsyncGenerator[FlowEvent, None]:
         """Run; give what happens."""
         try:
             await self._open(value)
@@ -268,7 +268,7 @@ class GraphLoop:
 
     # -- the beginning
 
-    async def _open(self, value: Json) -> None:
+    async def _open(self, value: object) -> None:
         if self.saver is not None:
             at = None if self.is_inner else self.run.configurable.get("checkpoint_id")
             key = self.key if self.is_inner else ""
@@ -305,7 +305,7 @@ class GraphLoop:
         id = await self._append(body)
         self.thread.take(id or "", body)
 
-    async def _take_input(self, value: Json, goto: list[Target] | None = None) -> None:
+    async def _take_input(self, value: object, goto: list[Target] | None = None) -> None:
         keys = self.plan.keys
         update = keys.check(self._input_values(value), "the input")
         thread = self.thread
@@ -329,7 +329,7 @@ class GraphLoop:
         thread.source = "input"
         self._tell_state()
 
-    def _input_values(self, value: Json) -> Mapping[str, Any]:
+    def _input_values(self, value: object) -> Mapping[str, Any]:
         if isinstance(value, Mapping):
             return value
         shape = self.plan.input
@@ -453,7 +453,7 @@ class GraphLoop:
     def _tell_pause(self) -> None:
         self.output.tell("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
 
-    def tell_task(self, task: Task, value: Json) -> None:
+    def tell_task(self, task: Task, value: object) -> None:
         """Say that a task begins."""
         if "tasks" in self.wants:
             data = {

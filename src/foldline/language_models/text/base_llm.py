@@ -71,7 +71,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[str],
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         if type(self)._agenerate is BaseLLM._agenerate:
             raise NotImplementedError(f"{type(self).__name__} must implement `_generate`")
@@ -82,7 +82,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[str],
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         blocking = run_manager.get_sync() if run_manager is not None else None
         return cast(
@@ -95,7 +95,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[GenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_stream`")
 
@@ -104,7 +104,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[GenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_astream`")
 
@@ -357,7 +357,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[PromptValue],
         stop: list[str] | None = None,
         callbacks: PerPrompt = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts in one call."""
         return self.generate([one.to_string() for one in prompts], stop, callbacks, **kwargs)
@@ -367,7 +367,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[PromptValue],
         stop: list[str] | None = None,
         callbacks: PerPrompt = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts in one call."""
         return await self.agenerate([one.to_string() for one in prompts], stop, callbacks, **kwargs)

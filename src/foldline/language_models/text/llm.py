@@ -21,8 +21,8 @@ class LLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> str:
         if type(self)._acall is LLM._acall:
             raise NotImplementedError(f"{type(self).__name__} must implement `_call`")
@@ -33,7 +33,7 @@ class LLM(BaseLLM):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> str:
         blocking = run_manager.get_sync() if run_manager is not None else None
         return cast(
@@ -44,8 +44,8 @@ class LLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> LLMResult:
         return drive(self._call_each(prompts, stop, run_manager, kwargs, BLOCKING))
 
@@ -53,8 +53,8 @@ class LLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> LLMResult:
         return await self._call_each(prompts, stop, run_manager, kwargs, ASYNC)
 
