@@ -25,6 +25,7 @@ from foldline.graph.schema import StateKeys
 from foldline.graph.types import END, Send
 from foldline.workflows.interrupts import Interrupt
 from foldline.workflows.journal import VERSION, read_body
+from foldline.workflows.thread_state import ThreadState
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["GraphThread", "Outcome", "Task", "decode_target", "encode_target", "record"]
@@ -61,34 +62,30 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class GraphThread:
+class GraphThread(ThreadState):
     """Where a thread stands: the sum of its records."""
 
     keys: StateKeys
     values: Values
     next: list[Target] = field(default_factory=list)
-    step: int = -1
-    head: str | None = None
-    base: str | None = None
-    """The last record after which a step comes; tasks are named after it."""
+    step: int = field(default=-1, kw_only=True)
     seed: str | None = None
     """What the tasks of the next step are named after."""
     base_parent: str | None = None
     source: str = "input"
     finished: dict[str, Outcome] = field(default_factory=dict)
     """What the finished tasks of the step under way gave."""
-    interrupts: list[Interrupt] = field(default_factory=list)
-    asked: list[Interrupt] = field(default_factory=list)
-    answers: dict[str, Json] = field(default_factory=dict)
     waiting: dict[str, list[str]] = field(default_factory=dict)
     """Edges from several nodes: which of them have run."""
     deferred: list[str] = field(default_factory=list)
     is_paused: bool = False
-    at: str | None = None
-    chain: set[str] = field(default_factory=set)
-    """The records since the last step."""
     ran: list[str] = field(default_factory=list)
     """The nodes of the last step."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a step comes."""
+        return bool(self.next)
 
     def take_entry(self, entry: Entry) -> str:
         """Add an entry; returns its kind."""
@@ -113,9 +110,9 @@ class GraphThread:
                 Interrupt(unpack(value, "a question"), key) for key, value in body["interrupts"]
             ]
         elif kind == "resume":
-            answers = {key: unpack(one, "an answer") for key, one in body["answers"].items()}
-            self.answers |= answers
-            self.asked, self.interrupts = self.interrupts or self.asked, []
+            self.take_answers(
+                {key: unpack(one, "an answer") for key, one in body["answers"].items()}
+            )
         elif kind == "pause":
             self.is_paused = True
         elif kind in BASES:
@@ -158,7 +155,8 @@ class GraphThread:
         """Come to the next step."""
         self.base_parent, self.base, self.seed = self.base, id, id
         self.next, self.step, self.waiting, self.deferred = targets, step, waiting, deferred
-        self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
+        self.finished = {}
+        self.forget_questions()
         self.chain = set() if id is None else {id}
         self.is_paused = False
 
