@@ -14,7 +14,6 @@ from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
 from foldline.graph.runtime import ARGUMENTS, Runtime
 from foldline.graph.types import CachePolicy, RetryPolicy
-from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow import Workflow
 from foldline.workflows.flow_run import Arguments
 from foldline.workflows.scope import FlowContext, Scope, current_scope
@@ -123,7 +122,7 @@ class EntrypointFlow(Workflow[Any, Any]):
         """Return what the function asks for by name."""
 
         def write(chunk: Any) -> None:
-            context.tell(FlowEvent("custom", (), self.name, {"payload": chunk}))
+            context.tell("custom", self.name, {"payload": chunk})
 
         context.write, context.cache = write, self.cache
         previous = None if context.previous is None else unpack(context.previous, "the last result")

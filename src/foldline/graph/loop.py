@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 from foldline._config import DEFAULT_RECURSION_LIMIT
 from foldline._run import Run
-from foldline.exceptions import GraphRecursionError
+from foldline.exceptions import GraphRecursionError, StoreError
 from foldline.graph.nodes import call_function
 from foldline.graph.plan import Branch
 from foldline.graph.records import (
@@ -27,6 +27,8 @@ from foldline.graph.task_run import ParentCommand, TaskRun
 from foldline.runnables.base import Runnable
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.journal import encode_error
+from foldline.workflows.log import ends_run
 from foldline.workflows.nesting import Within
 from foldline.workflows.run_context import RunContext
 from foldline.workflows.run_loop import RunLoop
@@ -159,10 +161,17 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             self._tell_result(task, {}, interrupts=stop.interrupts)
             raise
         except Exception as error:
+            await self._keep_failure(task, error)
             self._tell_result(task, {}, error=error)
             raise
         self._tell_result(task, outcome.update)
         return outcome
+
+    async def _keep_failure(self, task: Task, error: Exception) -> None:
+        """Write down why a task failed, for `get_state`; the error itself goes on, whatever the store says."""
+        if self.context.log is not None and not ends_run(error):
+            with suppress(StoreError):
+                await self.context.append(record("fail", id=task.id, error=encode_error(error)))
 
     async def _run_beside(self, task: Task) -> None:
         """Run one of several tasks; it is kept at once, so that it is not repeated if another one fails or stops."""

@@ -16,11 +16,11 @@ from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import check_target
 from foldline.graph.records import Outcome, Target, Task
 from foldline.graph.runtime import ExecutionInfo, Runtime, current_task
-from foldline.graph.tokens import TokenHandler
 from foldline.graph.types import Send
 from foldline.workflows.interrupts import Asking, Command, FlowInterrupt
 from foldline.workflows.nesting import Within, inside
 from foldline.workflows.retry import run_attempts
+from foldline.workflows.tokens import TokenHandler
 
 if TYPE_CHECKING:
     from foldline.graph.loop import GraphLoop
@@ -72,7 +72,15 @@ class TaskRun:
                 ),
                 "thread_id": loop.context.thread_id,
             }
-            self.handler = TokenHandler(loop.output.say, loop.namespace, self.task.name, about)
+
+            def about_mine() -> dict[str, Any] | None:
+                task = current_task.get()
+                info = None if task is None else task.execution_info
+                # A graph inside listens for itself.
+                is_mine = info is None or info.task_id in about["langgraph_checkpoint_ns"]
+                return about if is_mine else None
+
+            self.handler = TokenHandler(loop.output.say, loop.namespace, about_mine)
             run = run.patched({"callbacks": [self.handler]})
         try:
             await run.begin("chain", "on_chain_start", None, value, name=self.task.name)

@@ -58,23 +58,23 @@ class RunContext(Generic[ThreadT]):
         self._adding = mutex()
 
     def _find_log(self, checkpointer: BaseCheckpointSaver | bool | None) -> None:  # noqa: FBT001
-        outer, lineage = self.outer, None
+        outer, key, lineage = self.outer, "", None
+        thread_id = self.run.configurable.get("thread_id")
         if checkpointer is False:
             return
-        if outer is not None and outer.checkpointer is not None:
+        if outer is not None and outer.keeps(checkpointer, thread_id):
             self.saver, self.thread_id, self.is_inner = outer.checkpointer, outer.thread_id, True
             if checkpointer is True:  # its threads outlive the step that calls it
                 self.namespace = tuple(part.partition(":")[0] for part in self.namespace)
                 self.key = "|".join(self.namespace)
             else:
                 lineage = outer.lineage
+            key = self.key
         elif isinstance(checkpointer, BaseCheckpointSaver):
             self.saver = checkpointer
             self.thread_id = thread_of(self.run.configurable, self.name)
-        else:
-            return
-        key = self.key if self.is_inner else ""
-        self.log = Log(self.saver, self.thread_id or "", key, lineage)
+        if self.saver is not None:
+            self.log = Log(self.saver, self.thread_id or "", key, lineage)
 
     # -- keeping
 
