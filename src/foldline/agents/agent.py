@@ -64,13 +64,44 @@ class Agent(LoopRunnable[Any, StateT]):
         chosen = name or self.setup.name
         return f"{chosen}_{suffix}" if suffix else chosen
 
+    def __repr__(self) -> str:
+        """Name the agent, its model and its tools."""
+        return f"Agent({self.setup.name!r}, model={self._model_label!r}, tools={[*self.setup.tools]!r:.200})"
+
+    def _repr_html_(self) -> str:
+        from foldline._display.parts import fold  # noqa: PLC0415  for notebooks only
+        from foldline._display.runs import agent_html  # noqa: PLC0415
+
+        tools = [
+            (tool.name, tool.description.strip().partition(chr(10))[0])
+            for tool in self.setup.tools.values()
+        ]
+        middleware = [(part.name, "") for part in self.setup.middleware]
+        prompt = self.setup.system_message
+        parts = [
+            ("model", self._model_label),
+            ("tools", tools),
+            ("middleware", middleware),
+            ("system prompt", str(prompt.text)[:1000] if prompt is not None else ""),
+            ("answers with", getattr(self.setup.response_format, "__name__", "")),
+        ]
+        return agent_html(f"agent · {self.setup.name}", parts) + fold(
+            "steps", self.get_graph().draw_svg()
+        )
+
+    @property
+    def _model_label(self) -> str:
+        model = getattr(self.setup.model, "bound", self.setup.model)
+        provider, name = getattr(model, "_provider", None), getattr(model, "_model_name", None)
+        return ":".join(part for part in (provider, name) if part) or type(model).__name__
+
     # -- running
 
     def _loop(self, run: Run, wants: frozenset[str]) -> Loop:
         return Loop(self.setup, run, wants=wants, outer=within.get())
 
     def run_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[dict[str, Json]]:
         """Run once; give what happens, sub-agents included, as events of the published protocol.
 
@@ -79,13 +110,13 @@ class Agent(LoopRunnable[Any, StateT]):
         return self.stream(input, config, stream_mode="events", **kwargs)
 
     def arun_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> AsyncGenerator[dict[str, Json], None]:
         """Run once; give everything that happens, sub-agents included, as events of the published protocol."""
         return self.astream(input, config, stream_mode="events", **kwargs)
 
     def stream_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[Any]:
         """Give everything that happens inside; `version="v3"` in the published protocol's form."""
         if kwargs.get("version") == "v3":
@@ -95,7 +126,7 @@ class Agent(LoopRunnable[Any, StateT]):
         return events
 
     def astream_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> AsyncIterator[Any]:
         """Give everything that happens inside; `version="v3"` in the published protocol's form."""
         if kwargs.get("version") == "v3":

@@ -242,7 +242,7 @@ async def _events(
 
 
 def _read(
-    message: Any, reader: ToolReader | ProviderReader | None, step: ModelStep
+    message: object, reader: ToolReader | ProviderReader | None, step: ModelStep
 ) -> ModelResponse:
     """Read the structured answer out of a message, where the agent is to give one."""
     if not isinstance(message, AIMessage):

@@ -113,7 +113,7 @@ async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> 
     return thread
 
 
-def _as_values(value: Json) -> Mapping[str, Any]:
+def _as_values(value: object) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     if isinstance(value, str | list | tuple | BaseMessage):

@@ -98,7 +98,7 @@ class ToolRunner:
             await calls.keep()
             raise
 
-    async def _invoke(self, request: ToolCallRequest, run: Run) -> Json:
+    async def _invoke(self, request: ToolCallRequest, run: Run) -> object:
         """Run the tool once: the innermost of the handlers."""
         call, tool, setup = request.tool_call, request.tool, self.context.setup
         if tool is None:
@@ -120,7 +120,7 @@ class ToolRunner:
             )
 
 
-async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> Json:
+async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> object:
     given = call if call.get("type") == "tool_call" else {**call, "type": "tool_call"}
     try:
         return await tool._step(given, run.child())

@@ -118,7 +118,7 @@ class ToolStep:
         return value
 
     async def _settle(
-        self, call: ToolCall, value: Json, error: Exception | None, *, is_kept: bool
+        self, call: ToolCall, value: object, error: Exception | None, *, is_kept: bool
     ) -> Exception | None:
         """Keep the result of a call; give back the error that must end the run."""
         if error is None:

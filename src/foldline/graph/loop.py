@@ -311,7 +311,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
     def _tell_pause(self) -> None:
         self.output.tell("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
 
-    def tell_task(self, task: Task, value: Json) -> None:
+    def tell_task(self, task: Task, value: object) -> None:
         """Say that a task begins."""
         if "tasks" in self.wants:
             data = {

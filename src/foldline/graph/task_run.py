@@ -57,7 +57,7 @@ class TaskRun:
             return await self._told(value)
         return await self._attempts(value, run, loop.current(is_alone=len(loop.tasks) == 1))
 
-    async def _told(self, value: Any) -> Outcome:
+    async def _told(self, value: object) -> Outcome:
         """Run as a run of its own in the traces."""
         loop = self.loop
         run = loop.run.child(f"graph:step:{loop.thread.step + 1}").patched()
@@ -130,7 +130,7 @@ class TaskRun:
 
     # -- what the node is given
 
-    def _input(self) -> Any:
+    def _input(self) -> object:
         if self.task.is_push:
             arg, schema = self.task.arg, self.spec.input_schema
             if (
@@ -165,7 +165,7 @@ class TaskRun:
 
     # -- what it returned
 
-    def _read(self, returned: Any) -> tuple[Any, Values, list[Target]]:
+    def _read(self, returned: object) -> tuple[Any, Values, list[Target]]:
         if returned is None:
             return None, {}, []
         if type(returned) is dict and not self.spec.is_graph:
@@ -221,7 +221,7 @@ class TaskRun:
         goto = [check_target(one, where, self.loop.plan.nodes) for one in targets]
         return (update or None), update, goto
 
-    def _update_of(self, returned: Any) -> Values:
+    def _update_of(self, returned: object) -> Values:
         if isinstance(returned, Mapping):
             if (
                 self.spec.is_graph

@@ -122,3 +122,8 @@ def _missing(name: str, module: str, error: ImportError) -> Exception:
     return MissingExtraError(
         f"the provider {name!r} needs {missing}, which is not installed: {how}"
     )
+
+
+def __dir__() -> list[str]:
+    folders = {target.partition(":")[0].rpartition(".")[2] for target in REGISTRY.values()}
+    return sorted({*__all__, *folders})

@@ -139,7 +139,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Any) -> Any:  # noqa: ANN401
+    def _read_names(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         return {cls.aliases.get(name, name): value for name, value in values.items()}
@@ -153,7 +153,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         """Give path and body of the request."""
         raise NotImplementedError
 
-    def _decode(self, answer: Any) -> Vectors:  # noqa: ANN401
+    def _decode(self, answer: object) -> Vectors:
         """Read the vectors, in the order of the texts."""
         raise NotImplementedError
 
@@ -191,7 +191,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
                 self._hidden(error, sent)
                 raise
 
-    async def _receive(self, response: Response) -> Any:  # noqa: ANN401
+    async def _receive(self, response: Response) -> object:
         """Read the JSON of an answer."""
         body = await response.read()
         if not body.strip():
@@ -219,7 +219,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             limits=self.limits,
         )
 
-    def _read(self, answer: Any) -> Vectors:  # noqa: ANN401
+    def _read(self, answer: object) -> Vectors:
         if is_error_body(answer):
             raise self._stream_error(answer)
         try:
@@ -241,7 +241,7 @@ def read_vector(numbers: Sequence[Any]) -> list[float]:
     return vector
 
 
-def order_rows(rows: Any) -> list[Any]:  # noqa: ANN401  whatever JSON came
+def order_rows(rows: object) -> list[Any]:
     """Return rows by their `index`, each place once; rows that all have none are in order already."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise TypeError(f"rows are a list of objects, not {rows!r:.40}")

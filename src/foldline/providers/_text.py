@@ -64,8 +64,8 @@ class WireLLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,  # noqa: ANN401
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> LLMResult:
         return drive(self._generate_body(prompts, stop, run_manager, kwargs, BLOCKING))
 
@@ -73,8 +73,8 @@ class WireLLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,  # noqa: ANN401
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> LLMResult:
         return await self._generate_body(prompts, stop, run_manager, kwargs, ASYNC)
 
@@ -82,8 +82,8 @@ class WireLLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,  # noqa: ANN401
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> Iterator[GenerationChunk]:
         return drive_each(self._stream_body(prompt, stop, run_manager, kwargs, BLOCKING))
 
@@ -91,8 +91,8 @@ class WireLLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,  # noqa: ANN401
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> AsyncIterator[GenerationChunk]:
         return self._stream_body(prompt, stop, run_manager, kwargs, ASYNC)
 
@@ -102,7 +102,7 @@ class WireLLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None,
-        manager: Any,  # noqa: ANN401  of a run, sync or async
+        manager: object,
         options: Body,
         io: IO,
     ) -> LLMResult:
@@ -130,7 +130,7 @@ class WireLLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None,
-        manager: Any,  # noqa: ANN401
+        manager: object,
         options: Body,
         io: IO,
     ) -> LLMResult:
@@ -212,7 +212,7 @@ class HttpLLM(Endpoint, WireLLM):
         """Return path and body of the request; `options` are the model's settings and the call's."""
         raise NotImplementedError
 
-    def _decode(self, answer: Json, prompts: list[str], options: Body) -> LLMResult:
+    def _decode(self, answer: object, prompts: list[str], options: Body) -> LLMResult:
         """Read a whole answer."""
         raise NotImplementedError
 
@@ -227,7 +227,7 @@ class HttpLLM(Endpoint, WireLLM):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Json) -> Json:
+    def _read_names(cls, values: object) -> object:
         return read_names(cls, values, cls.aliases)
 
     @property

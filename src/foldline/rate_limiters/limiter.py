@@ -24,6 +24,7 @@ from foldline.rate_limiters.base import BaseRateLimiter
 from foldline.rate_limiters.headers import read_caps
 from foldline.rate_limiters.quotas import Rules
 from foldline.rate_limiters.state import Learn, Leave, Operation, Reply, Settle, Take, Taken
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["Permit", "QuotaLimiter"]
 
@@ -49,6 +50,8 @@ SLOW_DOWN: Final = frozenset({429, 503, 529})
 
 class Permit:
     """Leave to send one request; `settle` says what it really used."""
+
+    __repr__ = short_repr
 
     __slots__ = ("_epoch", "_limiter", "_taken", "asked_at", "is_settled", "tokens")
 

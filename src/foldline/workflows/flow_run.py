@@ -115,7 +115,7 @@ class FlowRun:
 
     # -- the beginning
 
-    async def _open(self, value: Json) -> Arguments:
+    async def _open(self, value: object) -> Arguments:
         if self.journal is None:
             if value is None or isinstance(value, Command):
                 raise UsageError(
@@ -158,7 +158,7 @@ class FlowRun:
         )
         return arguments
 
-    def _packed(self, arguments: Arguments) -> Json:
+    def _packed(self, arguments: Arguments) -> object:
         args, kwargs = arguments
         types = self.flow.parameter_types
         positional = [
@@ -287,7 +287,7 @@ class FlowRun:
 
     # -- the end
 
-    async def _end(self, output: Json) -> Json:
+    async def _end(self, output: object) -> object:
         shown, saved = self.flow.ending(output)
         if self.journal is not None:
             returns = self.flow.returns
@@ -324,7 +324,7 @@ class FlowRun:
         ]
         await self.journal.write(self.io, "end", error=encode_error(error), again=again)
 
-    async def _undo(self, place: str, compensate: Callable[..., Any], value: Json) -> None:
+    async def _undo(self, place: str, compensate: Callable[..., Any], value: object) -> None:
         journal, undo_place = self.journal, f"{place}/{UNDO}"
         if journal is not None and undo_place in journal.steps:
             return

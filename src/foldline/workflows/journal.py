@@ -184,7 +184,7 @@ class Journal:
                 self.claimed.add(fields["place"])
         return pending
 
-    async def write(self, io: IO, kind: str, **fields: Json) -> str:
+    async def write(self, io: IO, kind: str, **fields: object) -> str:
         """Write a record and wait until it is safe; returns its id."""
         pending = self._add(kind, fields)
         await self._log.flush(io, pending)

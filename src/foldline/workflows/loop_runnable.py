@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.runnables import _trace
 from foldline.runnables.base import Runnable
 from foldline.workflows.events import FlowEvent
@@ -44,7 +44,7 @@ class LoopRunnable(Runnable[Input, Output]):
 
     async def _once(self, input: Input, run: Run) -> Output:
         loop = self._loop(run, frozenset())
-        async with aclosing(loop.events(input)) as events:
+        async with closing(loop.events(input)) as events:
             async for event in events:
                 _pass_on(event, loop)
         _stop_outer(loop)
@@ -52,7 +52,7 @@ class LoopRunnable(Runnable[Input, Output]):
         return output
 
     async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        async with aclosing(self._viewed(input, run, [])) as pieces:
+        async with closing(self._viewed(input, run, [])) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -67,7 +67,7 @@ class LoopRunnable(Runnable[Input, Output]):
         loop = self._loop(run, view.wants)
         loops.append(loop)
         depth = len(loop.namespace)
-        async with aclosing(loop.events(input)) as events:
+        async with closing(loop.events(input)) as events:
             async for event in events:
                 _pass_on(event, loop)
                 # The caller of this run sees its namespaces from here.
@@ -83,7 +83,7 @@ class LoopRunnable(Runnable[Input, Output]):
         observers = _trace.observers(run.handlers)
         try:
             await _trace.begin(self, input, run)
-            async with aclosing(self._viewed(input, run, loops)) as pieces:
+            async with closing(self._viewed(input, run, loops)) as pieces:
                 async for piece in pieces:
                     for observer in observers:
                         observer.on_chunk(run.id, piece)

@@ -101,7 +101,7 @@ def flow_version() -> str | None:
     return None if scope is None else scope.flow.version
 
 
-def write(chunk: Json) -> None:
+def write(chunk: object) -> None:
     """Send something to whoever streams this flow (`stream_mode="custom"`); said once more in a replay."""
     scope = current_scope.get()
     if scope is None:

@@ -19,6 +19,7 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._io.waiting import is_async_callable
 from foldline.exceptions import FlowChangedError, SchemaError, UsageError
+from foldline.utils.short_repr import short_repr
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
@@ -46,6 +47,8 @@ class Call(Generic[R]):
 
 class Step(Generic[P, R]):
     """A function whose results are kept. Made by `step`."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,
@@ -109,7 +112,7 @@ class Step(Generic[P, R]):
         """Make a call for each item, for `gather`."""
         return [self.later(item) for item in items]  # type: ignore[call-arg]
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> object:
         """Bind a step that was written as a method."""
         if instance is None:
             return self
@@ -190,7 +193,7 @@ def _check_order(scope: Scope, journal: Journal, place: str) -> None:
         )
 
 
-def _replay(call: Call[Any], scope: Scope, record: dict[str, Json]) -> Any:
+def _replay(call: Call[Any], scope: Scope, record: dict[str, Json]) -> object:
     if record["kind"] == "fail":
         error = decode_error(record.get("error") or {}, call.place)
         scope.flow.failures[id(error)] = (error, call.place)
@@ -200,12 +203,12 @@ def _replay(call: Call[Any], scope: Scope, record: dict[str, Json]) -> Any:
     return value
 
 
-def _remember(call: Call[Any], scope: Scope, value: Json) -> None:
+def _remember(call: Call[Any], scope: Scope, value: object) -> None:
     if call.step.on_failure is not None:
         scope.flow.undo.append((call.place, call.step.on_failure, value))
 
 
-async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, digest: str) -> Any:
+async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, digest: str) -> object:
     try:
         value = await _tell_task(call, io, scope)
         packed = pack(value, f"the result of {call.place}", call.step.returns)
@@ -252,7 +255,7 @@ async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> Any:
     return value
 
 
-async def _attempt(call: Call[Any], io: IO, scope: Scope | None) -> Any:
+async def _attempt(call: Call[Any], io: IO, scope: Scope | None) -> object:
     step = call.step
 
     async def run(attempt: int) -> Any:
@@ -276,7 +279,7 @@ def digest_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _plain(value: Json) -> Json:
+def _plain(value: object) -> object:
     if value is None or type(value) in (str, int, float, bool):
         return value
     try:
@@ -285,7 +288,7 @@ def _plain(value: Json) -> Json:
         return {"type": f"{type(value).__module__}.{type(value).__qualname__}"}
 
 
-def _return_type(function: Callable[..., Any]) -> Json:
+def _return_type(function: Callable[..., Any]) -> object:
     target = inspect.unwrap(function)
     try:
         hints = get_type_hints(target)
@@ -353,7 +356,7 @@ async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) ->
     return results
 
 
-async def _run_one(call: Any, io: IO, scope: Scope | None, place: str) -> Any:
+async def _run_one(call: Any, io: IO, scope: Scope | None, place: str) -> object:
     if isinstance(call, Call):
         return await run_call(call, io)
     if inspect.isawaitable(call):

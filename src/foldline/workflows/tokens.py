@@ -36,8 +36,8 @@ class TokenHandler(BaseCallbackHandler, StreamingHandler):
         self._seen: set[str | None] = set()
 
     def on_chat_model_start(
-        self, serialized: Any, messages: Any, *, run_id: UUID, tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None, **kwargs: Any,
+        self, serialized: object, messages: object, *, run_id: UUID, tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None, **kwargs: object,
     ) -> None:  # fmt: skip
         """Begin to listen to a model."""
         about = self._about()
@@ -45,7 +45,7 @@ class TokenHandler(BaseCallbackHandler, StreamingHandler):
             self._runs[run_id] = {**(metadata or {}), "tags": tags or [], **about}
 
     def on_llm_new_token(
-        self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any
+        self, token: object, *, chunk: object = None, run_id: UUID, **kwargs: object
     ) -> None:
         """Send a piece."""
         about = self._runs.get(run_id)
@@ -55,7 +55,7 @@ class TokenHandler(BaseCallbackHandler, StreamingHandler):
             about["streamed"] = True
             self._send(message, about)
 
-    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: object) -> None:
         """Send the whole answer, where no piece came."""
         about = self._runs.pop(run_id, None)
         message = (

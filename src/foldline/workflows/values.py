@@ -63,7 +63,7 @@ class _Packer:
             return {TAG: kind.__name__, "v": [self.pack(item, depth + 1) for item in items]}
         return self._object(value, depth)
 
-    def _dict(self, value: dict[Json, Json], depth: int) -> Json:
+    def _dict(self, value: dict[Json, Json], depth: int) -> object:
         if TAG not in value and all(type(key) is str for key in value):
             return {key: self.pack(item, depth + 1) for key, item in value.items()}
         pairs = [
@@ -71,7 +71,7 @@ class _Packer:
         ]
         return {TAG: "dict", "v": pairs}
 
-    def _object(self, value: Json, depth: int) -> Json:
+    def _object(self, value: object, depth: int) -> object:
         if isinstance(value, Serializable) and value.is_lc_serializable():
             return {TAG: "lc", "v": dumpd(value)}
         fields: Json
@@ -166,7 +166,7 @@ def unpack(packed: Json, where: str, declared: Json = Any) -> Json:
     return value
 
 
-def unpack_plain(packed: Json, where: str) -> Json:
+def unpack_plain(packed: object, where: str) -> Json:
     """Return the value that was packed, with models and dataclasses as plain data: to be looked at."""
     try:
         return _Reader().unpack(packed)
@@ -202,7 +202,7 @@ class _Reader:
         raise SchemaError(f"a value has the tag {tag!r:.40}, which this version does not know")
 
 
-def adapter_of(declared: Json) -> TypeAdapter[Any] | None:
+def adapter_of(declared: object) -> TypeAdapter[Any] | None:
     """Return what checks and makes values of a declared type; None where the type says nothing."""
     try:
         return _adapter(declared)

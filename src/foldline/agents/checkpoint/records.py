@@ -160,14 +160,14 @@ class Codec:
         """Return values of the state."""
         return {key: self._unpacked(key, value) for key, value in packed.items()}
 
-    def _packed(self, key: str, value: Json) -> Json:
+    def _packed(self, key: str, value: Json) -> object:
         if key == "messages":
             return [dumpd(message) for message in value]
         if isinstance(value, BaseMessage):
             return dumpd(value)
         return _plain(value, f"the state's {key!r}")
 
-    def _unpacked(self, key: str, value: Json) -> Json:
+    def _unpacked(self, key: str, value: Json) -> object:
         if key == "messages":
             return [_message(one) for one in value]
         if key == "structured_response" and self._structured is not None:
@@ -175,14 +175,14 @@ class Codec:
         return self._schema.read(key, value)
 
 
-def _message(value: Json) -> BaseMessage:
+def _message(value: object) -> BaseMessage:
     message = load(value)
     if not isinstance(message, BaseMessage):
         raise SchemaError(f"a checkpoint's messages hold a {type(message).__name__}")
     return message
 
 
-def _plain(value: Json, what: str) -> Json:
+def _plain(value: object, what: str) -> object:
     try:
         return to_jsonable_python(value)
     except (PydanticSerializationError, ValueError) as error:

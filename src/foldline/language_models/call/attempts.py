@@ -181,7 +181,7 @@ class _Attempt:
 
     # -- what comes in
 
-    async def receive(self, item: Any) -> Batch:
+    async def receive(self, item: object) -> Batch:
         """Take an event or a batch, through the policies; return what may go out."""
         batch = self._with_start(_batch(item))
         for policy in self._call.event_policies if self.last is None else ():
@@ -407,7 +407,7 @@ def _is_start(event: Any) -> bool:
     return _kind(event) == "message-start" and bool(event.get("id"))
 
 
-def _kind(event: Any) -> str:
+def _kind(event: object) -> str:
     """Return what an event is; raise for what is no event."""
     if type(event) is not dict and not isinstance(event, Mapping):
         raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")

@@ -120,7 +120,7 @@ class UsagePolicy(Policy):
             call.model_label,
         )
 
-    def _prices(self, other_model: Any) -> Prices | None:
+    def _prices(self, other_model: object) -> Prices | None:
         """Return the prices of the model that is asked: those of its profile, else of the table."""
         model = self._call.model
         if not other_model or other_model == model._model_name:

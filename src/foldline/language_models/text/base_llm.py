@@ -61,7 +61,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[str],
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         if type(self)._agenerate is BaseLLM._agenerate:
             raise NotImplementedError(f"{type(self).__name__} must implement `_generate`")
@@ -72,7 +72,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[str],
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         blocking = run_manager.get_sync() if run_manager is not None else None
         return cast(
@@ -85,7 +85,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[GenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_stream`")
 
@@ -94,7 +94,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[GenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_astream`")
 
@@ -317,7 +317,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[PromptValue],
         stop: list[str] | None = None,
         callbacks: PerPrompt = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts in one call."""
         return self.generate([one.to_string() for one in prompts], stop, callbacks, **kwargs)
@@ -327,7 +327,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[PromptValue],
         stop: list[str] | None = None,
         callbacks: PerPrompt = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts in one call."""
         return await self.agenerate([one.to_string() for one in prompts], stop, callbacks, **kwargs)

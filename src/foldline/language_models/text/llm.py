@@ -19,8 +19,8 @@ class LLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> str:
         if type(self)._acall is LLM._acall:
             raise NotImplementedError(f"{type(self).__name__} must implement `_call`")
@@ -31,7 +31,7 @@ class LLM(BaseLLM):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> str:
         blocking = run_manager.get_sync() if run_manager is not None else None
         return cast(
@@ -42,8 +42,8 @@ class LLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> LLMResult:
         texts = [
             self._call(prompt, stop=stop, run_manager=run_manager, **kwargs) for prompt in prompts
@@ -54,8 +54,8 @@ class LLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> LLMResult:
         texts = [
             await self._acall(prompt, stop=stop, run_manager=run_manager, **kwargs)

@@ -149,7 +149,7 @@ def _totals(usage: dict[str, Json]) -> dict[str, Json]:
     return counts
 
 
-def _details(given: Json, names: dict[str, str]) -> dict[str, Json]:
+def _details(given: object, names: dict[str, str]) -> dict[str, Json]:
     if not isinstance(given, dict):
         return {}
     return {

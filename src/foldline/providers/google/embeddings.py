@@ -99,8 +99,8 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         return with_delay(super()._status_error(response, body), body)
 
-    def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
+    def _stream_error(self, body: object) -> ModelError:
         return with_delay(super()._stream_error(body), body)
 
-    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
+    def _read_error(self, body: object) -> Failure:
         return read_error(body)

@@ -85,7 +85,7 @@ class LlamaCpp(WireLLM):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Json) -> Json:
+    def _read_names(cls, values: object) -> object:
         return read_names(cls, values, ALIASES)
 
     @property

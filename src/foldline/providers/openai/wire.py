@@ -95,7 +95,7 @@ SERVER_TOOL_TYPES: Final = frozenset(
 """Tools that only Responses has."""
 
 
-def decode_usage(usage: Json) -> dict[str, Json]:
+def decode_usage(usage: object) -> dict[str, Json]:
     """Give the counts of a response under our names; what counts nothing must not cost the answer."""
     if not isinstance(usage, dict):
         return {}
