@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import sqlite3
-import sys
+import time
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -14,6 +14,7 @@ from foldline.checkpoint import InMemorySaver, PostgresSaver, SqliteSaver
 from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError, StoreError
 from foldline.graph import START, Command, Send, StateGraph, interrupt
+from foldline.workflows.log import Log
 from tests.servers.databases import _accepts, postgres_server, wait_until
 
 __all__ = ["postgres_server"]
@@ -111,19 +112,22 @@ def test_postgres_restarted_between_nodes_is_not_noticed(call, postgres_server):
     saver.close()
 
 
-def test_records_of_tasks_in_threads_follow_one_another():
-    interval = sys.getswitchinterval()
+def test_records_of_tasks_in_threads_follow_one_another(monkeypatch):
+    add = Log.add
+
+    def add_slowly(self, body, parent):
+        pending = add(self, body, parent)
+        time.sleep(0.001)  # others come here meanwhile
+        return pending
+
+    monkeypatch.setattr(Log, "add", add_slowly)
     builder = StateGraph(State)
     builder.add_node("work", lambda state: {"items": [state["n"]]})
     builder.add_conditional_edges(
-        START, lambda state: [Send("work", {"n": n}) for n in range(200)], ["work"]
+        START, lambda state: [Send("work", {"n": n}) for n in range(50)], ["work"]
     )
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(5):
-            saver = InMemorySaver()
-            builder.compile(checkpointer=saver).invoke({}, {**ONE, "max_concurrency": 16})
-            entries = saver.read("1", "")
-            assert [one.parent for one in entries] == [None, *(one.id for one in entries[:-1])]
-    finally:
-        sys.setswitchinterval(interval)
+    saver = InMemorySaver()
+    builder.compile(checkpointer=saver).invoke({}, {**ONE, "max_concurrency": 16})
+
+    entries = saver.read("1", "")
+    assert [one.parent for one in entries] == [None, *(one.id for one in entries[:-1])]
