@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from pydantic import BaseModel, ConfigDict
 
 from foldline.protocol.blocks import Json
-from foldline.utils.signature import SIGNATURE, ClassSignature
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 __all__ = ["LazyFields", "default_of", "real_extra", "real_fields", "set_real_fields"]
 
@@ -40,6 +40,10 @@ class LazyFields(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
     __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
     if TYPE_CHECKING:
 
