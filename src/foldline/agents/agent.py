@@ -16,7 +16,7 @@ from pydantic import BaseModel, create_model
 from foldline._config import RunnableConfig
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.agents.checkpoint.records import Thread
+from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.loop import Loop
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.start import load_thread
@@ -228,7 +228,7 @@ class Agent(LoopRunnable[Any, StateT]):
         for entry in chain_of(entries, run.configurable.get("checkpoint_id")):
             record = self.setup.codec.record(entry)
             thread.take(record, self.setup.schema)
-            if record.kind in ("input", "node", "interrupt"):
+            if record.kind in ("input", "node", "update", "interrupt"):
                 found.append(self._snapshot(thread, log.thread_id))
         return found[::-1][:limit]
 
@@ -239,10 +239,11 @@ class Agent(LoopRunnable[Any, StateT]):
         thread = await load_thread(self.setup, log, run.io, at)
         node = as_node or (MODEL if thread.next is None else None)
         update = self.setup.schema.prepared(values, "update_state")
-        following = thread.next
-        if node is not None:
-            following = self.setup.next_step(node, self.setup.schema.update(thread.values, update))
-        record = thread.step_done(node, following, update)
+        if node is None:  # what is under way stays so: its finished calls, its questions
+            record = Record("update", step=thread.step, values=update)
+        else:
+            values = self.setup.schema.update(thread.values, update)
+            record = thread.step_done(node, self.setup.next_step(node, values), update)
         pending = log.add(self.setup.codec.body(record), thread.head)
         await log.flush(run.io, pending)
         return {"configurable": {"thread_id": log.thread_id, "checkpoint_id": pending.entry.id}}

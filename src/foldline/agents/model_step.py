@@ -124,8 +124,8 @@ class ModelStep:
                     context.output.say(event)
             return responses[0]
 
-        place = context.within(MODEL)
-        with inside(place, context.asking(place)), context.bounds.active():
+        place = context.place_of(MODEL)
+        with inside(place, context.asking(place.key)), context.bounds.active():
             if not context.setup.model_wraps:
                 self._conclude(await ask(request))
                 return

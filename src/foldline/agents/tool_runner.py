@@ -55,8 +55,8 @@ class ToolRunner:
         """Run a call; return what the tool gave."""
         context = self.context
         self.tell(call, "tool-started", tool_name=call["name"], input=call["args"])
-        place = context.within(TOOLS, call["id"])
-        with inside(place, context.asking(place)), context.bounds.active():
+        place = context.place_of(TOOLS, call["id"])
+        with inside(place, context.asking(place.key)), context.bounds.active():
             left = time_left()
             if left is None:
                 return await self._call(call, run)

@@ -191,6 +191,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
                     task.id,
                     task.name,
                     task.path,
+                    thread.error_of(task.id),
                     interrupts=() if done else tuple(thread.interrupts),
                     state=_config(thread_id, place, None) if is_graph else None,
                     result=None if done is None else done.update,

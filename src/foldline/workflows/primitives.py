@@ -14,7 +14,6 @@ from uuid import UUID, uuid4
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.exceptions import UsageError
-from foldline.workflows.events import FlowEvent
 from foldline.workflows.scope import current_scope
 from foldline.workflows.values import Json, pack, unpack
 
@@ -107,4 +106,4 @@ def write(chunk: object) -> None:
     scope = current_scope.get()
     if scope is None:
         raise UsageError("write() works inside a flow or a step")
-    scope.flow.tell(FlowEvent("custom", (), None, {"payload": chunk}))
+    scope.flow.tell("custom", None, {"payload": chunk})
