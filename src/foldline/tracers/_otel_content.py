@@ -111,7 +111,7 @@ def _part(block: dict[str, Any]) -> dict[str, Any] | None:
     return {"type": "file", **media, "file_id": block.get("file_id") or block.get("id")}
 
 
-def plain_content(value: Any) -> Any:
+def plain_content(value: object) -> object:
     """Write messages, wherever they are in a value, as parts; the result of a tool as what it says."""
     if is_message(value):
         if field_of(value, "tool_call_id") is not None:

@@ -113,7 +113,7 @@ class OpenTelemetryTracer(BaseTracer):
             del self._ended[next(iter(self._ended))]
         span.end(_nanoseconds(run.end_time))
 
-    def _on_llm_new_token(self, run: Run, token: Any, chunk: Any) -> None:
+    def _on_llm_new_token(self, run: Run, token: object, chunk: object) -> None:
         self._mark_first(run)
 
     def _note_stream_event(self, event: dict[str, Any], run_id: UUID) -> None:

@@ -22,6 +22,7 @@ from foldline.tracers._index import has_index, unindex
 from foldline.tracers._rows import StoredRun, runs_of
 from foldline.tracers._schema import COLUMNS, connect
 from foldline.tracers._summary import Filters, TraceSummary, summarize
+from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import uuid7
 
 __all__ = ["Filters", "StoredRun", "TraceStore", "TraceSummary"]
@@ -49,6 +50,8 @@ class TraceStore:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+
+    __repr__ = short_repr
 
     # -- whole runs
 
@@ -116,11 +119,14 @@ class TraceStore:
     def resolve(self, short_id: str) -> str | None:
         """Return the id of the trace that has a run whose id begins or ends so; None where there is none."""
         wanted = short_id.lower().strip()
+        exact = self._all("SELECT trace_id FROM runs WHERE id = ?", (wanted,))
+        if exact:
+            return str(exact[0][0])
         if len(wanted) < 4 or not set(wanted) <= set("0123456789abcdef-"):
             return None
         found = self._all(
-            "SELECT DISTINCT trace_id FROM runs WHERE id = ? OR id LIKE ? OR id LIKE ? LIMIT 2",
-            (wanted, f"{wanted}%", f"%{wanted}"),
+            "SELECT DISTINCT trace_id FROM runs WHERE id LIKE ? OR id LIKE ? LIMIT 2",
+            (f"{wanted}%", f"%{wanted}"),
         )
         if len(found) > 1:
             raise UsageError(f"more than one trace has an id like {short_id!r}: write more of it")
