@@ -9,10 +9,14 @@ import os
 import warnings
 from functools import cache
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from foldline.callbacks.hooks import register_configure_hook
 from foldline.exceptions import MissingExtraError, StoreError
 from foldline.utils.places import VARIABLE, traces_variable
+
+if TYPE_CHECKING:
+    from foldline.tracers.sqlite import SQLiteTracer
 
 __all__ = ["file_tracer", "langsmith_tracer", "tracing_variable"]
 
@@ -51,7 +55,7 @@ def langsmith_tracer() -> object:
 
 
 @cache
-def file_tracer() -> Any:
+def file_tracer() -> SQLiteTracer | None:
     """Return the tracer into the file that `FOLDLINE_TRACES` names; None where it names none.
 
     Read at the first run and kept; `file_tracer.cache_clear()` reads it again.

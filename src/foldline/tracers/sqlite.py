@@ -168,11 +168,10 @@ class SQLiteTracer(StreamObserver, BaseCallbackHandler):
         error: BaseException,
         *,
         run_id: UUID,
-        response: LLMResult | None = None,
         **kwargs: Any,
     ) -> None:
         """Note it, with what was said until then."""
-        self._fail(error, run_id, response)
+        self._fail(error, run_id, kwargs.get("response"))
 
     def on_chain_error(
         self, error: BaseException, *, run_id: UUID, inputs: Any = None, **kwargs: Any
