@@ -22,15 +22,19 @@ from foldline.tracers._schema import COLUMNS, UPSERT, connect
 from tests.studio.test_api import asking_agent
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+SHOWN = (
+    "traces", "trace", "error", "compare", "charts", "playground", "sessions", "threads", "datasets", "dark",
+    "narrow-light-traces", "narrow-dark-trace", "right-to-left",
+)  # fmt: skip
+"""Screenshots that the docs have."""
 DOCS = Path(__file__).parents[2] / "docs" / "images" / "studio"
 
 
 @pytest.fixture
 def shoot(tmp_path: Path) -> Callable[[Any, str], None]:
-    folder = DOCS if os.environ.get("FOLDLINE_SCREENSHOTS") else tmp_path
-
     def take(page: Any, name: str) -> None:
-        page.screenshot(path=folder / f"{name}.png")
+        is_wanted = name in SHOWN and os.environ.get("FOLDLINE_SCREENSHOTS")
+        page.screenshot(path=(DOCS if is_wanted else tmp_path) / f"{name}.png")
 
     return take
 
@@ -72,6 +76,7 @@ def test_the_list_shows_searches_and_filters(studio: Any, open_page: Any, shoot:
     page.wait_for_selector("text=Nothing fits these filters.")
 
 
+@pytest.mark.timing
 def test_a_run_appears_without_a_reload(studio: Any, open_page: Any):
     page = open_page(studio)
     page.wait_for_selector(".row .question")
@@ -83,6 +88,7 @@ def test_a_run_appears_without_a_reload(studio: Any, open_page: Any):
     page.wait_for_selector("text=A question of this minute", timeout=5_000)
 
 
+@pytest.mark.timing
 def test_a_run_under_way_is_shown_and_ends(studio: Any, open_page: Any):
     page = open_page(studio)
     page.wait_for_selector(".row .question")
@@ -156,6 +162,7 @@ def test_what_a_model_writes_is_inert(studio: Any, open_page: Any):
     assert page.evaluate("window.hacked") is None
 
 
+@pytest.mark.timing
 def test_long_pictured_and_right_to_left_texts(studio: Any, open_page: Any, shoot: Any):
     [long] = studio.get("traces?q=five+thousand")["traces"]
     page = open_page(studio, f"/traces/{long['id']}")
@@ -469,6 +476,7 @@ def write_many(path: Path, count: int, size: int = 60) -> None:
     connection.close()
 
 
+@pytest.mark.timing
 def test_a_hundred_thousand_runs_are_listed_and_scrolled(
     start: Any, tmp_path: Path, open_page: Any
 ):
@@ -489,6 +497,7 @@ def test_a_hundred_thousand_runs_are_listed_and_scrolled(
     assert page.locator(".row").count() < 60
 
 
+@pytest.mark.timing
 def test_two_hundred_runs_a_second_do_not_freeze_the_page(studio: Any, open_page: Any):
     page = open_page(studio)
     page.wait_for_selector(".row .question")

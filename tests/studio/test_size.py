@@ -14,7 +14,7 @@ from foldline.tracers._schema import connect
 from foldline.tracers.store import Filters
 from tests.studio.test_page import write_many
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timing, pytest.mark.timeout(600)]
 
 
 def quickest(function: Any, times: int = 5) -> float:
