@@ -17,9 +17,13 @@ from collections.abc import (
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from pydantic import BaseModel
 
     from foldline._config import RunnableConfig
+    from foldline.batches.job import BatchJob
+    from foldline.batches.options import BatchOptions
     from foldline.runnables.base import Runnable
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
@@ -329,6 +333,21 @@ def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = Non
     from foldline.runnables._graph_of import graph_of
 
     return graph_of(self, config)
+
+
+# -- many inputs, over hours and processes
+
+
+def batch_job(
+    self: Runnable[Input, Output], inputs: Any = None, **options: Unpack[BatchOptions]
+) -> BatchJob:
+    """Ask for many inputs once each, live or in the provider's batches, in a store that survives the process.
+
+    `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None goes on with what the store has.
+    """
+    from foldline.batches.job import BatchJob
+
+    return BatchJob(self, inputs, **options)
 
 
 # -- LangChain's helpers for authors who write `invoke` or `transform` themselves

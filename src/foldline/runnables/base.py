@@ -433,6 +433,7 @@ class Runnable(ABC, Generic[Input, Output]):
     configurable_alternatives = _forward.configurable_alternatives
     as_tool = _forward.as_tool
     get_graph = _forward.get_graph
+    batch_job = _forward.batch_job
     _call_with_config = _forward._call_with_config
     _acall_with_config = _forward._acall_with_config
     _transform_stream_with_config = _forward._transform_stream_with_config
