@@ -23,12 +23,17 @@ __all__ = ["Advance", "LiveCalls"]
 Advance = Callable[[list[Finished], int], list[Item]]
 """Writes results and returns as many items as are asked for; fewer where no more wait."""
 
-GROUP_SECONDS: Final = 0.01
+QUICK: Final = 0.001
+"""Seconds: calls that take less wait for no network, and threads would only be in each other's way."""
+GROUP_SECONDS: Final = 0.02
 """How long a group of quick calls may take."""
 WRITE_SECONDS: Final = 0.05
-"""How long a result waits before it is written."""
-LARGEST_GROUP: Final = 64
+"""How long a result, and a free place, wait for others before they are written and filled."""
+LARGEST_GROUP: Final = 500
 MOST_TAKEN: Final = 2000
+PROBE_SECONDS: Final = 0.05
+"""How long the first calls are made one at a time, to see whether they are quick."""
+PROBES: Final = 3
 
 
 class LiveCalls:
@@ -54,6 +59,8 @@ class LiveCalls:
         self._grows = not self._is_remote and target.group_size is None
         self._seconds = 1.0
         """How long an item takes, of late."""
+        self._calls = 0
+        self._began = 0.0
         self._dearest = 0.0
         """What an item cost at most, where an executor's workers cannot share the scope."""
         self._under_way: dict[int, tuple[list[Item], Any]] = {}
@@ -66,12 +73,14 @@ class LiveCalls:
         ready: deque[Item] = deque()
         finished: list[Finished] = []
         written_at, is_dry = perf_counter(), False
+        self._began = written_at
         try:
             while True:
-                room = self._room(len(ready))
-                is_due = finished and perf_counter() - written_at >= WRITE_SECONDS
-                if (room and not is_dry and not self.is_out_of_budget) or is_due or len(finished) >= MOST_TAKEN:
-                    wanted = 0 if self.is_out_of_budget else room
+                room = 0 if is_dry or self.is_out_of_budget else self._room(len(ready))
+                has_waited = perf_counter() - written_at >= WRITE_SECONDS
+                is_idle = not self._under_way and not ready
+                if (finished and has_waited) or (room and (is_idle or has_waited or self._is_worth(room))):
+                    wanted = room
                     taken = await io.call(advance, finished, wanted)
                     written, finished, written_at = finished, [], perf_counter()
                     is_dry = len(taken) < wanted if wanted else is_dry
@@ -89,7 +98,9 @@ class LiveCalls:
                         continue
                     if not ready:
                         break
-                outcome = await (done.get_within(WRITE_SECONDS) if finished else done.get())
+                is_probe = self._limit_now() < self._limit and not self._is_quick
+                waits = finished or room or is_probe
+                outcome = await (done.get_within(WRITE_SECONDS) if waits else done.get())
                 if outcome is not None:
                     finished += self._take(outcome)
         except BaseException as error:
@@ -103,17 +114,29 @@ class LiveCalls:
     def _room(self, ready: int) -> int:
         """Return how many items are to be taken now."""
         if self._grows:
-            self._group = max(1, min(LARGEST_GROUP, int(GROUP_SECONDS / self._seconds)))
-        free = self._limit - len(self._under_way)
-        wanted = free * self._group
-        if self._group > 1 and self._grows:
-            wanted += min(MOST_TAKEN, int(WRITE_SECONDS / self._seconds))
-        if ready and ready * 2 >= wanted:
-            return 0
-        return max(0, min(MOST_TAKEN, wanted - ready))
+            self._group = int(min(LARGEST_GROUP, GROUP_SECONDS / self._seconds)) if self._is_quick else 1
+        if self._is_quick:
+            return 0 if ready > self._group else MOST_TAKEN
+        free = self._limit_now() - len(self._under_way)
+        return max(0, min(MOST_TAKEN, free * self._group - ready))
+
+    @property
+    def _is_quick(self) -> bool:
+        return self._grows and self._seconds < QUICK
+
+    def _limit_now(self) -> int:
+        """Return how many groups may be under way: at first one, to see how long a call takes."""
+        if not self._grows:
+            return self._limit
+        is_probe = self._calls < PROBES and perf_counter() - self._began < PROBE_SECONDS
+        return 1 if self._is_quick or is_probe else self._limit
+
+    def _is_worth(self, room: int) -> bool:
+        """Whether so many items are worth a transaction now."""
+        return self._is_quick or room >= max(1, self._limit_now() // 4) * self._group
 
     def _start(self, ready: deque[Item], done: Channel, io: IO) -> None:
-        while ready and len(self._under_way) < self._limit:
+        while ready and len(self._under_way) < self._limit_now():
             size = self._affordable(min(self._group, len(ready)))
             if not size:
                 return
@@ -137,7 +160,9 @@ class LiveCalls:
         except BaseException as error:
             done.put((id, None, error))
             raise
-        self._seconds = 0.7 * self._seconds + 0.3 * (perf_counter() - began) / len(pairs)
+        seconds = (perf_counter() - began) / len(pairs)
+        self._calls += 1
+        self._seconds = min(self._seconds, seconds) if self._calls <= PROBES else 0.7 * self._seconds + 0.3 * seconds
         done.put((id, finished, None))
 
     def _affordable(self, size: int) -> int:
