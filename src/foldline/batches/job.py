@@ -126,22 +126,32 @@ class BatchJob:
         return report
 
     async def _results(self, io: IO) -> AsyncGenerator[BatchResult, None]:
+        told: set[int] = set()
+        """The failed items that were given."""
         stored = self._store.results()
         while some := await io.call(lambda: list(islice(stored, 500))):
             for row in some:
+                if row.error is not None:
+                    told.add(row.number)
                 yield self._result(row)
         async with aclosing(self._work(io)) as groups:
             async for finished in groups:
                 for one in finished:
                     if one.error is None or not one.is_retryable:
+                        if one.error is not None:
+                            told.add(one.number)
                         yield self._fresh(one)
-        given_up = self._store.results((State.FAILED,))
-        async for row in io.each(given_up):
-            if row.how == "copy" or row.attempts >= self._attempts:
+        async with aclosing(io.each(self._left_over(told))) as rows:
+            async for row in rows:
                 yield self._result(row)
-        async for row in io.each(self._store.results((State.DONE,))):
-            if row.how == "copy":
-                yield self._result(row)
+
+    def _left_over(self, told: set[int]) -> Iterator[StoredResult]:
+        """Yield what no call gave: items that were asked too often, and copies of others settled at the end."""
+        failed = self._store.results((State.FAILED,))
+        yield from (row for row in failed if row.number not in told)
+        if self._copies:
+            done = self._store.results((State.DONE,))
+            yield from (row for row in done if row.how == "copy")
 
     async def _work(self, io: IO) -> AsyncGenerator[list[Finished], None]:
         """Hold the job and ask for all that waits; yield what was written."""
@@ -157,7 +167,7 @@ class BatchJob:
                         self._reporter.tell(self.report, is_last=False)
                         began = perf_counter()
                         yield finished
-                await io.call(self._store.settle_copies)
+                self._copies = await io.call(self._store.settle_copies)
                 self._reporter.tell(self.report, is_last=True)
         finally:
             self._seconds += perf_counter() - began
@@ -266,6 +276,7 @@ class BatchJob:
 
     # -- what came of it
 
+    _copies = 0
     _failed_in_a_row = 0
     _last_failure = ""
 

@@ -205,8 +205,7 @@ class ProviderParts:
             answer = answers[number]
             if not answer.status:
                 text = f"the batch did not get to it: {answer.reason}"
-                # Not its fault: it does not count as an attempt.
-                one = Finished(number, None, text, "batch", is_retryable=True, was_asked=False)
+                one = Finished(number, None, text, "batch", is_retryable=True)
             else:
                 one = await self._target.decode(number, item.input, item.prompt, answer, io)
             finished.append(one)

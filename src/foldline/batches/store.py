@@ -361,10 +361,11 @@ class JobStore:
 
     # -- the end
 
-    def settle_copies(self) -> None:
-        """Give copies the state of the item that has their content."""
+    def settle_copies(self) -> int:
+        """Give copies the state of the item that has their content; return how many there were."""
 
-        def work(sql: Connection) -> None:
+        def work(sql: Connection) -> int:
+            settled = 0
             for state, name in ((State.DONE, "done"), (State.FAILED, "failed"), (State.CANCELLED, "cancelled")):
                 count = sql.run(
                     "UPDATE foldline_job_items SET state = ?, how = 'copy' WHERE job = ? AND state = 5 AND same_as IN "
@@ -372,8 +373,10 @@ class JobStore:
                     (int(state), self.job.id, int(state)),
                 )
                 self._count(sql, **{name: count})
+                settled += count
+            return settled
 
-        self.sql.write(work)
+        return self.sql.write(work)
 
     def retry_failed(self) -> None:
         """Let items that failed wait once more."""

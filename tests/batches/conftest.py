@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.batches.stub import BatchStub
+
+
+@pytest.fixture
+def stub() -> Iterator[BatchStub]:
+    server = BatchStub()
+    yield server
+    server.close()
