@@ -201,7 +201,7 @@ class BatchStub:
     # Anthropic
 
     def create_anthropic(self, body: bytes, headers: Any, query: Any) -> tuple[int, Json] | None:
-        if "anthropic-version" not in headers or headers.get("x-api-key") != "k":
+        if "anthropic-version" not in headers or headers.get("x-api-key") == "wrong":
             return 401, {"type": "error", "error": {"type": "authentication_error", "message": "no"}}
         rows = json.loads(body)["requests"]
         assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", row["custom_id"]) for row in rows)

@@ -26,9 +26,8 @@ from foldline.batches.records import BatchReport, BatchResult, Finished, Item, R
 from foldline.batches.rows import read_rows, write_rows
 from foldline.batches.spending import JobBudget
 from foldline.batches.store import JobStore, StoredResult
-from foldline.batches.target import Target, make_target
+from foldline.batches.target import Target, make_target, read_target
 from foldline.exceptions import BudgetExceeded, FoldlineError, StoreError, UsageError
-from foldline.load import loads
 
 __all__ = ["BatchJob"]
 
@@ -96,7 +95,7 @@ class BatchJob:
                     f"the job {name!r} asks {found.described}, which cannot be read from the store: "
                     "BatchJob.resume(store, chain)"
                 )
-            subject = loads(found.written)
+            subject = read_target(found.written)
         opened.close()
         return cls(subject, None, **{**options, "store": store})
 
@@ -239,6 +238,7 @@ class BatchJob:
             most_bytes=self._options.get("part_bytes", 64 * 1024 * 1024),
             poll_seconds=self._options.get("poll_seconds", 30.0),
             allows=self._budget.allows(self._target),
+            is_cancelled=self._sees_cancel,
         )
 
     def _live_calls(self) -> LiveCalls:
@@ -268,6 +268,10 @@ class BatchJob:
     def _may_send(self) -> bool:
         self._look_for_cancel()
         return not self._is_cancelled and not self._has_given_up
+
+    def _sees_cancel(self) -> bool:
+        self._look_for_cancel()
+        return self._is_cancelled
 
     def _look_for_cancel(self) -> None:
         if not self._is_cancelled and perf_counter() - self._looked_at > CANCEL_LOOK:

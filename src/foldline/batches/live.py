@@ -60,6 +60,7 @@ class LiveCalls:
         self._seconds = 1.0
         """How long an item takes, of late."""
         self._calls = 0
+        self._has_answer = False
         self._began = 0.0
         self._dearest = 0.0
         """What an item cost at most, where an executor's workers cannot share the scope."""
@@ -122,7 +123,8 @@ class LiveCalls:
 
     @property
     def _is_quick(self) -> bool:
-        return self._grows and self._seconds < QUICK
+        # Not before something was answered: a chain that fails quickly must not fail for thousands at once.
+        return self._grows and self._has_answer and self._seconds < QUICK
 
     def _limit_now(self) -> int:
         """Return how many groups may be under way: at first one, to see how long a call takes."""
@@ -195,6 +197,7 @@ class LiveCalls:
                 self._dearest = max(self._dearest, one.cost or 0.0)
                 if self._scope is not None:
                     self._scope.known_cost += one.cost or 0.0
+        self._has_answer = self._has_answer or any(one.error is None for one in finished)
         if any(not one.was_asked for one in finished):
             self.is_out_of_budget = True
         return list(finished)

@@ -43,6 +43,7 @@ class ProviderParts:
         most_bytes: int,
         poll_seconds: float,
         allows: Allowance,
+        is_cancelled: Callable[[], bool],
     ) -> None:
         self._target = target
         self._api = api
@@ -52,6 +53,8 @@ class ProviderParts:
         self._most_bytes = min(most_bytes, api.most_bytes)
         self._poll_seconds = poll_seconds
         self._allows = allows
+        self._is_cancelled = is_cancelled
+        self._has_cancelled = False
         self.is_out_of_budget = False
         self.failures: list[str] = []
         """What providers said of batches that they refused as a whole."""
@@ -62,6 +65,10 @@ class ProviderParts:
         pause = self._poll_seconds
         is_dry = False
         while True:
+            if self._is_cancelled() and not self._has_cancelled:
+                self._has_cancelled = True
+                await self.cancel(io)
+                parts = await io.call(self._store.open_parts)
             for place, part in enumerate(parts):
                 if part.provider_id is None:
                     parts[place] = await self._found_or_sent(part, io)

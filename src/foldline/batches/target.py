@@ -31,11 +31,13 @@ from foldline.runnables.binding import RunnableBindingBase
 from foldline.runnables.sequence import RunnableSequence
 from foldline.workflows.values import pack, to_text, unpack
 
-__all__ = ["EmbeddingsTarget", "RunnableTarget", "Target", "digest_of", "error_text", "make_target"]
+__all__ = ["EmbeddingsTarget", "RunnableTarget", "Target", "digest_of", "error_text", "make_target", "read_target"]
 
 Json = Any
 NO_LIMITS: Final = Limits()
 LONGEST_ERROR: Final = 2000
+KEYS: Final = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+"""Variables that a target read from a store may take its key from."""
 
 
 def digest_of(text: str) -> str:
@@ -46,6 +48,11 @@ def digest_of(text: str) -> str:
 def error_text(error: BaseException) -> str:
     """Say an error in words, as it is kept."""
     return f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
+
+
+def read_target(text: str) -> Any:  # noqa: ANN401  a runnable
+    """Make what a store has written down; keys come from the environment, and no address from the store."""
+    return loads(text, allowed_objects="all", secrets_from_env=KEYS)
 
 
 class BatchRequest(NamedTuple):
@@ -90,7 +97,7 @@ class Target(ABC):
         """Return this target as text from which another process can make it; None where it cannot be written."""
         try:
             text = dumps(self.subject)
-            loads(text)
+            read_target(text)
         except (FoldlineError, TypeError, ValueError, NotImplementedError):
             return None
         return text
