@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.batches.stub import BatchStub
+from tests.servers.databases import postgres_server  # noqa: F401
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._io.waiting import is_async_callable
 from foldline.exceptions import FlowChangedError, SchemaError, UsageError
+from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
@@ -163,7 +164,14 @@ async def run_call(call: Call[Any], io: IO) -> Any:
         return await _attempt(call, io, None)
     journal = scope.journal
     if journal is None:
-        return await _attempt(call, io, scope)
+        where, returns = f"the result of {call.place}", call.step.returns
+        return await durable_step(
+            call.place,
+            lambda: _attempt(call, io, scope),
+            lambda value: pack(value, where, returns),
+            lambda packed: unpack(packed, where, returns),
+            io,
+        )
     await journal.load(io)
     digest = digest_of(call.args, call.kwargs)
     record = journal.steps.get(call.place)
@@ -303,7 +311,7 @@ async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) ->
     outcomes = io.as_completed(
         lambda number: _run_one(calls[number], io, scope, f"{place}/{number}"),
         range(len(calls)),
-        limit=limit,
+        limit=limit if ENGINE.get() is None else 1,  # an engine knows steps by their order
     )
     async with aclosing(outcomes):
         async for number, value, error in outcomes:
