@@ -24,7 +24,7 @@ from foldline.cli.terminal import is_terminal, note, readable, say
 from foldline.exceptions import StructuredOutputError, UsageError
 from foldline.messages import AIMessage, HumanMessage
 
-__all__ = ["chat"]
+__all__ = ["chat", "read_schema"]
 
 PATIENCE = 60.0
 """Seconds that a pipe may be silent before its first byte."""
@@ -70,7 +70,7 @@ def chat(
         as_json=as_json,
         events=events,
         no_stream=no_stream,
-        schema=_read_schema(schema) if schema else None,
+        schema=read_schema(schema) if schema else None,
     )
     if schema and (tools or events):
         raise UsageError("--schema goes with neither --tool nor --events: leave one of them out")
@@ -132,7 +132,8 @@ def _patience() -> float:
         raise UsageError(f"FOLDLINE_STDIN_TIMEOUT={said!r} is no number of seconds") from None
 
 
-def _read_schema(path: Path) -> dict[str, Any]:
+def read_schema(path: Path) -> dict[str, Any]:
+    """Read a JSON schema from a file."""
     try:
         schema = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
