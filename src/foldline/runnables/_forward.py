@@ -350,6 +350,31 @@ def batch_job(
     return BatchJob(self, inputs, **options)
 
 
+async def batch_on(
+    self: Runnable[Any, Any],
+    inputs: Sequence[Any],
+    config: Any,
+    io: Any,
+    kwargs: dict[str, Any],
+    *,
+    keep_errors: bool,
+) -> list[Any]:
+    """Run for each input on the executor that a call of `batch` names; other arguments are bound."""
+    from foldline.batches.plain import batch_on as run
+
+    bound = {name: value for name, value in kwargs.items() if name not in ("executor", "secrets")}
+    limit = (config or {}).get("max_concurrency") if not isinstance(config, list) else None
+    return await run(
+        self.bind(**bound) if bound else self,
+        inputs,
+        kwargs["executor"],
+        io,
+        secrets=kwargs.get("secrets"),
+        limit=limit,
+        keep_errors=keep_errors,
+    )
+
+
 # -- LangChain's helpers for authors who write `invoke` or `transform` themselves
 
 

@@ -140,6 +140,8 @@ class Runnable(ABC, Generic[Input, Output]):
                 f"batch takes a list of inputs, not {inputs!r:.60}: write batch([...]), or invoke for one"
             )
         inputs = list(inputs) if not hasattr(inputs, "__len__") else inputs  # a generator, say
+        if kwargs.get("executor") is not None:
+            return await _forward.batch_on(self, inputs, config, io, kwargs, keep_errors=keep_errors)
         results: list[Any] = [None] * len(inputs)
         async with aclosing(
             self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
@@ -188,7 +190,10 @@ class Runnable(ABC, Generic[Input, Output]):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[Any]:
-        """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order."""
+        """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order.
+
+        `executor=` takes it to processes or machines: any of `concurrent.futures`, or `foldline.batches.RayExecutor`.
+        """
         return drive(
             self._run_each(inputs, config, _io.BLOCKING, kwargs, keep_errors=return_exceptions)
         )
