@@ -1,4 +1,4 @@
-"""Stub servers of the three batch APIs, in the public wire formats; the vendors' own clients are tested against them too.
+"""Stub servers of the three batch APIs, in the public wire formats; the vendors' own clients read them too.
 
 A request whose prompt has a word in `WORDS` is treated as the word says. Everything that came is in `seen`.
 """
@@ -76,11 +76,15 @@ class BatchStub:
         self.thread.join()
 
     def count(self, method: str, pattern: str) -> int:
-        return sum(verb == method and re.fullmatch(pattern, path) is not None for verb, path in self.seen)
+        return sum(
+            verb == method and re.fullmatch(pattern, path) is not None for verb, path in self.seen
+        )
 
     # -- routes
 
-    def answer(self, method: str, target: str, body: bytes, headers: Any) -> tuple[int, Json] | None:
+    def answer(
+        self, method: str, target: str, body: bytes, headers: Any
+    ) -> tuple[int, Json] | None:
         path = urlsplit(target).path
         query = {k: v[0] for k, v in parse_qs(urlsplit(target).query).items()}
         for verb, pattern, handler in self.ROUTES:
@@ -106,14 +110,23 @@ class BatchStub:
         form = message_from_bytes(
             b"content-type: " + headers["content-type"].encode() + b"\r\n\r\n" + body, policy=HTTP
         )
-        parts = {part.get_param("name", header="content-disposition"): part for part in form.iter_parts()}
+        parts = {
+            part.get_param("name", header="content-disposition"): part for part in form.iter_parts()
+        }
         if parts["purpose"].get_payload(decode=True).strip() != b"batch":
             return 400, {"error": {"message": "purpose", "type": "invalid_request_error"}}
         id = f"file-{len(self.files)}"
         content = parts["file"].get_payload(decode=True)
         self.files[id] = content
-        return 200, {"id": id, "object": "file", "bytes": len(content), "created_at": int(time.time()),
-                     "filename": parts["file"].get_filename(), "purpose": "batch", "status": "processed"}
+        return 200, {
+            "id": id,
+            "object": "file",
+            "bytes": len(content),
+            "created_at": int(time.time()),
+            "filename": parts["file"].get_filename(),
+            "purpose": "batch",
+            "status": "processed",
+        }
 
     def create_openai(self, body: bytes, headers: Any, query: Any) -> tuple[int, Json] | None:
         asked = json.loads(body)
@@ -122,7 +135,9 @@ class BatchStub:
         assert len(set(ids)) == len(ids)
         assert all(row["method"] == "POST" and row["url"] == asked["endpoint"] for row in rows)
         assert asked["completion_window"] == "24h"
-        return self._made(f"batch_{len(self.batches)}", {"asked": asked, "rows": rows}, self.openai_batch)
+        return self._made(
+            f"batch_{len(self.batches)}", {"asked": asked, "rows": rows}, self.openai_batch
+        )
 
     def openai_batch(self, id: str) -> Json:
         row = self.batches[id]
@@ -131,18 +146,33 @@ class BatchStub:
         if self._is_over(id):
             status = "cancelled" if row["cancelled"] else self.ends_as
             files = self._openai_results(id) if status != "failed" else {}
-        return {"id": id, "object": "batch", "endpoint": row["asked"]["endpoint"], "completion_window": "24h",
-                "input_file_id": row["asked"]["input_file_id"], "status": status, "created_at": int(row["at"]),
-                "metadata": row["asked"].get("metadata"), "output_file_id": files.get("output"),
-                "error_file_id": files.get("error"),
-                "errors": {"object": "list", "data": [{"message": "bad file"}]} if status == "failed" else None,
-                "request_counts": {"total": len(row["rows"]), "completed": 0, "failed": 0}}
+        return {
+            "id": id,
+            "object": "batch",
+            "endpoint": row["asked"]["endpoint"],
+            "completion_window": "24h",
+            "input_file_id": row["asked"]["input_file_id"],
+            "status": status,
+            "created_at": int(row["at"]),
+            "metadata": row["asked"].get("metadata"),
+            "output_file_id": files.get("output"),
+            "error_file_id": files.get("error"),
+            "errors": {"object": "list", "data": [{"message": "bad file"}]}
+            if status == "failed"
+            else None,
+            "request_counts": {"total": len(row["rows"]), "completed": 0, "failed": 0},
+        }
 
     def _openai_results(self, id: str) -> dict[str, str]:
         output, errors = [], []
         for request in self.batches[id]["rows"]:
             text = json.dumps(request["body"])
-            line: dict[str, Any] = {"id": "r", "custom_id": request["custom_id"], "response": None, "error": None}
+            line: dict[str, Any] = {
+                "id": "r",
+                "custom_id": request["custom_id"],
+                "response": None,
+                "error": None,
+            }
             fate = self._fate(text)
             if fate == "missing":
                 continue
@@ -162,15 +192,32 @@ class BatchStub:
     def openai_answer(self, body: Json, url: str) -> tuple[int, Json]:
         text = json.dumps(body)
         if "refuse" in text:
-            return 400, {"error": {"message": "refused", "type": "invalid_request_error", "code": "bad"}}
+            return 400, {
+                "error": {"message": "refused", "type": "invalid_request_error", "code": "bad"}
+            }
         if url.endswith("embeddings"):
-            return 200, {"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [1.0, 2.0]}],
-                         "usage": {"prompt_tokens": 3, "total_tokens": 3}, "model": "e"}
+            return 200, {
+                "object": "list",
+                "data": [{"object": "embedding", "index": 0, "embedding": [1.0, 2.0]}],
+                "usage": {"prompt_tokens": 3, "total_tokens": 3},
+                "model": "e",
+            }
         asked = body["messages"][-1]["content"]
-        return 200, {"id": "c", "object": "chat.completion", "created": 1, "model": "gpt-4o-mini",
-                     "service_tier": "default",
-                     "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": f"re: {asked}"}}],
-                     "usage": {"prompt_tokens": 1000, "completion_tokens": 1000, "total_tokens": 2000}}
+        return 200, {
+            "id": "c",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "gpt-4o-mini",
+            "service_tier": "default",
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": f"re: {asked}"},
+                }
+            ],
+            "usage": {"prompt_tokens": 1000, "completion_tokens": 1000, "total_tokens": 2000},
+        }
 
     def live_openai(self, body: bytes, headers: Any, query: Any) -> tuple[int, Json]:
         self.live += 1
@@ -185,8 +232,13 @@ class BatchStub:
         ids = [row["id"] for row in rows]
         start = ids.index(query["after"]) + 1 if "after" in query else 0
         page = rows[start : start + min(2, int(query.get("limit", 20)))]
-        return 200, {"object": "list", "data": page, "has_more": start + len(page) < len(rows),
-                     "first_id": page[0]["id"] if page else None, "last_id": page[-1]["id"] if page else None}
+        return 200, {
+            "object": "list",
+            "data": page,
+            "has_more": start + len(page) < len(rows),
+            "first_id": page[0]["id"] if page else None,
+            "last_id": page[-1]["id"] if page else None,
+        }
 
     def content(self, body: bytes, headers: Any, query: Any, id: str) -> tuple[int, Json]:
         return (200, self.files[id]) if id in self.files else (404, {"error": {"message": "gone"}})
@@ -202,7 +254,10 @@ class BatchStub:
 
     def create_anthropic(self, body: bytes, headers: Any, query: Any) -> tuple[int, Json] | None:
         if "anthropic-version" not in headers or headers.get("x-api-key") == "wrong":
-            return 401, {"type": "error", "error": {"type": "authentication_error", "message": "no"}}
+            return 401, {
+                "type": "error",
+                "error": {"type": "authentication_error", "message": "no"},
+            }
         rows = json.loads(body)["requests"]
         assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", row["custom_id"]) for row in rows)
         assert not any("stream" in row["params"] for row in rows)
@@ -212,12 +267,24 @@ class BatchStub:
         row, over = self.batches[id], self._is_over(id)
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row["at"]))
         size = len(row["rows"])
-        return {"id": id, "type": "message_batch", "processing_status": "ended" if over else "in_progress",
-                "created_at": at, "expires_at": at, "ended_at": at if over else None, "archived_at": None,
-                "cancel_initiated_at": None,
-                "results_url": f"{self.url}/v1/messages/batches/{id}/results" if over else None,
-                "request_counts": {"processing": 0 if over else size, "succeeded": size if over else 0,
-                                   "errored": 0, "canceled": 0, "expired": 0}}
+        return {
+            "id": id,
+            "type": "message_batch",
+            "processing_status": "ended" if over else "in_progress",
+            "created_at": at,
+            "expires_at": at,
+            "ended_at": at if over else None,
+            "archived_at": None,
+            "cancel_initiated_at": None,
+            "results_url": f"{self.url}/v1/messages/batches/{id}/results" if over else None,
+            "request_counts": {
+                "processing": 0 if over else size,
+                "succeeded": size if over else 0,
+                "errored": 0,
+                "canceled": 0,
+                "expired": 0,
+            },
+        }
 
     def get_anthropic(self, body: bytes, headers: Any, query: Any, id: str) -> tuple[int, Json]:
         self.batches[id]["looks"] += 1
@@ -237,16 +304,36 @@ class BatchStub:
             if fate:
                 result: Json = {"type": fate}
             elif "refuse" in text:
-                result = {"type": "errored", "error": {"type": "error", "request_id": None,
-                          "error": {"type": "invalid_request_error", "message": "refused"}}}
+                result = {
+                    "type": "errored",
+                    "error": {
+                        "type": "error",
+                        "request_id": None,
+                        "error": {"type": "invalid_request_error", "message": "refused"},
+                    },
+                }
             else:
                 asked = row["params"]["messages"][-1]["content"]
-                result = {"type": "succeeded", "message": {
-                    "id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-5",
-                    "content": [{"type": "text", "text": f"re: {asked}"}], "stop_reason": "end_turn",
-                    "stop_sequence": None,
-                    "usage": {"input_tokens": 1000, "output_tokens": 1000, "service_tier": "batch"}}}
-            lines.append(json.dumps({"custom_id": row["custom_id"], "result": result}).encode() + b"\n")
+                result = {
+                    "type": "succeeded",
+                    "message": {
+                        "id": "m",
+                        "type": "message",
+                        "role": "assistant",
+                        "model": "claude-sonnet-5",
+                        "content": [{"type": "text", "text": f"re: {asked}"}],
+                        "stop_reason": "end_turn",
+                        "stop_sequence": None,
+                        "usage": {
+                            "input_tokens": 1000,
+                            "output_tokens": 1000,
+                            "service_tier": "batch",
+                        },
+                    },
+                }
+            lines.append(
+                json.dumps({"custom_id": row["custom_id"], "result": result}).encode() + b"\n"
+            )
         return 200, b"".join(lines)
 
     def cancel_anthropic(self, body: bytes, headers: Any, query: Any, id: str) -> tuple[int, Json]:
@@ -255,7 +342,9 @@ class BatchStub:
 
     # Gemini
 
-    def create_google(self, body: bytes, headers: Any, query: Any, model: str) -> tuple[int, Json] | None:
+    def create_google(
+        self, body: bytes, headers: Any, query: Any, model: str
+    ) -> tuple[int, Json] | None:
         batch = json.loads(body)["batch"]
         rows = batch["inputConfig"]["requests"]["requests"]
         made = {"rows": rows, "title": batch.get("displayName"), "model": model}
@@ -263,12 +352,22 @@ class BatchStub:
 
     def google_batch(self, id: str) -> Json:
         row, over = self.batches[id], self._is_over(id)
-        state = "BATCH_STATE_CANCELLED" if row["cancelled"] else "BATCH_STATE_SUCCEEDED" if over else "BATCH_STATE_RUNNING"
+        state = (
+            "BATCH_STATE_CANCELLED"
+            if row["cancelled"]
+            else "BATCH_STATE_SUCCEEDED"
+            if over
+            else "BATCH_STATE_RUNNING"
+        )
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row["at"]))
         metadata: dict[str, Any] = {
             "@type": "type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatch",
-            "model": f"models/{row['model']}", "displayName": row["title"], "state": state, "createTime": at,
-            "updateTime": at, "name": id,
+            "model": f"models/{row['model']}",
+            "displayName": row["title"],
+            "state": state,
+            "createTime": at,
+            "updateTime": at,
+            "name": id,
         }
         if over:
             answers = [one for one in map(self._google_result, row["rows"]) if one]
@@ -283,12 +382,29 @@ class BatchStub:
         if fate:
             return {"metadata": row.get("metadata"), "error": {"code": 1, "message": "cancelled"}}
         if "refuse" in text:
-            return {"metadata": row.get("metadata"), "error": {"code": 3, "message": "refused", "status": "INVALID_ARGUMENT"}}
+            return {
+                "metadata": row.get("metadata"),
+                "error": {"code": 3, "message": "refused", "status": "INVALID_ARGUMENT"},
+            }
         asked = row["request"]["contents"][-1]["parts"][0]["text"]
-        return {"metadata": row.get("metadata"), "response": {
-            "candidates": [{"content": {"role": "model", "parts": [{"text": f"re: {asked}"}]}, "finishReason": "STOP", "index": 0}],
-            "usageMetadata": {"promptTokenCount": 1000, "candidatesTokenCount": 1000, "totalTokenCount": 2000},
-            "modelVersion": "gemini-2.5-flash"}}
+        return {
+            "metadata": row.get("metadata"),
+            "response": {
+                "candidates": [
+                    {
+                        "content": {"role": "model", "parts": [{"text": f"re: {asked}"}]},
+                        "finishReason": "STOP",
+                        "index": 0,
+                    }
+                ],
+                "usageMetadata": {
+                    "promptTokenCount": 1000,
+                    "candidatesTokenCount": 1000,
+                    "totalTokenCount": 2000,
+                },
+                "modelVersion": "gemini-2.5-flash",
+            },
+        }
 
     def get_google(self, body: bytes, headers: Any, query: Any, id: str) -> tuple[int, Json]:
         self.batches[id]["looks"] += 1

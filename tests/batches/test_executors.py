@@ -35,14 +35,20 @@ def executor(request):
 def test_a_job_on_an_executor_gives_what_it_gives_here(call, executor, tmp_path):
     inputs = [f"x{n}" for n in range(700)]
     job = RunnableLambda(shout).batch_job(inputs, store=tmp_path / "j.db", executor=executor)
-    assert {one.key: one.output for one in call.run(job, "results")} == {str(n): f"X{n}" for n in range(700)}
+    assert {one.key: one.output for one in call.run(job, "results")} == {
+        str(n): f"X{n}" for n in range(700)
+    }
     assert job.report().done == 700
 
 
 def test_batch_takes_an_executor_without_a_store(call, executor):
     inputs = [f"x{n}" for n in range(600)]
-    assert call.batch(RunnableLambda(shout), inputs, executor=executor) == [text.upper() for text in inputs]
-    results = call.batch(RunnableLambda(fail_on_b), ["a", "b"], executor=executor, return_exceptions=True)
+    assert call.batch(RunnableLambda(shout), inputs, executor=executor) == [
+        text.upper() for text in inputs
+    ]
+    results = call.batch(
+        RunnableLambda(fail_on_b), ["a", "b"], executor=executor, return_exceptions=True
+    )
     assert results[0] == "a"
     assert "ValueError: no b" in str(results[1])
     with pytest.raises(Exception, match="input 1 failed on the executor"):
@@ -51,7 +57,9 @@ def test_batch_takes_an_executor_without_a_store(call, executor):
 
 def test_secrets_reach_the_workers_and_no_model_carries_one():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        given = RunnableLambda(key_of_worker).batch(["MY_KEY"], executor=pool, secrets={"MY_KEY": "k1"})
+        given = RunnableLambda(key_of_worker).batch(
+            ["MY_KEY"], executor=pool, secrets={"MY_KEY": "k1"}
+        )
         assert given == ["k1"]
     assert b"sk-secret" not in pickle.dumps(ChatOpenAI(api_key="sk-secret"))
 
@@ -63,7 +71,10 @@ def test_secrets_reach_the_workers_and_no_model_carries_one():
 )  # fmt: skip
 def test_what_would_be_lost_on_the_way_is_refused_by_name(settings, named):
     chain = ChatOpenAI(model="gpt-4o-mini", **settings) | StrOutputParser()
-    with ThreadPoolExecutor(1) as pool, pytest.raises(UsageError, match=rf"ChatOpenAI\(gpt-4o-mini\) has {named}"):
+    with (
+        ThreadPoolExecutor(1) as pool,
+        pytest.raises(UsageError, match=rf"ChatOpenAI\(gpt-4o-mini\) has {named}"),
+    ):
         chain.batch_job(["a"], executor=pool).run()
 
 
@@ -74,7 +85,11 @@ def test_a_lambda_cannot_travel_and_is_told(tmp_path):
 
 def test_a_budget_holds_on_an_executor(stub, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    model = ChatOpenAI(model="gpt-4o-mini", base_url=f"{stub.url}/v1", profile={"prices": {"input": 1000.0, "output": 0.0}})
+    model = ChatOpenAI(
+        model="gpt-4o-mini",
+        base_url=f"{stub.url}/v1",
+        profile={"prices": {"input": 1000.0, "output": 0.0}},
+    )
     with ThreadPoolExecutor(2) as pool:
         job = model.batch_job([f"q{n}" for n in range(20)], executor=pool, budget=Limits(cost=5.5))
         with pytest.raises(Exception, match="stopped before its budget"):

@@ -29,10 +29,16 @@ CREATE = {
 
 def model_of(vendor, stub):
     if vendor == "openai":
-        return ChatOpenAI(model="gpt-4o-mini", base_url=f"{stub.url}/v1", api_key="k", max_tokens=1000)
+        return ChatOpenAI(
+            model="gpt-4o-mini", base_url=f"{stub.url}/v1", api_key="k", max_tokens=1000
+        )
     if vendor == "anthropic":
-        return ChatAnthropic(model="claude-sonnet-4-5", base_url=stub.url, api_key="k", max_tokens=1000)
-    return ChatGoogle(model="gemini-2.5-flash", base_url=f"{stub.url}/v1beta", api_key="k", max_tokens=1000)
+        return ChatAnthropic(
+            model="claude-sonnet-4-5", base_url=stub.url, api_key="k", max_tokens=1000
+        )
+    return ChatGoogle(
+        model="gemini-2.5-flash", base_url=f"{stub.url}/v1beta", api_key="k", max_tokens=1000
+    )
 
 
 @pytest.fixture(params=["openai", "anthropic", "google"])
@@ -46,7 +52,11 @@ def quick_looks(monkeypatch):
 
 
 def chain_of(vendor, stub):
-    return ChatPromptTemplate.from_template("about {topic}") | model_of(vendor, stub) | StrOutputParser()
+    return (
+        ChatPromptTemplate.from_template("about {topic}")
+        | model_of(vendor, stub)
+        | StrOutputParser()
+    )
 
 
 def run(call, job):
@@ -55,11 +65,15 @@ def run(call, job):
 
 def test_every_input_has_its_own_answer_at_half_price(call, vendor, stub):
     rows = [{"topic": f"thing {n}"} for n in range(7)]
-    job = chain_of(vendor, stub).batch_job(rows, mode="provider", poll_seconds=0.01, part_requests=3)
+    job = chain_of(vendor, stub).batch_job(
+        rows, mode="provider", poll_seconds=0.01, part_requests=3
+    )
 
     results = run(call, job)
 
-    assert {key: one.output for key, one in results.items()} == {str(n): f"re: about thing {n}" for n in range(7)}
+    assert {key: one.output for key, one in results.items()} == {
+        str(n): f"re: about thing {n}" for n in range(7)
+    }
     assert {one.how for one in results.values()} == {"batch"}
     assert stub.count("POST", CREATE[vendor]) == 3
     report = job.report()
@@ -68,7 +82,9 @@ def test_every_input_has_its_own_answer_at_half_price(call, vendor, stub):
     assert report.cost == pytest.approx(7 * live / 2)
 
 
-def test_a_refused_request_is_a_failed_item_and_missing_and_expired_ones_are_asked_again(vendor, stub):
+def test_a_refused_request_is_a_failed_item_and_missing_and_expired_ones_are_asked_again(
+    vendor, stub
+):
     rows = [{"topic": "fine"}, {"topic": "refuse me"}, {"topic": "missing"}, {"topic": "expired"}]
     job = chain_of(vendor, stub).batch_job(rows, mode="provider", poll_seconds=0.01, max_attempts=2)
     stub.looks_until_done = 0
@@ -117,7 +133,9 @@ def test_auto_asks_live_below_the_number_and_at_other_addresses(stub):
 
 
 def test_a_batch_whose_creation_was_not_heard_is_found_and_not_made_twice(call, vendor, stub):
-    job = chain_of(vendor, stub).batch_job([{"topic": "a"}, {"topic": "b"}], mode="provider", poll_seconds=0.01)
+    job = chain_of(vendor, stub).batch_job(
+        [{"topic": "a"}, {"topic": "b"}], mode="provider", poll_seconds=0.01
+    )
     stub.dies_after_create = True
 
     results = run(call, job)
@@ -130,7 +148,9 @@ def test_a_job_that_died_between_sending_and_noting_finds_its_batch(vendor, stub
     rows = [{"topic": str(n)} for n in range(4)]
     options = {"store": tmp_path / "jobs.db", "mode": "provider", "poll_seconds": 0.01}
     first = chain_of(vendor, stub).batch_job(rows, **options)
-    first._store.name_part = lambda part, id: (_ for _ in ()).throw(KeyboardInterrupt)  # as a kill at this point
+    first._store.name_part = lambda part, id: (_ for _ in ()).throw(
+        KeyboardInterrupt
+    )  # as a kill at this point
 
     with pytest.raises(KeyboardInterrupt):
         first.run()
@@ -188,7 +208,10 @@ def test_a_budget_is_not_passed_by_what_is_sent(vendor, stub):
     model = model_of(vendor, stub)
     each = model.batch_job(["x"])._target.batch_cost({"input_tokens": 10, "output_tokens": 1000})
     job = model.batch_job(
-        [f"x {n}" for n in range(9)], mode="provider", poll_seconds=0.01, budget=Limits(cost=each * 3.5)
+        [f"x {n}" for n in range(9)],
+        mode="provider",
+        poll_seconds=0.01,
+        budget=Limits(cost=each * 3.5),
     )
     with pytest.raises(BudgetExceeded, match="stopped before its budget"):
         job.run()
@@ -198,14 +221,18 @@ def test_a_budget_is_not_passed_by_what_is_sent(vendor, stub):
 
 def test_a_provider_that_refuses_the_file_is_an_error_and_loses_nothing(stub):
     stub.ends_as = "failed"
-    job = model_of("openai", stub).batch_job(["a", "b"], mode="provider", poll_seconds=0.01, max_attempts=2)
+    job = model_of("openai", stub).batch_job(
+        ["a", "b"], mode="provider", poll_seconds=0.01, max_attempts=2
+    )
     report = job.run()
     assert report.failed == 2
     assert "bad file" in next(iter(report.errors))
 
 
 def test_a_wrong_key_is_told_and_the_items_wait(stub, tmp_path):
-    model = ChatAnthropic(model="claude-sonnet-4-5", base_url=stub.url, api_key="wrong", max_tokens=5)
+    model = ChatAnthropic(
+        model="claude-sonnet-4-5", base_url=stub.url, api_key="wrong", max_tokens=5
+    )
     job = model.batch_job(["a"], mode="provider", store=tmp_path / "j.db")
     with pytest.raises(ModelError):
         job.run()
@@ -221,7 +248,9 @@ def test_embeddings_go_as_a_batch(call, stub):
 
 
 def test_models_without_batches_say_so():
-    azure = AzureChatOpenAI(azure_endpoint="https://x.invalid", api_key="k", azure_deployment="d", api_version="1")
+    azure = AzureChatOpenAI(
+        azure_endpoint="https://x.invalid", api_key="k", azure_deployment="d", api_version="1"
+    )
     for model in (azure, ChatGoogle(project="p", vertexai=True)):
         with pytest.raises(UsageError, match="has no batches of its provider"):
             model.batch_job(["a"], mode="provider").run()
@@ -231,7 +260,9 @@ def test_models_without_batches_say_so():
 
 
 def test_openais_client_reads_our_batch_and_the_stub_is_as_it_expects(stub):
-    chain_of("openai", stub).batch_job([{"topic": "rain"}], mode="provider", poll_seconds=0.01).run()
+    chain_of("openai", stub).batch_job(
+        [{"topic": "rain"}], mode="provider", poll_seconds=0.01
+    ).run()
     client = openai.OpenAI(base_url=f"{stub.url}/v1", api_key="k")
 
     (batch,) = list(client.batches.list(limit=2))
@@ -242,7 +273,10 @@ def test_openais_client_reads_our_batch_and_the_stub_is_as_it_expects(stub):
     ours = stub.files[batch.input_file_id]
     theirs = client.files.create(file=("x.jsonl", ours), purpose="batch")
     made = client.batches.create(
-        input_file_id=theirs.id, endpoint="/v1/chat/completions", completion_window="24h", metadata={"a": "b"}
+        input_file_id=theirs.id,
+        endpoint="/v1/chat/completions",
+        completion_window="24h",
+        metadata={"a": "b"},
     )
     assert stub.files[theirs.id] == ours
     assert client.batches.cancel(made.id).status == "cancelled"
@@ -250,7 +284,9 @@ def test_openais_client_reads_our_batch_and_the_stub_is_as_it_expects(stub):
 
 
 def test_anthropics_client_reads_our_batch_and_the_stub_is_as_it_expects(stub):
-    chain_of("anthropic", stub).batch_job([{"topic": "rain"}], mode="provider", poll_seconds=0.01).run()
+    chain_of("anthropic", stub).batch_job(
+        [{"topic": "rain"}], mode="provider", poll_seconds=0.01
+    ).run()
     client = anthropic.Anthropic(base_url=stub.url, api_key="k")
 
     (batch,) = list(client.messages.batches.list())
@@ -266,15 +302,24 @@ def test_anthropics_client_reads_our_batch_and_the_stub_is_as_it_expects(stub):
 
 
 def test_googles_client_reads_our_batch_and_the_stub_is_as_it_expects(stub):
-    chain_of("google", stub).batch_job([{"topic": "rain"}], mode="provider", poll_seconds=0.01).run()
-    client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=stub.url, api_version="v1beta"))
+    chain_of("google", stub).batch_job(
+        [{"topic": "rain"}], mode="provider", poll_seconds=0.01
+    ).run()
+    client = genai.Client(
+        api_key="k", http_options=types.HttpOptions(base_url=stub.url, api_version="v1beta")
+    )
 
     (batch,) = list(client.batches.list())
     assert batch.state == types.JobState.JOB_STATE_SUCCEEDED
     assert batch.dest.inlined_responses[0].response.text == "re: about rain"
     made = client.batches.create(
         model="gemini-2.5-flash",
-        src=[types.InlinedRequest(contents=[types.Content(role="user", parts=[types.Part(text="hi")])], metadata={"key": "x"})],
+        src=[
+            types.InlinedRequest(
+                contents=[types.Content(role="user", parts=[types.Part(text="hi")])],
+                metadata={"key": "x"},
+            )
+        ],
         config={"display_name": "theirs"},
     )
     theirs, ours = stub.batches[made.name], stub.batches[batch.name]
@@ -287,8 +332,14 @@ def test_a_store_that_can_be_read_needs_no_chain_to_go_on(stub, tmp_path, monkey
     monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     store = tmp_path / "jobs.db"
-    chain = ChatPromptTemplate.from_template("about {topic}") | ChatOpenAI(model="gpt-4o-mini") | StrOutputParser()
-    chain.batch_job([{"topic": "a"}], store=store, mode="provider", poll_seconds=0.01)._reading.read_some()
+    chain = (
+        ChatPromptTemplate.from_template("about {topic}")
+        | ChatOpenAI(model="gpt-4o-mini")
+        | StrOutputParser()
+    )
+    chain.batch_job(
+        [{"topic": "a"}], store=store, mode="provider", poll_seconds=0.01
+    )._reading.read_some()
 
     job = BatchJob.resume(store, mode="provider", poll_seconds=0.01)
 

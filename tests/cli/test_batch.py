@@ -43,13 +43,27 @@ def foldline(tmp_path):
 
 
 def rows_of(file):
-    return {row["key"]: row["output"] or row["error"] for row in map(json.loads, file.read_text().splitlines())}
+    return {
+        row["key"]: row["output"] or row["error"]
+        for row in map(json.loads, file.read_text().splitlines())
+    }
 
 
 def test_a_file_of_prompts_becomes_a_file_of_answers(foldline, tmp_path):
     prompts, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
     prompts.write_text('{"id": "a", "topic": "rain"}\nbroken\n{"id": "b", "topic": "fail"}\n')
-    run = foldline("run", prompts, "-m", "py:mine:model", "--template", "about {topic}", "--key", "id", "--out", out)
+    run = foldline(
+        "run",
+        prompts,
+        "-m",
+        "py:mine:model",
+        "--template",
+        "about {topic}",
+        "--key",
+        "id",
+        "--out",
+        out,
+    )
     assert run.returncode == 1, run.stderr
     assert "2 of 2 (100 %)" in run.stdout
     assert "prompts.jsonl, line 2: no JSON" in run.stderr

@@ -319,6 +319,10 @@ def test_a_pickled_lambda_runs_in_another_process():
     written = pickle.dumps(RunnableLambda(str.upper) | RunnableLambda(len))
     program = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.argv[1])).invoke('abc'))"
     done = subprocess.run(
-        [sys.executable, "-c", program, written.hex()], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program, written.hex()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert done.stdout.strip() == "3"

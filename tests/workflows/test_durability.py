@@ -24,7 +24,10 @@ from tests.servers.databases import postgres_server  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
 ENGINES = {
-    "dbos": "from foldline.workflows import DbosDurability\ndurability = DbosDurability({address!r}, log_level='ERROR')",
+    "dbos": (
+        "from foldline.workflows import DbosDurability\n"
+        "durability = DbosDurability({address!r}, log_level='ERROR')"
+    ),
     "temporal": (
         "from foldline.workflows import TemporalDurability\n"
         "durability = TemporalDurability({address!r}, task_queue={queue!r}, heartbeat_seconds=2)"
@@ -269,7 +272,9 @@ class Memory(Durability):
 
 def test_a_checkpointer_and_an_engine_are_not_both_taken():
     with pytest.raises(UsageError, match="not both"):
-        create_agent(ScriptedChatModel(script=["x"]), durability=Memory(), checkpointer=InMemorySaver())
+        create_agent(
+            ScriptedChatModel(script=["x"]), durability=Memory(), checkpointer=InMemorySaver()
+        )
     with pytest.raises(UsageError, match="not both"):
         workflow(durability=Memory(), checkpointer=InMemorySaver())(lambda: 1)
 

@@ -149,7 +149,7 @@ class Async:
 
 
 class Inline(Async):
-    """Suspends on a loop that has no threads: a durable engine's, in whose workflows blocking functions run in place."""
+    """Suspends on a loop that has no threads, as a durable engine's: blocking functions run in place."""
 
     def __init__(self, has_no_threads: Callable[[], bool]) -> None:
         self._has_no_threads = has_no_threads

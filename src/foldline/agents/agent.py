@@ -83,7 +83,7 @@ class Agent(LoopRunnable[Any, StateT]):
     async def _durable_body(self, payload: Json, io: IO) -> Json:
         """Run inside the engine: input and last state as JSON."""
         value = unpack(payload, f"the input of {self.setup.name}")
-        state = await super()._once(value, Run.root(io, None, {}))
+        state: Any = await super()._once(value, Run.root(io, None, {}))
         if "__interrupt__" in state:
             raise FlowInterrupt(state["__interrupt__"])
         return self.setup.codec.encode(state)

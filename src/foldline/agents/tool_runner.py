@@ -72,7 +72,9 @@ class ToolRunner:
         """Run a call as a step of the engine that keeps this run, where there is one."""
         form = ToolForm()
         name = f"{self.context.setup.name}.{call['name']}"
-        return await durable_step(name, lambda: self._call(call, run), form.encode, form.decode, self.context.io)
+        return await durable_step(
+            name, lambda: self._call(call, run), form.encode, form.decode, self.context.io
+        )
 
     async def _call(self, call: ToolCall, run: Run) -> Json:
         context, setup = self.context, self.context.setup

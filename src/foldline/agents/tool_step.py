@@ -21,8 +21,8 @@ from foldline.agents.tool_runner import ToolRunner
 from foldline.exceptions import BlockingCallError, BudgetExceeded, ToolException
 from foldline.messages import AIMessage, ToolMessage
 from foldline.messages.tool import ToolCall
-from foldline.workflows.events import FlowEvent
 from foldline.workflows.durability import ENGINE
+from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.log import ends_run
 

@@ -19,7 +19,15 @@ from foldline.batches.records import Finished
 from foldline.batches.target import Target, digest_of
 from foldline.exceptions import UsageError
 
-__all__ = ["CHUNK", "Executor", "FutureLike", "Shipment", "check_shippable", "run_chunk", "workers_of"]
+__all__ = [
+    "CHUNK",
+    "Executor",
+    "FutureLike",
+    "Shipment",
+    "check_shippable",
+    "run_chunk",
+    "workers_of",
+]
 
 CHUNK: Final = 250
 """Items sent at once: sending costs about a millisecond, whatever is sent."""
@@ -68,7 +76,9 @@ class Shipment:
 
     def submit(self, executor: Executor, items: Sequence[tuple[int, str]]) -> FutureLike:
         """Send a group of items."""
-        return executor.submit(run_chunk, self.hash, self.blob, list(items), self.secrets, self.concurrency)
+        return executor.submit(
+            run_chunk, self.hash, self.blob, list(items), self.secrets, self.concurrency
+        )
 
 
 def run_chunk(
@@ -80,7 +90,7 @@ def run_chunk(
     if hash not in _targets:
         if len(_targets) >= MOST_TARGETS:
             _targets.clear()
-        _targets[hash] = pickle.loads(blob)  # noqa: S301  of the process that owns this worker
+        _targets[hash] = pickle.loads(blob)
     return [tuple(one) for one in drive(_run(_targets[hash], items, concurrency))]
 
 

@@ -27,7 +27,7 @@ from foldline.batches.rows import read_rows, write_rows
 from foldline.batches.spending import JobBudget
 from foldline.batches.store import JobStore, StoredResult
 from foldline.batches.target import Target, make_target, read_target
-from foldline.exceptions import BudgetExceeded, FoldlineError, StoreError, UsageError
+from foldline.exceptions import BudgetExceeded, FoldlineError, UsageError
 
 __all__ = ["BatchJob"]
 
@@ -67,7 +67,11 @@ class BatchJob:
                 f"{self._store.where} has no inputs for the job {self._store.name!r} yet: batch_job(inputs, …)"
             )
         self._reading = Reading(
-            self._store, _rows(inputs), self._target, options.get("key"), dedupe=options.get("dedupe", True)
+            self._store,
+            _rows(inputs),
+            self._target,
+            options.get("key"),
+            dedupe=options.get("dedupe", True),
         )
         self._attempts = options.get("max_attempts", 3)
         self._budget = JobBudget(options.get("budget"), self._store.report(with_errors=False))
@@ -81,10 +85,15 @@ class BatchJob:
         self._is_cancelled = False
 
     @classmethod
-    def resume(cls, store: str | Path, subject: Any = None, **options: Unpack[BatchOptions]) -> BatchJob:  # noqa: ANN401
+    def resume(
+        cls,
+        location: str | Path,
+        subject: Any = None,  # noqa: ANN401
+        **options: Unpack[BatchOptions],
+    ) -> BatchJob:
         """Go on with the job of a store. What it asks is read from there where it could be written, else give it."""
         name = options.get("name", "job")
-        opened = JobStore(store, name)
+        opened = JobStore(location, name)
         found = opened.find()
         if found is None:
             known = ", ".join(opened.names()) or "none"
@@ -97,7 +106,8 @@ class BatchJob:
                 )
             subject = read_target(found.written)
         opened.close()
-        return cls(subject, None, **{**options, "store": store})
+        merged: BatchOptions = {**options, "store": location}
+        return cls(subject, None, **merged)
 
     # -- running
 
@@ -190,7 +200,8 @@ class BatchJob:
             async for finished in groups:
                 self._settle(finished, is_counted=True)
                 yield finished
-        self._budget.is_spent = self._budget.is_spent or calls.is_out_of_budget
+        if calls.is_out_of_budget:
+            self._budget.is_spent = True
         if self._is_cancelled:
             await io.call(self._store.cancel_waiting)
 
@@ -242,12 +253,19 @@ class BatchJob:
         )
 
     def _live_calls(self) -> LiveCalls:
-        executor, concurrency = self._options.get("executor"), self._options.get("max_concurrency", 16)
+        executor, concurrency = (
+            self._options.get("executor"),
+            self._options.get("max_concurrency", 16),
+        )
         shipment = None
         if executor is not None:
             shipment = Shipment(self._target, self._options.get("secrets", {}), concurrency)
         return LiveCalls(
-            self._target, concurrency=concurrency, scope=self._budget.scope, shipment=shipment, executor=executor
+            self._target,
+            concurrency=concurrency,
+            scope=self._budget.scope,
+            shipment=shipment,
+            executor=executor,
         )
 
     def _advance(self, finished: list[Finished], count: int) -> list[Item]:
@@ -257,7 +275,9 @@ class BatchJob:
         taken = self._store.advance(finished, self._attempts, self._cursor, count)
         while len(taken) < count and not self._reading.is_over:
             self._reading.read_some()
-            taken += self._store.advance([], self._attempts, _after(taken, self._cursor), count - len(taken))
+            taken += self._store.advance(
+                [], self._attempts, _after(taken, self._cursor), count - len(taken)
+            )
         if len(taken) < count and self._cursor:
             taken += self._store.advance([], self._attempts, 0, count - len(taken))
         self._cursor = _after(taken, self._cursor) if count else self._cursor
@@ -295,7 +315,9 @@ class BatchJob:
             if not is_counted:
                 self._budget.spend(one)
             if one.error is None:
-                self._failed_in_a_row = -1 << 60  # it works: single failures are listed, and no reason to stop
+                self._failed_in_a_row = (
+                    -1 << 60
+                )  # it works: single failures are listed, and no reason to stop
             elif not one.is_retryable:
                 self._failed_in_a_row += 1
                 self._last_failure = one.error
@@ -381,7 +403,11 @@ class BatchJob:
         self.close()
 
     def _result(self, row: StoredResult) -> BatchResult:
-        output = None if row.output is None or row.error is not None else self._target.unpack_output(row.output)
+        output = (
+            None
+            if row.output is None or row.error is not None
+            else self._target.unpack_output(row.output)
+        )
         return BatchResult(
             row.key if row.key is not None else str(row.number), row.number, output, row.error,
             cast("Any", row.how), row.attempts, row.input_tokens, row.output_tokens, row.cost,
@@ -405,12 +431,16 @@ def _after(items: list[Item], cursor: int) -> int:
 def _check(options: Mapping[str, Any]) -> None:
     unknown = sorted(options.keys() - KNOWN)
     if unknown:
-        raise UsageError(f"batch_job does not know {unknown[0]!r}: it takes {', '.join(sorted(KNOWN))}")
+        raise UsageError(
+            f"batch_job does not know {unknown[0]!r}: it takes {', '.join(sorted(KNOWN))}"
+        )
     if options.get("mode", "auto") not in MODES:
         raise UsageError(f"mode={options['mode']!r}: choose one of {', '.join(MODES)}")
     for name in ("max_concurrency", "max_attempts", "batch_from", "part_bytes", "part_requests"):
         value = options.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int) or value < 1
+        ):
             raise UsageError(f"{name}={value!r}: a whole number from 1")
 
 
@@ -434,7 +464,9 @@ def _paced(target: Target, options: BatchOptions) -> Target:
         return target
     paced = target.with_limiter(limiter)
     if paced is None:
-        raise UsageError(f"rate_limiter=…: {target.describe()} is no chat model, nor a chain with just one: it has none")
+        raise UsageError(
+            f"rate_limiter=…: {target.describe()} is no chat model, nor a chain with just one: it has none"
+        )
     return paced
 
 
@@ -442,7 +474,9 @@ def _row(result: BatchResult) -> dict[str, Json]:
     """Return a result as a row of a file."""
     output = result.output
     if hasattr(output, "model_dump"):
-        output = output.text if hasattr(output, "usage_metadata") else output.model_dump(mode="json")
+        output = (
+            output.text if hasattr(output, "usage_metadata") else output.model_dump(mode="json")
+        )
     return {
         "key": result.key, "number": result.number, "output": output, "error": result.error, "how": result.how,
         "attempts": result.attempts, "input_tokens": result.input_tokens, "output_tokens": result.output_tokens,

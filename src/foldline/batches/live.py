@@ -80,7 +80,9 @@ class LiveCalls:
                 room = 0 if is_dry or self.is_out_of_budget else self._room(len(ready))
                 has_waited = perf_counter() - written_at >= WRITE_SECONDS
                 is_idle = not self._under_way and not ready
-                if (finished and has_waited) or (room and (is_idle or has_waited or self._is_worth(room))):
+                if (finished and has_waited) or (
+                    room and (is_idle or has_waited or self._is_worth(room))
+                ):
                     wanted = room
                     taken = await io.call(advance, finished, wanted)
                     written, finished, written_at = finished, [], perf_counter()
@@ -115,7 +117,9 @@ class LiveCalls:
     def _room(self, ready: int) -> int:
         """Return how many items are to be taken now."""
         if self._grows:
-            self._group = int(min(LARGEST_GROUP, GROUP_SECONDS / self._seconds)) if self._is_quick else 1
+            self._group = (
+                int(min(LARGEST_GROUP, GROUP_SECONDS / self._seconds)) if self._is_quick else 1
+            )
         if self._is_quick:
             return 0 if ready > self._group else MOST_TAKEN
         free = self._limit_now() - len(self._under_way)
@@ -164,7 +168,11 @@ class LiveCalls:
             raise
         seconds = (perf_counter() - began) / len(pairs)
         self._calls += 1
-        self._seconds = min(self._seconds, seconds) if self._calls <= PROBES else 0.7 * self._seconds + 0.3 * seconds
+        self._seconds = (
+            min(self._seconds, seconds)
+            if self._calls <= PROBES
+            else 0.7 * self._seconds + 0.3 * seconds
+        )
         done.put((id, finished, None))
 
     def _affordable(self, size: int) -> int:

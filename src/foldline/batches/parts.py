@@ -59,44 +59,64 @@ class ProviderParts:
         self.failures: list[str] = []
         """What providers said of batches that they refused as a whole."""
 
-    async def run(self, io: IO, *, may_send: Callable[[], bool]) -> AsyncGenerator[list[Finished], None]:
+    async def run(
+        self, io: IO, *, may_send: Callable[[], bool]
+    ) -> AsyncGenerator[list[Finished], None]:
         """Send all items that wait, and yield results as batches end; while `may_send` says no, only read."""
         parts = await io.call(self._store.open_parts)
         pause = self._poll_seconds
-        is_dry = False
         while True:
-            if self._is_cancelled() and not self._has_cancelled:
-                self._has_cancelled = True
-                await self.cancel(io)
-                parts = await io.call(self._store.open_parts)
-            for place, part in enumerate(parts):
-                if part.provider_id is None:
-                    parts[place] = await self._found_or_sent(part, io)
-            while not is_dry and len(parts) < MOST_OPEN and not self.is_out_of_budget and may_send():
-                sent, refused = await self._write_part(io)
-                if refused:
-                    yield refused
-                if sent is None:
-                    is_dry = not refused
-                    continue
-                parts.append(sent)
+            parts = await self._opened(parts, io)
+            async with aclosing(self._fill(parts, io, may_send)) as refused:
+                async for finished in refused:
+                    yield finished
             if not parts:
                 return
-            ended = False
-            for part in list(parts):
-                status = await self._api.status(part.provider_id or "", io)
-                if status.state == "running":
-                    continue
-                async with aclosing(self._collect(part, status, io)) as results:
-                    async for finished in results:
-                        yield finished
-                parts.remove(part)
-                ended = True
-            if parts and not ended:
+            count = len(parts)
+            async with aclosing(self._look(parts, io)) as results:
+                async for finished in results:
+                    yield finished
+            if len(parts) < count:
+                pause = self._poll_seconds
+            else:
                 await io.sleep(pause)
-                pause = min(pause * 1.5, max(LONGEST_POLL, self._poll_seconds)) if pause >= 10 else pause
-            elif ended:
-                pause, is_dry = self._poll_seconds, False
+                longest = max(LONGEST_POLL, self._poll_seconds)
+                pause = min(pause * 1.5, longest) if pause >= 10 else pause
+
+    async def _opened(self, parts: list[Part], io: IO) -> list[Part]:
+        """Return the batches under way, all known by the provider's id; those of a cancelled job are stopped."""
+        if self._is_cancelled() and not self._has_cancelled:
+            self._has_cancelled = True
+            await self.cancel(io)
+            parts = await io.call(self._store.open_parts)
+        return [
+            part if part.provider_id is not None else await self._found_or_sent(part, io)
+            for part in parts
+        ]
+
+    async def _fill(
+        self, parts: list[Part], io: IO, may_send: Callable[[], bool]
+    ) -> AsyncGenerator[list[Finished], None]:
+        """Send batches while items wait; yield those that cannot be sent."""
+        while len(parts) < MOST_OPEN and not self.is_out_of_budget and may_send():
+            sent, refused = await self._write_part(io)
+            if refused:
+                yield refused
+            if sent is not None:
+                parts.append(sent)
+            elif not refused:
+                return
+
+    async def _look(self, parts: list[Part], io: IO) -> AsyncGenerator[list[Finished], None]:
+        """Ask how far the batches are; read those that have ended."""
+        for part in list(parts):
+            status = await self._api.status(part.provider_id or "", io)
+            if status.state == "running":
+                continue
+            async with aclosing(self._collect(part, status, io)) as results:
+                async for finished in results:
+                    yield finished
+            parts.remove(part)
 
     # -- out
 
@@ -119,7 +139,9 @@ class ProviderParts:
                 except FoldlineError as error:
                     refused.append(Finished(item.number, None, error_text(error), "batch"))
                     continue
-                if path and request.path != path:  # another endpoint, as OpenAI's Responses: another batch
+                if (
+                    path and request.path != path
+                ):  # another endpoint, as OpenAI's Responses: another batch
                     continue
                 if not self._allows(request, len(lines)):
                     is_full = self.is_out_of_budget = True
@@ -142,7 +164,9 @@ class ProviderParts:
 
     def _check_size(self, line: bytes) -> None:
         if len(line) + 1 > self._most_bytes:
-            raise UsageError(f"the request has {len(line)} bytes, and a batch may have {self._most_bytes}: part_bytes=…")
+            raise UsageError(
+                f"the request has {len(line)} bytes, and a batch may have {self._most_bytes}: part_bytes=…"
+            )
 
     async def _send(self, part: Part, lines: list[bytes], path: str, io: IO) -> Part:
         try:
@@ -151,7 +175,9 @@ class ProviderParts:
             if not error.is_retryable:
                 raise await self._given_up(part, error, io) from error
             # It may have been taken all the same: an answer that was lost, not a request.
-            provider_id = await self._api.find(part, await io.call(self._store.provider_ids), io) or ""
+            provider_id = (
+                await self._api.find(part, await io.call(self._store.provider_ids), io) or ""
+            )
             if not provider_id:
                 raise await self._given_up(part, error, io) from error
         named: Part = await io.call(self._store.name_part, part, provider_id)
@@ -160,7 +186,9 @@ class ProviderParts:
     async def _given_up(self, part: Part, error: ModelError, io: IO) -> ModelError:
         """Let the items of a part that was not taken wait again."""
         await io.call(
-            lambda: self._store.end_part(part, error_text(error), is_missing=False, attempts=self._attempts + 1)
+            lambda: self._store.end_part(
+                part, error_text(error), is_missing=False, attempts=self._attempts + 1
+            )
         )
         return error
 
@@ -176,13 +204,17 @@ class ProviderParts:
             items = await io.call(self._store.items_of, part, numbers[start : start + TAKEN])
             for number, item in sorted(items.items()):
                 request = await self._target.encode(item.input, item.prompt, io)
-                lines.append(self._api.encode_line(f"{part.tag}-{number}", request.path, request.body))
+                lines.append(
+                    self._api.encode_line(f"{part.tag}-{number}", request.path, request.body)
+                )
                 path = request.path
         return await self._send(part, lines, path, io)
 
     # -- in
 
-    async def _collect(self, part: Part, status: BatchStatus, io: IO) -> AsyncGenerator[list[Finished], None]:
+    async def _collect(
+        self, part: Part, status: BatchStatus, io: IO
+    ) -> AsyncGenerator[list[Finished], None]:
         """Read the results of a batch that has ended; what it has no result for waits again."""
         if status.state == "ended":
             some: dict[int, BatchAnswer] = {}
@@ -201,11 +233,16 @@ class ProviderParts:
             self.failures.append(status.told)
         await io.call(
             lambda: self._store.end_part(
-                part, status.told, is_missing=status.told in ("completed", "ended"), attempts=self._attempts
+                part,
+                status.told,
+                is_missing=status.told in ("completed", "ended"),
+                attempts=self._attempts,
             )
         )
 
-    async def _write_answers(self, part: Part, answers: dict[int, BatchAnswer], io: IO) -> list[Finished]:
+    async def _write_answers(
+        self, part: Part, answers: dict[int, BatchAnswer], io: IO
+    ) -> list[Finished]:
         items = await io.call(self._store.items_of, part, list(answers))
         finished = []
         for number, item in items.items():
@@ -224,10 +261,14 @@ class ProviderParts:
         for part in await io.call(self._store.open_parts):
             provider_id = part.provider_id
             if provider_id is None:
-                provider_id = await self._api.find(part, await io.call(self._store.provider_ids), io)
+                provider_id = await self._api.find(
+                    part, await io.call(self._store.provider_ids), io
+                )
             if provider_id is None:  # it was never sent
                 await io.call(
-                    lambda part=part: self._store.end_part(part, "cancelled", is_missing=False, attempts=self._attempts)
+                    lambda part=part: self._store.end_part(
+                        part, "cancelled", is_missing=False, attempts=self._attempts
+                    )
                 )
                 continue
             await io.call(self._store.name_part, part, provider_id)
@@ -237,5 +278,3 @@ class ProviderParts:
 def _number_of(custom_id: str, part: Part) -> int | None:
     tag, _, number = custom_id.rpartition("-")
     return int(number) if tag == part.tag and number.isdigit() else None
-
-

@@ -6,6 +6,7 @@ A task whose worker dies is run again by Ray, on another one. Only `submit` is a
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from foldline.exceptions import MissingExtraError
@@ -31,14 +32,20 @@ class RayExecutor:
         task whose worker died is run again `max_retries` times. `init` goes to `ray.init`.
         """
         try:
-            import ray  # noqa: PLC0415  an extra
+            ray: Any = import_module("ray")
         except ImportError as error:
-            raise MissingExtraError('RayExecutor needs the package "ray": pip install "foldline[ray]"') from error
-        self._ray: Any = ray
+            raise MissingExtraError(
+                'RayExecutor needs the package "ray": pip install "foldline[ray]"'
+            ) from error
+        self._ray = ray
         self._owns = not ray.is_initialized()
         if self._owns:
-            ray.init(address=address, **{"log_to_driver": False, "include_dashboard": False, **init})
-        self.workers: int = workers or max(1, int(ray.cluster_resources().get("CPU", 1) // num_cpus))
+            ray.init(
+                address=address, **{"log_to_driver": False, "include_dashboard": False, **init}
+            )
+        self.workers: int = workers or max(
+            1, int(ray.cluster_resources().get("CPU", 1) // num_cpus)
+        )
         self._task = ray.remote(num_cpus=num_cpus, max_retries=max_retries)(_call)
 
     def submit(self, function: Any, /, *args: Any) -> Any:  # noqa: ANN401

@@ -71,7 +71,11 @@ class Reading:
                 text = self._target.pack_input(row)
                 items.append(NewItem(number, self._key_of(row), digest_of(text), text))
             except (FoldlineError, KeyError, TypeError, ValueError) as error:
-                rejects.append(RejectedRow(f"row {number}", f"{type(error).__name__}: {error}"[:300], repr(row)[:200]))
+                rejects.append(
+                    RejectedRow(
+                        f"row {number}", f"{type(error).__name__}: {error}"[:300], repr(row)[:200]
+                    )
+                )
         return items, rejects
 
     def _key_of(self, row: Json) -> str | None:

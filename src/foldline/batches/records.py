@@ -66,7 +66,7 @@ class Part(NamedTuple):
     id: int
     tag: str
     provider_id: str | None
-    count: int
+    size: int
     made_at: float
 
 

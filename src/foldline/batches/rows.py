@@ -96,7 +96,9 @@ def _read_csv(file: Path) -> Iterator[Json]:
             place = f"{file.name}, line {reader.line_num}"
             values = list(row.values())
             if None in row or None in values:
-                yield RejectedRow(place, "another number of columns than the first line", str(values)[:SHOWN])
+                yield RejectedRow(
+                    place, "another number of columns than the first line", str(values)[:SHOWN]
+                )
             elif any(has_surrogates(value) for value in values):
                 yield RejectedRow(place, "not UTF-8")
             else:
@@ -146,7 +148,8 @@ def _flat(row: Row) -> dict[str, Json]:
 
 def _write_parquet(rows: Iterator[Row], file: Path) -> int:
     pyarrow, parquet = _pyarrow()
-    count, writer = 0, None
+    count = 0
+    writer: Json = None
     try:
         while some := [_flat(row) for row in islice(rows, ROWS_AT_ONCE)]:
             schema = None if writer is None else writer.schema

@@ -56,7 +56,11 @@ class JobBudget:
 
         def fits(request: BatchRequest, place: int) -> bool:
             most = _most_output(request.body, target)
-            cost = _cost_at_most(target, request.input_tokens, most) if limits.cost is not None else 0.0
+            cost = (
+                _cost_at_most(target, request.input_tokens, most)
+                if limits.cost is not None
+                else 0.0
+            )
             tokens = request.input_tokens + most
             for limit, used, more in (
                 (limits.cost, scope.known_cost + self._reserved, cost),
@@ -95,7 +99,7 @@ def _cost_at_most(target: Target, sent: int, answered: int) -> float:
     cost = target.batch_cost({"input_tokens": sent, "output_tokens": answered})
     if cost is None:
         raise UsageError(
-            f"Limits(cost=…) needs the batch prices of {target.describe()}: pass profile={{\"prices\": {{…, \"batch\": "
+            f'Limits(cost=…) needs the batch prices of {target.describe()}: pass profile={{"prices": {{…, "batch": '
             "{…}}} or call foldline.prices.register_prices (per million tokens)"
         )
     return cost

@@ -135,7 +135,11 @@ class Sql(Protocol):
 def open_sql(location: str | Path) -> Sql:
     """Open the database at a path, or that of a `postgresql://…` address."""
     text = str(location)
-    return PostgresJobs(text) if text.startswith(("postgresql://", "postgres://")) else SqliteJobs(text)
+    return (
+        PostgresJobs(text)
+        if text.startswith(("postgresql://", "postgres://"))
+        else SqliteJobs(text)
+    )
 
 
 class _SqliteWork:
@@ -183,7 +187,9 @@ class SqliteJobs:
         try:
             opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}: check that the folder may be written") from error
+            raise StoreError(
+                f"{path}: {error.strerror}: check that the folder may be written"
+            ) from error
         try:
             if sys.platform == "win32":
                 msvcrt.locking(opened, msvcrt.LK_NBLCK, 1)
@@ -234,7 +240,9 @@ class PostgresJobs:
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do work in one transaction; what counts up must not be done twice."""
-        return self._server.run(lambda connection: work(_PostgresWork(connection)), may_repeat=False)
+        return self._server.run(
+            lambda connection: work(_PostgresWork(connection)), may_repeat=False
+        )
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Read something."""

@@ -33,7 +33,8 @@ SUMS: Final = ("items", "done", "failed", "cancelled", "copies", "rejected", "as
                "input_tokens", "output_tokens", "known_cost", "unpriced")  # fmt: skip
 JOB: Final = "SELECT id, tag, target, described, written, rows_read, is_read FROM foldline_jobs WHERE name = ?"
 OPEN: Final = "job = ? AND state < 3 AND state = ?"
-ADD: Final = """INSERT INTO foldline_job_items (id, job, state, same_as, key, digest, input) VALUES (?, ?, ?, ?, ?, ?, ?)"""
+ADD: Final = """INSERT INTO foldline_job_items (id, job, state, same_as, key, digest, input)
+    VALUES (?, ?, ?, ?, ?, ?, ?)"""
 TAKE: Final = f"""SELECT id, key, input, attempts, prompt FROM foldline_job_items
     WHERE {OPEN} AND id >= ? ORDER BY id LIMIT ?"""
 FINISH: Final = """UPDATE foldline_job_items SET state = ?, output = ?, error = ?, how = ?, input_tokens = ?,
@@ -143,7 +144,7 @@ class JobStore:
 
         def work(sql: Connection) -> None:
             again = sql.run(
-                f"UPDATE foldline_job_items SET state = ? WHERE {OPEN}",  # noqa: S608
+                f"UPDATE foldline_job_items SET state = ? WHERE {OPEN}",
                 (State.WAITING, self.job.id, State.ASKED),
             )
             self._count(sql, asked_again=again)
@@ -155,11 +156,18 @@ class JobStore:
         if changes:
             sums = ", ".join(f"{name} = {name} + ?" for name in changes)
             values = (*changes.values(), self.job.id)
-            sql.run(f"UPDATE foldline_jobs SET {sums} WHERE id = ?", values)  # noqa: S608
+            sql.run(f"UPDATE foldline_jobs SET {sums} WHERE id = ?", values)
 
     # -- inputs
 
-    def add(self, items: Sequence[NewItem], rejects: Sequence[RejectedRow], rows_read: int, *, dedupe: bool) -> None:
+    def add(
+        self,
+        items: Sequence[NewItem],
+        rejects: Sequence[RejectedRow],
+        rows_read: int,
+        *,
+        dedupe: bool,
+    ) -> None:
         """Add inputs; a key that is there already is a rejected row, a content that is there a copy."""
 
         def work(sql: Connection) -> None:
@@ -179,7 +187,9 @@ class JobStore:
                     first[item.digest] = id if dedupe else None
                 copies += same_as is not None
                 state = State.WAITING if same_as is None else State.COPY
-                rows.append((id, self.job.id, int(state), same_as, item.key, item.digest, item.input))
+                rows.append(
+                    (id, self.job.id, int(state), same_as, item.key, item.digest, item.input)
+                )
             sql.each(ADD, rows)
             sql.each(
                 "INSERT INTO foldline_job_rejects (job, place, reason, line) VALUES (?, ?, ?, ?)",
@@ -196,14 +206,14 @@ class JobStore:
         for start in range(0, len(values), AT_ONCE):
             some = values[start : start + AT_ONCE]
             marks = ", ".join("?" * len(some))
-            query = f"SELECT {column}, id FROM foldline_job_items WHERE job = ? {more} AND {column} IN ({marks})"  # noqa: S608
+            query = f"SELECT {column}, id FROM foldline_job_items WHERE job = ? {more} AND {column} IN ({marks})"
             found.update(sql.rows(query, (self.job.id, *some)))
         return found
 
     def check_rows(self, start: int, digests: Sequence[str | None]) -> None:
         """Raise unless rows that were read before are the same now."""
         end = start + len(digests)
-        stored = dict(
+        stored: dict[int, str] = dict(
             self.sql.read(
                 lambda sql: sql.rows(
                     "SELECT id, digest FROM foldline_job_items WHERE id >= ? AND id < ?",
@@ -221,11 +231,15 @@ class JobStore:
 
     def end_reading(self) -> None:
         """Note that all inputs are here."""
-        self.sql.write(lambda sql: sql.run("UPDATE foldline_jobs SET is_read = 1 WHERE id = ?", (self.job.id,)))
+        self.sql.write(
+            lambda sql: sql.run("UPDATE foldline_jobs SET is_read = 1 WHERE id = ?", (self.job.id,))
+        )
 
     # -- live calls
 
-    def advance(self, finished: Sequence[Finished], attempts: int, start: int, count: int) -> list[Item]:
+    def advance(
+        self, finished: Sequence[Finished], attempts: int, start: int, count: int
+    ) -> list[Item]:
         """Write results, and take the next items from a number on: they count as asked from now on."""
 
         def work(sql: Connection) -> list[Item]:
@@ -251,7 +265,10 @@ class JobStore:
         if not finished:
             return
         sums = dict.fromkeys(("done", "failed", "input_tokens", "output_tokens", "unpriced"), 0)
-        cost, ended, again, released = 0.0, [], [], []
+        cost = 0.0
+        ended: list[Any] = []
+        again: list[Any] = []
+        released: list[Any] = []
         for one in finished:
             id = self._base + one.number
             sums["input_tokens"] += one.input_tokens
@@ -264,12 +281,25 @@ class JobStore:
             sums["done" if is_done else "failed"] += 1
             sums["unpriced"] += is_done and one.cost is None
             state = State.DONE if is_done else State.FAILED
-            ended.append((int(state), one.output, one.error, one.how, one.input_tokens, one.output_tokens, one.cost, id))
+            ended.append(
+                (
+                    int(state),
+                    one.output,
+                    one.error,
+                    one.how,
+                    one.input_tokens,
+                    one.output_tokens,
+                    one.cost,
+                    id,
+                )
+            )
         sql.each(FINISH, ended)
         sums["failed"] += self._ask_again(sql, again, released, attempts)
         self._count(sql, **sums, known_cost=cost)
 
-    def _ask_again(self, sql: Connection, again: list[Any], released: list[Any], attempts: int) -> int:
+    def _ask_again(
+        self, sql: Connection, again: list[Any], released: list[Any], attempts: int
+    ) -> int:
         """Let items wait once more; those asked too often have failed: return how many."""
         sql.each(
             "UPDATE foldline_job_items SET state = CASE WHEN attempts < ? THEN 0 ELSE 4 END, error = ?, part = NULL "
@@ -284,7 +314,9 @@ class JobStore:
         for start in range(0, len(again), AT_ONCE):
             ids = [id for _, id in again[start : start + AT_ONCE]]
             marks = ", ".join("?" * len(ids))
-            failed += sql.rows(f"SELECT count(*) FROM foldline_job_items WHERE state = 4 AND id IN ({marks})", ids)[0][0]  # noqa: S608
+            failed += sql.rows(
+                f"SELECT count(*) FROM foldline_job_items WHERE state = 4 AND id IN ({marks})", ids
+            )[0][0]
         return failed
 
     # -- batches of the provider
@@ -310,13 +342,18 @@ class JobStore:
     def name_part(self, part: Part, provider_id: str) -> Part:
         """Note what the provider calls a batch."""
         self.sql.write(
-            lambda sql: sql.run("UPDATE foldline_job_parts SET provider_id = ? WHERE id = ?", (provider_id, part.id))
+            lambda sql: sql.run(
+                "UPDATE foldline_job_parts SET provider_id = ? WHERE id = ?", (provider_id, part.id)
+            )
         )
         return part._replace(provider_id=provider_id)
 
     def open_parts(self) -> list[Part]:
         """Return the batches whose results are not here."""
-        query = "SELECT id, tag, provider_id, size, made_at FROM foldline_job_parts WHERE job = ? AND is_ended = 0 ORDER BY id"
+        query = (
+            "SELECT id, tag, provider_id, size, made_at FROM foldline_job_parts "
+            "WHERE job = ? AND is_ended = 0 ORDER BY id"
+        )
         return [Part(*row) for row in self.sql.read(lambda sql: sql.rows(query, (self.job.id,)))]
 
     def provider_ids(self) -> set[str]:
@@ -326,7 +363,7 @@ class JobStore:
 
     def numbers_of(self, part: Part) -> list[int]:
         """Return the numbers of a batch's items that have no result yet."""
-        query = f"SELECT id FROM foldline_job_items WHERE {OPEN} AND part = ? ORDER BY id"  # noqa: S608
+        query = f"SELECT id FROM foldline_job_items WHERE {OPEN} AND part = ? ORDER BY id"
         rows = self.sql.read(lambda sql: sql.rows(query, (self.job.id, State.SENT, part.id)))
         return [row[0] - self._base for row in rows]
 
@@ -336,8 +373,11 @@ class JobStore:
         for start in range(0, len(numbers), AT_ONCE):
             ids = [self._base + number for number in numbers[start : start + AT_ONCE]]
             marks = ", ".join("?" * len(ids))
-            query = f"SELECT id, key, input, attempts, prompt FROM foldline_job_items WHERE state = 2 AND part = ? AND id IN ({marks})"  # noqa: S608
-            for row in self.sql.read(lambda sql, query=query, ids=ids: sql.rows(query, (part.id, *ids))):  # type: ignore[misc]
+            query = (
+                "SELECT id, key, input, attempts, prompt FROM foldline_job_items "
+                f"WHERE state = 2 AND part = ? AND id IN ({marks})"
+            )
+            for row in self._rows(query, (part.id, *ids)):
                 found[row[0] - self._base] = Item(row[0] - self._base, *row[1:])
         return found
 
@@ -349,11 +389,13 @@ class JobStore:
         """Note that all results of a batch are here; items without one wait again. Return how many those are."""
 
         def work(sql: Connection) -> int:
-            open_query = f"SELECT id FROM foldline_job_items WHERE {OPEN} AND part = ?"  # noqa: S608
+            open_query = f"SELECT id FROM foldline_job_items WHERE {OPEN} AND part = ?"
             left = [row[0] for row in sql.rows(open_query, (self.job.id, State.SENT, part.id))]
             error = f"the batch {part.provider_id} has no result for it ({told})"
             failed = self._ask_again(sql, [(error, id) for id in left], [], attempts)
-            sql.run("UPDATE foldline_job_parts SET is_ended = 1, told = ? WHERE id = ?", (told, part.id))
+            sql.run(
+                "UPDATE foldline_job_parts SET is_ended = 1, told = ? WHERE id = ?", (told, part.id)
+            )
             self._count(sql, failed=failed, missing=len(left) if is_missing else 0)
             return len(left)
 
@@ -366,7 +408,11 @@ class JobStore:
 
         def work(sql: Connection) -> int:
             settled = 0
-            for state, name in ((State.DONE, "done"), (State.FAILED, "failed"), (State.CANCELLED, "cancelled")):
+            for state, name in (
+                (State.DONE, "done"),
+                (State.FAILED, "failed"),
+                (State.CANCELLED, "cancelled"),
+            ):
                 count = sql.run(
                     "UPDATE foldline_job_items SET state = ?, how = 'copy' WHERE job = ? AND state = 5 AND same_as IN "
                     "(SELECT f.id FROM foldline_job_items f WHERE f.id = foldline_job_items.same_as AND f.state = ?)",
@@ -393,7 +439,11 @@ class JobStore:
 
     def cancel(self) -> None:
         """Say that nothing more is to be asked; whoever works on the job sees it."""
-        self.sql.write(lambda sql: sql.run("UPDATE foldline_jobs SET is_cancelled = 1 WHERE name = ?", (self.name,)))
+        self.sql.write(
+            lambda sql: sql.run(
+                "UPDATE foldline_jobs SET is_cancelled = 1 WHERE name = ?", (self.name,)
+            )
+        )
 
     def is_cancelled(self) -> bool:
         """Whether somebody cancelled the job."""
@@ -406,7 +456,7 @@ class JobStore:
 
         def work(sql: Connection) -> None:
             count = sql.run(
-                f"UPDATE foldline_job_items SET state = 6 WHERE {OPEN}",  # noqa: S608
+                f"UPDATE foldline_job_items SET state = 6 WHERE {OPEN}",
                 (self.job.id, State.WAITING),
             )
             self._count(sql, cancelled=count)
@@ -429,15 +479,28 @@ class JobStore:
 
     # -- looked at
 
-    def results(self, states: tuple[State, ...] = (State.DONE, State.FAILED)) -> Iterator[StoredResult]:
+    def _rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        return self.sql.read(lambda sql: sql.rows(query, values))
+
+    def results(
+        self, states: tuple[State, ...] = (State.DONE, State.FAILED)
+    ) -> Iterator[StoredResult]:
         """Yield finished items in the order of their inputs, a page at a time."""
         start, end = self._base, self._base + SPACE
         while True:
-            rows = self.sql.read(lambda sql, start=start: sql.rows(READ, (start, end, PAGE)))  # type: ignore[misc]
+            rows = self._rows(READ, (start, end, PAGE))
             for row in rows:
                 if row[2] in states:
                     error = row[10] if row[2] == State.FAILED else None
-                    yield StoredResult(row[0] - self._base, row[1], row[9], error, row[4] or "live", row[3], *row[5:8])
+                    yield StoredResult(
+                        row[0] - self._base,
+                        row[1],
+                        row[9],
+                        error,
+                        row[4] or "live",
+                        row[3],
+                        *row[5:8],
+                    )
             if len(rows) < PAGE:
                 return
             start = rows[-1][0] + 1
@@ -460,7 +523,7 @@ class JobStore:
         """Yield the rows that were no input."""
         last = 0
         query = "SELECT id, place, reason, line FROM foldline_job_rejects WHERE job = ? AND id > ? ORDER BY id LIMIT ?"
-        while rows := self.sql.read(lambda sql, last=last: sql.rows(query, (self.job.id, last, PAGE))):  # type: ignore[misc]
+        while rows := self._rows(query, (self.job.id, last, PAGE)):
             yield from (RejectedRow(*row[1:]) for row in rows)
             last = rows[-1][0]
 
@@ -468,9 +531,11 @@ class JobStore:
         """Return where the job stands."""
 
         def work(sql: Connection) -> BatchReport:
-            row = sql.rows(f"SELECT {', '.join(SUMS)} FROM foldline_jobs WHERE id = ?", (self.job.id,))[0]  # noqa: S608
+            row = sql.rows(
+                f"SELECT {', '.join(SUMS)} FROM foldline_jobs WHERE id = ?", (self.job.id,)
+            )[0]
             report = BatchReport(self.name, **dict(zip(SUMS, row, strict=True)))
-            count = f"SELECT count(*) FROM foldline_job_items WHERE {OPEN}"  # noqa: S608
+            count = f"SELECT count(*) FROM foldline_job_items WHERE {OPEN}"
             report.sent = sql.rows(count, (self.job.id, State.SENT))[0][0]
             report.waiting = report.items - report.finished - report.sent
             if with_errors and report.failed:

@@ -31,7 +31,15 @@ from foldline.runnables.binding import RunnableBindingBase
 from foldline.runnables.sequence import RunnableSequence
 from foldline.workflows.values import pack, to_text, unpack
 
-__all__ = ["EmbeddingsTarget", "RunnableTarget", "Target", "digest_of", "error_text", "make_target", "read_target"]
+__all__ = [
+    "EmbeddingsTarget",
+    "RunnableTarget",
+    "Target",
+    "digest_of",
+    "error_text",
+    "make_target",
+    "read_target",
+]
 
 Json = Any
 NO_LIMITS: Final = Limits()
@@ -79,7 +87,9 @@ class Target(ABC):
         """What is asked: what an executor sends to its workers."""
 
     @abstractmethod
-    async def run_some(self, items: Sequence[tuple[int, str]], io: IO, scope: UsageScope | None) -> list[Finished]:
+    async def run_some(
+        self, items: Sequence[tuple[int, str]], io: IO, scope: UsageScope | None
+    ) -> list[Finished]:
         """Ask for some items, one after another; an error is part of what became of them."""
 
     @abstractmethod
@@ -150,7 +160,9 @@ class Target(ABC):
         """Return the request of an item; `prompt` is what the steps before the model made of it, if they ran before."""
         raise NotImplementedError
 
-    async def decode(self, number: int, text: str, prompt: str | None, answer: BatchAnswer, io: IO) -> Finished:
+    async def decode(
+        self, number: int, text: str, prompt: str | None, answer: BatchAnswer, io: IO
+    ) -> Finished:
         """Read an answer of a batch."""
         raise NotImplementedError
 
@@ -191,12 +203,16 @@ class RunnableTarget(Target):
         where = f" ({model._provider}:{model._model_name})" if model is not None else ""
         return " | ".join(names)[:300] + where
 
-    async def run_some(self, items: Sequence[tuple[int, str]], io: IO, scope: UsageScope | None) -> list[Finished]:
+    async def run_some(
+        self, items: Sequence[tuple[int, str]], io: IO, scope: UsageScope | None
+    ) -> list[Finished]:
         """Ask for items one after another."""
         return [await self._run_one(number, text, io, scope) for number, text in items]
 
     async def _run_one(self, number: int, text: str, io: IO, scope: UsageScope | None) -> Finished:
-        return await self._call(self.runnable, number, self.unpack_input(text), io, scope, "live", {})
+        return await self._call(
+            self.runnable, number, self.unpack_input(text), io, scope, "live", {}
+        )
 
     async def _call(
         self,
@@ -232,7 +248,11 @@ class RunnableTarget(Target):
             return None
         model, kwargs = _unwrapped(self._steps[self._place])
         paced = model.model_copy(update={"rate_limiter": limiter})
-        steps = [*self._steps[: self._place], paced.bind(**kwargs) if kwargs else paced, *self._steps[self._place + 1 :]]
+        steps = [
+            *self._steps[: self._place],
+            paced.bind(**kwargs) if kwargs else paced,
+            *self._steps[self._place + 1 :],
+        ]
         target = RunnableTarget(cast("Runnable[Any, Any]", _sequence(steps)))
         target.config, target.output_type = self.config, self.output_type
         return target
@@ -248,7 +268,9 @@ class RunnableTarget(Target):
     def batch_cost(self, usage: Mapping[str, Any]) -> float | None:
         """Return what a usage costs by the batch prices of the model."""
         model = self._model
-        prices = (model.profile or {}).get("prices") or find_prices(model._provider, model._model_name)
+        prices = (model.profile or {}).get("prices") or find_prices(
+            model._provider, model._model_name
+        )
         return cost_of(usage, prices, service="batch")
 
     @property
@@ -278,14 +300,18 @@ class RunnableTarget(Target):
         path, body, tokens = await model._batch_request(value, io, self.config, kwargs)
         return BatchRequest(prompt, path, body, tokens)
 
-    async def decode(self, number: int, text: str, prompt: str | None, answer: BatchAnswer, io: IO) -> Finished:
+    async def decode(
+        self, number: int, text: str, prompt: str | None, answer: BatchAnswer, io: IO
+    ) -> Finished:
         """Play the answer back through the model, and run what comes after it."""
         place = cast("int", self._place)
         model, kwargs = _unwrapped(self._steps[place])
         played = model._answered(answer.status, json.dumps(answer.body).encode())
         chain = cast(
             "Runnable[Any, Any]",
-            _sequence([played.bind(**{**kwargs, "service_tier": "batch"}), *self._steps[place + 1 :]]),
+            _sequence(
+                [played.bind(**{**kwargs, "service_tier": "batch"}), *self._steps[place + 1 :]]
+            ),
         )
         value = self.unpack_input(prompt if prompt is not None else text)
         return await self._call(chain, number, value, io, None, "batch", {})
@@ -311,7 +337,10 @@ class EmbeddingsTarget(Target):
 
     def describe(self) -> str:
         """Say what is asked."""
-        shown = {name: getattr(self.embeddings, name, None) for name in ("model", "dimensions", "output_dimensionality")}
+        shown = {
+            name: getattr(self.embeddings, name, None)
+            for name in ("model", "dimensions", "output_dimensionality")
+        }
         given = ", ".join(f"{name}={value!r}" for name, value in shown.items() if value is not None)
         return f"{type(self.embeddings).__name__}({given})"
 
@@ -319,22 +348,32 @@ class EmbeddingsTarget(Target):
         """Embeddings are not written: whoever resumes gives them."""
         return None
 
-    async def run_some(self, items: Sequence[tuple[int, str]], io: IO, scope: UsageScope | None) -> list[Finished]:
+    async def run_some(
+        self, items: Sequence[tuple[int, str]], io: IO, scope: UsageScope | None
+    ) -> list[Finished]:
         """Embed texts in one call; where it fails for what is in them, find the text that is to blame."""
         texts = [self.unpack_input(text) for _, text in items]
         for place, text in enumerate(texts):
             if not isinstance(text, str):
-                odd = Finished(items[place][0], None, f"UsageError: only text can be embedded, not {text!r:.60}", "live")
+                odd = Finished(
+                    items[place][0],
+                    None,
+                    f"UsageError: only text can be embedded, not {text!r:.60}",
+                    "live",
+                )
                 others = [item for at, item in enumerate(items) if at != place]
                 return [odd, *(await self.run_some(others, io, scope) if others else [])]
-        method = self.embeddings.embed_documents if io.blocking else self.embeddings.aembed_documents
+        method = (
+            self.embeddings.embed_documents if io.blocking else self.embeddings.aembed_documents
+        )
         try:
             vectors = await io.call(method, texts)
         except Exception as error:  # noqa: BLE001  what became of these items
             is_retryable = bool(getattr(error, "is_retryable", False))
             if len(items) == 1 or is_retryable:
                 return [
-                    Finished(number, None, error_text(error), "live", is_retryable=is_retryable) for number, _ in items
+                    Finished(number, None, error_text(error), "live", is_retryable=is_retryable)
+                    for number, _ in items
                 ]
             half = len(items) // 2
             first = await self.run_some(items[:half], io, scope)
@@ -363,18 +402,24 @@ class EmbeddingsTarget(Target):
         path, body = cast("Any", self.embeddings)._encode([self.unpack_input(text)], is_query=False)
         return BatchRequest(None, path, body, len(text) // 4)
 
-    async def decode(self, number: int, text: str, prompt: str | None, answer: BatchAnswer, io: IO) -> Finished:
+    async def decode(
+        self, number: int, text: str, prompt: str | None, answer: BatchAnswer, io: IO
+    ) -> Finished:
         """Read the vector of an answer."""
         embeddings: Any = self.embeddings
         try:
             if answer.status >= 400:
                 raise embeddings._batch_error(answer.status, answer.body)
-            vectors = embeddings._check_lengths(embeddings._check_count(embeddings._read(answer.body), 1))
+            vectors = embeddings._check_lengths(
+                embeddings._check_count(embeddings._read(answer.body), 1)
+            )
         except FoldlineError as error:
             is_retryable = bool(getattr(error, "is_retryable", False))
             return Finished(number, None, error_text(error), "batch", is_retryable=is_retryable)
         usage = answer.body.get("usage") or {} if isinstance(answer.body, dict) else {}
-        return Finished(number, json.dumps(vectors[0]), None, "batch", int(usage.get("prompt_tokens") or 0))
+        return Finished(
+            number, json.dumps(vectors[0]), None, "batch", int(usage.get("prompt_tokens") or 0)
+        )
 
 
 def _text(packed: Json) -> str:
@@ -408,7 +453,9 @@ def _unwrapped(step: Any) -> tuple[Any, dict[str, Any]]:  # noqa: ANN401  a mode
 
 def _model_place(steps: list[Runnable[Any, Any]]) -> int | None:
     """Return where the one chat model of a chain is; None where there is none, or several."""
-    places = [place for place, step in enumerate(steps) if isinstance(_unwrapped(step)[0], BaseChatModel)]
+    places = [
+        place for place, step in enumerate(steps) if isinstance(_unwrapped(step)[0], BaseChatModel)
+    ]
     return places[0] if len(places) == 1 else None
 
 

@@ -275,7 +275,12 @@ def batch_resume(
 ) -> int:
     """Go on with a job that was stopped, was killed or ran out of its budget."""
     return _call(
-        "batch:resume", store, out=out, max_cost=max_cost, retry_failed=retry_failed, as_json=as_json
+        "batch:resume",
+        store,
+        out=out,
+        max_cost=max_cost,
+        retry_failed=retry_failed,
+        as_json=as_json,
     )
 
 

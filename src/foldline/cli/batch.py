@@ -56,7 +56,9 @@ def run(
     return _work(place, settings, _rows(file, template), max_cost, as_json=as_json)
 
 
-def resume(store: Path, *, out: Path | None, max_cost: float | None, retry_failed: bool, as_json: bool) -> int:
+def resume(
+    store: Path, *, out: Path | None, max_cost: float | None, retry_failed: bool, as_json: bool
+) -> int:
     """Go on with the job of a store."""
     settings = _read_settings(store)
     if out is not None:
@@ -108,7 +110,9 @@ def _work(
     return Code.FAILED if report.failed else Code.FINE
 
 
-def _job(store: Path, settings: Mapping[str, Any], rows: Iterator[Any] | None, max_cost: float | None) -> BatchJob:
+def _job(
+    store: Path, settings: Mapping[str, Any], rows: Iterator[Any] | None, max_cost: float | None
+) -> BatchJob:
     return _chain(settings).batch_job(
         rows,
         store=store,
@@ -124,12 +128,17 @@ def _job(store: Path, settings: Mapping[str, Any], rows: Iterator[Any] | None, m
 def _chain(settings: Mapping[str, Any]) -> Runnable[Any, Any]:
     model = choose_model(settings["model"], read_options(settings["options"]))
     prepare(model)
-    system = [("system", settings["system"].replace("{", "{{").replace("}", "}}"))] if settings["system"] else []
+    system = (
+        [("system", settings["system"].replace("{", "{{").replace("}", "}}"))]
+        if settings["system"]
+        else []
+    )
     prompt = ChatPromptTemplate([*system, ("human", settings["template"] or "{prompt}")])
     if settings["schema"] is not None:
         answer: Runnable[Any, Any] = model.with_structured_output(settings["schema"])
         return prompt | answer
-    return prompt | model | StrOutputParser()
+    plain: Runnable[Any, Any] = prompt | model | StrOutputParser()
+    return plain
 
 
 def _rows(file: Path, template: str | None) -> Iterator[Any]:
@@ -167,7 +176,9 @@ def _read_settings(store: Path) -> dict[str, Any]:
 
 def _opened(store: Path) -> JobStore:
     if not store.is_file():
-        raise UsageError(f"there is no store {str(store)!r}: it is beside the prompts, as NAME.jobs.db")
+        raise UsageError(
+            f"there is no store {str(store)!r}: it is beside the prompts, as NAME.jobs.db"
+        )
     opened = JobStore(store, NAME)
     found = opened.find()
     if found is None:

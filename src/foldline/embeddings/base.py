@@ -6,7 +6,6 @@ An author writes the two blocking methods; awaited calls run them in a thread un
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-
 from typing import Any
 
 from foldline._extensions import extension

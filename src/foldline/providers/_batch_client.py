@@ -76,7 +76,9 @@ class BatchClient:
                         if (row := self._row(line)) is not None:
                             yield row
                     if len(rest) > LINE:
-                        raise self.endpoint._malformed("a line of the batch's results is longer than 64 MB")
+                        raise self.endpoint._malformed(
+                            "a line of the batch's results is longer than 64 MB"
+                        )
             if (row := self._row(rest)) is not None:
                 yield row
 

@@ -176,7 +176,9 @@ class Endpoint(BaseModel):
     def _batch_error(self, status: int, body: Any) -> ModelError:  # noqa: ANN401
         """Build the error of a request that failed inside a batch."""
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-        return self._failed(self._read_error(body), status=status, body=text[: self.limits.error_body])
+        return self._failed(
+            self._read_error(body), status=status, body=text[: self.limits.error_body]
+        )
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")

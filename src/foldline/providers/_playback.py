@@ -45,7 +45,9 @@ class PlaybackTransport:
         self._response = PlayedResponse(status, body)
 
     @asynccontextmanager
-    async def open(self, request: Request, *, blocking: bool) -> AsyncGenerator[PlayedResponse, None]:
+    async def open(
+        self, request: Request, *, blocking: bool
+    ) -> AsyncGenerator[PlayedResponse, None]:
         """Answer a request."""
         yield self._response
 

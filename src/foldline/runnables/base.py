@@ -141,7 +141,9 @@ class Runnable(ABC, Generic[Input, Output]):
             )
         inputs = list(inputs) if not hasattr(inputs, "__len__") else inputs  # a generator, say
         if kwargs.get("executor") is not None:
-            return await _forward.batch_on(self, inputs, config, io, kwargs, keep_errors=keep_errors)
+            return await _forward.batch_on(
+                self, inputs, config, io, kwargs, keep_errors=keep_errors
+            )
         results: list[Any] = [None] * len(inputs)
         async with aclosing(
             self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)

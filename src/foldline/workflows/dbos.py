@@ -6,6 +6,7 @@ DBOS runs in this process. When a program starts again, the runs that were under
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 
 from foldline._io import ASYNC, BLOCKING, IO, mutex
@@ -20,18 +21,31 @@ __all__ = ["DbosDurability"]
 class DbosDurability(Durability):
     """Keeps runs in DBOS. One per process, for DBOS itself is; it may serve many agents and flows."""
 
-    def __init__(self, database: str = "sqlite:///foldline_dbos.sqlite", *, name: str = "foldline", **config: Any) -> None:
+    def __init__(
+        self,
+        database: str = "sqlite:///foldline_dbos.sqlite",
+        *,
+        name: str = "foldline",
+        **config: Any,
+    ) -> None:
         """Name the database of DBOS (`sqlite:///file` or `postgresql://…`); `config` goes to `DBOSConfig`."""
         super().__init__()
         try:
-            import dbos  # noqa: PLC0415  an extra
+            dbos: Any = import_module("dbos")
         except ImportError as error:
-            raise MissingExtraError('DbosDurability needs the package "dbos": pip install "foldline[dbos]"') from error
-        self._dbos: Any = dbos
+            raise MissingExtraError(
+                'DbosDurability needs the package "dbos": pip install "foldline[dbos]"'
+            ) from error
+        self._dbos = dbos
         self._lock = mutex()
         self._is_launched = False
         # The version is ours to name: by default DBOS takes the hash of our code, and an upgrade would strand runs.
-        settings = {"name": name, "system_database_url": database, "application_version": name, **config}
+        settings = {
+            "name": name,
+            "system_database_url": database,
+            "application_version": name,
+            **config,
+        }
         dbos.DBOS(config={"run_migrations": True, "enable_otlp": False, **settings})
 
         def run(name: str, payload: str) -> str:

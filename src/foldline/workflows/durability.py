@@ -37,7 +37,7 @@ class Durability(ABC):
         """Take on an agent or a flow, under the name that its runs have in the engine."""
         if name in self._bodies:
             raise UsageError(
-                f"{type(self).__name__} has something named {name!r} already: give each agent and flow a name of its own"
+                f"{type(self).__name__} has something named {name!r} already: each agent and flow needs its own name"
             )
         self._bodies[name] = body
 

@@ -109,7 +109,10 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             unpack(item, "an argument", self.parameter_types.get(place, Any))
             for place, item in enumerate(payload[0])
         )
-        kwargs = {name: unpack(item, "an argument", self.parameter_types.get(name, Any)) for name, item in payload[1].items()}
+        kwargs = {
+            name: unpack(item, "an argument", self.parameter_types.get(name, Any))
+            for name, item in payload[1].items()
+        }
         flow_run = FlowRun(self, Run.root(io, None, {}))
         output = await flow_run.result(_Arguments(args, kwargs))
         if flow_run.interrupts:
@@ -121,7 +124,10 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         types = self.parameter_types
         payload = [
             [pack(item, "an argument", types.get(place, Any)) for place, item in enumerate(args)],
-            {name: pack(item, "an argument", types.get(name, Any)) for name, item in kwargs.items()},
+            {
+                name: pack(item, "an argument", types.get(name, Any))
+                for name, item in kwargs.items()
+            },
         ]
         thread = run.configurable.get("thread_id")
         packed = await durability.invoke(self.flow_name, thread, payload, run.io)

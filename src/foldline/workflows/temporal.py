@@ -60,7 +60,9 @@ class TemporalDurability(Durability):
         """
         super().__init__()
         if task_queue in _engines:
-            raise UsageError(f"the task queue {task_queue!r} has a TemporalDurability already: use that, or another queue")
+            raise UsageError(
+                f"the task queue {task_queue!r} has a TemporalDurability already: use that, or another queue"
+            )
         self._address = address
         self._connect = {"namespace": namespace, **connect}
         self._queue = task_queue
@@ -115,7 +117,9 @@ class TemporalDurability(Durability):
     async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Json]:
         """Run a step as an activity of this worker."""
         if io.blocking:
-            raise UsageError(f"{name}: a flow under TemporalDurability is async: write `async def`, and await its steps")
+            raise UsageError(
+                f"{name}: a flow under TemporalDurability is async: write `async def`, and await its steps"
+            )
         key = f"{workflow.info().run_id}/{new_id()}"
         while True:
             _steps[key] = kept
@@ -151,14 +155,14 @@ class FoldlineRun:
     """A run of an agent or a flow."""
 
     @workflow.run
-    async def run(self, name: str, payload: Any) -> Any:  # noqa: ANN401  JSON
+    async def run(self, name: str, payload: Any) -> Any:
         """Run it."""
         engine = _engines[workflow.info().task_queue]
         return await engine.perform(name, payload, Inline(workflow.in_workflow))
 
 
 @activity.defn(name="foldline.step")
-async def run_step(key: str, heartbeat_seconds: float) -> Any:  # noqa: ANN401  JSON
+async def run_step(key: str, heartbeat_seconds: float) -> Any:
     """Run a step of a workflow that this worker runs."""
 
     async def beat() -> None:

@@ -65,7 +65,7 @@ class AnthropicBatches(BatchClient):
         for row in page.get("data") or []:
             is_new = _time(row.get("created_at")) >= part.made_at - CLOCKS
             size = sum(int(count) for count in (row.get("request_counts") or {}).values())
-            if row["id"] in known or not is_new or size != part.count:
+            if row["id"] in known or not is_new or size != part.size:
                 continue
             if await self._is_ours(row["id"], part, io):
                 return str(row["id"])
@@ -73,7 +73,9 @@ class AnthropicBatches(BatchClient):
 
     async def _is_ours(self, provider_id: str, part: Part, io: IO) -> bool:
         while (status := await self.status(provider_id, io)).state == "running":
-            await io.sleep(self.look_seconds)  # its requests are shown when it has ended, not before
+            await io.sleep(
+                self.look_seconds
+            )  # its requests are shown when it has ended, not before
         async with aclosing(self.answers(status, io)) as answers:
             async for answer in answers:
                 return answer.custom_id.rpartition("-")[0] == part.tag
@@ -115,7 +117,8 @@ def _answer(row: Json) -> BatchAnswer:
         return BatchAnswer(custom_id, 200, result.get("message"))
     if kind == "errored":
         error = result.get("error") or {}
-        inner = error.get("error") if isinstance(error.get("error"), dict) else error
+        told = error.get("error")
+        inner = told if isinstance(told, dict) else error
         body = error if error.get("type") == "error" else {"type": "error", "error": error}
         return BatchAnswer(custom_id, STATUSES.get(str(inner.get("type")), 500), body)
     return BatchAnswer(custom_id, 0, None, str(kind))

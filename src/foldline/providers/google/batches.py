@@ -43,7 +43,9 @@ class GoogleBatches(BatchClient):
             b'{"batch":{"displayName":"' + part.tag.encode() + b'","inputConfig":{"requests":{"requests":['
             + b",".join(lines) + b"]}}}}"
         )  # fmt: skip
-        made = await self.ask(f"{model}:batchGenerateContent", io, method="POST", body=body, may_repeat=False)
+        made = await self.ask(
+            f"{model}:batchGenerateContent", io, method="POST", body=body, may_repeat=False
+        )
         return str(made["name"])
 
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
@@ -93,4 +95,6 @@ def _answer(row: Json) -> BatchAnswer:
     code = int(error.get("code") or 13)
     if code in UNTRIED:
         return BatchAnswer(custom_id, 0, None, str(error.get("message") or "cancelled"))
-    return BatchAnswer(custom_id, STATUSES.get(code, 500), {"error": {**error, "code": STATUSES.get(code, 500)}})
+    return BatchAnswer(
+        custom_id, STATUSES.get(code, 500), {"error": {**error, "code": STATUSES.get(code, 500)}}
+    )

@@ -36,11 +36,17 @@ class OpenAIBatches(BatchClient):
     def headers(self) -> dict[str, str]:
         """Return organization and project."""
         named = {"openai-organization": "organization", "openai-project": "project"}
-        return {name: value for name, field in named.items() if (value := getattr(self.endpoint, field, None))}
+        return {
+            name: value
+            for name, field in named.items()
+            if (value := getattr(self.endpoint, field, None))
+        }
 
     def encode_line(self, custom_id: str, path: str, body: Json) -> bytes:
         """Return a request as a line of the file."""
-        return dump_body({"custom_id": custom_id, "method": "POST", "url": f"/v1/{path}", "body": body})
+        return dump_body(
+            {"custom_id": custom_id, "method": "POST", "url": f"/v1/{path}", "body": body}
+        )
 
     async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
         """Upload the file, then make a batch of it."""
@@ -62,7 +68,9 @@ class OpenAIBatches(BatchClient):
             "content-type: application/jsonl\r\n\r\n"
         )
         body = head.encode() + content + f"\r\n--{mark}--\r\n".encode()
-        return await self.ask("files", io, method="POST", body=body, kind=f"multipart/form-data; boundary={mark}")
+        return await self.ask(
+            "files", io, method="POST", body=body, kind=f"multipart/form-data; boundary={mark}"
+        )
 
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
         """Look for the batch whose metadata has the part's tag."""
@@ -73,7 +81,11 @@ class OpenAIBatches(BatchClient):
             for row in rows:
                 if (row.get("metadata") or {}).get(TAG) == part.tag:
                     return str(row["id"])
-            if not rows or not page.get("has_more") or rows[-1].get("created_at", 0) < part.made_at - 3600:
+            if (
+                not rows
+                or not page.get("has_more")
+                or rows[-1].get("created_at", 0) < part.made_at - 3600
+            ):
                 return None
             after = f"&after={quote(rows[-1]['id'])}"
         return None
