@@ -191,7 +191,7 @@ class LiveCalls:
 
     # -- what came of it
 
-    def _take(self, outcome: tuple[int, Any, BaseException | None]) -> list[Finished]:
+    def _take(self, outcome: Any) -> list[Finished]:  # noqa: ANN401  of the channel: id, results, error
         id, finished, error = outcome
         items, _ = self._under_way.pop(id)
         if error is not None:

@@ -10,12 +10,15 @@ from typing import Any
 
 from foldline._extensions import extension
 from foldline._io import ASYNC
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["Embeddings"]
 
 
 class Embeddings(ABC):
     """Turns text into vectors."""
+
+    __repr__ = short_repr
 
     @abstractmethod
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
