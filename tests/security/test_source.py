@@ -53,7 +53,7 @@ SINKS = {
         "providers/_text.py": "every text model over HTTP",
         "providers/google/credentials.py": "google-auth's requests for tokens",
         "providers/bedrock/endpoint.py::AwsEndpoint._fetch": "metadata services of AWS, where a program names them",
-        "language_models/policies/file_resolver.py::FileResolver.fetch": "the one fetch of a URL: off by default",
+        "language_models/policies/file_resolver.py::FileResolver.fetch_page": "the one fetch of a URL: off by default",
         "testing/replay.py": "records what another transport answers",
     },
     scan.opens_a_file: {

@@ -7,7 +7,7 @@ given so far, as in LangChain; one that is closed because a stream beside it fai
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from foldline._config import Configs, RunnableConfig
@@ -19,6 +19,7 @@ from foldline.tracers._streaming import StreamObserver
 
 if TYPE_CHECKING:
     from foldline.runnables.base import Runnable
+    from foldline.utils.progress import Progress, ProgressOption
 
 
 class _Nothing:
@@ -53,6 +54,30 @@ async def add_up(stream: AsyncGenerator[Any, None]) -> Any:
         async for piece in stream:
             whole = plus(whole, piece)
     return whole
+
+
+def batch_inputs(inputs: Any) -> Sequence[Any]:
+    """Return the inputs of a batch; a text is iterable too, letter by letter, and is refused."""
+    if isinstance(inputs, str | bytes | Mapping):
+        raise UsageError(
+            f"batch takes a list of inputs, not {inputs!r:.60}: write batch([...]), or invoke for one"
+        )
+    if hasattr(inputs, "__len__") and hasattr(inputs, "__getitem__"):
+        return cast("Sequence[Any]", inputs)
+    if not isinstance(inputs, Iterable):
+        raise UsageError(f"batch takes a list of inputs, not {type(inputs).__name__}")
+    return list(inputs)  # a generator or a set, say
+
+
+def batch_progress(
+    progress: ProgressOption, total: int, runnable: Runnable[Any, Any]
+) -> AbstractContextManager[Progress | None]:
+    """Return what shows how far a batch is, under its runnable's name; nothing where nobody asks."""
+    if progress is None or progress is False:
+        return nullcontext()
+    from foldline.utils.progress import show_progress  # noqa: PLC0415  few ask for it
+
+    return show_progress(progress, total, runnable.get_name())
 
 
 def runs_of(

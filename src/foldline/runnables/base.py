@@ -32,6 +32,9 @@ from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
 from foldline.runnables._opening import Opening
 
+if TYPE_CHECKING:
+    from foldline.utils.progress import ProgressOption
+
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 Other = TypeVar("Other")
@@ -134,18 +137,18 @@ class Runnable(ABC, Generic[Input, Output]):
         kwargs: dict[str, Any],
         *,
         keep_errors: bool,
+        progress: ProgressOption = None,
     ) -> list[Any]:
-        if isinstance(inputs, str | bytes):
-            raise UsageError(
-                f"batch takes a list of inputs, not {inputs!r:.60}: write batch([...]), or invoke for one"
-            )
-        inputs = list(inputs) if not hasattr(inputs, "__len__") else inputs  # a generator, say
+        inputs = _trace.batch_inputs(inputs)
         results: list[Any] = [None] * len(inputs)
-        async with aclosing(
-            self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
-        ) as done:
-            async for place, result in done:
-                results[place] = result
+        with _trace.batch_progress(progress, len(inputs), self) as shown:
+            async with aclosing(
+                self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
+            ) as done:
+                async for place, result in done:
+                    results[place] = result
+                    if shown is not None:
+                        shown.advance()
         return results
 
     async def _as_completed(
@@ -157,6 +160,7 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         keep_errors: bool,
     ) -> AsyncGenerator[tuple[int, Any], None]:
+        inputs = _trace.batch_inputs(inputs)
         run_of, limit = _trace.runs_of(inputs, config, io, kwargs)
         outcomes = io.as_completed(
             lambda place: self._step(inputs[place], run_of(place)), range(len(inputs)), limit=limit
@@ -174,11 +178,18 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Output]: ...
     @overload
     def batch(
-        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool, **kwargs: Any
+        self,
+        inputs: list[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool,
+        progress: ProgressOption = None,
+        **kwargs: Any,
     ) -> list[Output | Exception]: ...
     def batch(
         self,
@@ -186,11 +197,22 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order."""
+        """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order.
+
+        `progress` shows how many are done: true, or a function of (done, total).
+        """
         return drive(
-            self._run_each(inputs, config, _io.BLOCKING, kwargs, keep_errors=return_exceptions)
+            self._run_each(
+                inputs,
+                config,
+                _io.BLOCKING,
+                kwargs,
+                keep_errors=return_exceptions,
+                progress=progress,
+            )
         )
 
     @overload
@@ -200,11 +222,18 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Output]: ...
     @overload
     async def abatch(
-        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool, **kwargs: Any
+        self,
+        inputs: list[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool,
+        progress: ProgressOption = None,
+        **kwargs: Any,
     ) -> list[Output | Exception]: ...
     async def abatch(
         self,
@@ -212,11 +241,15 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order."""
+        """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order.
+
+        `progress` shows how many are done: true, or a function of (done, total).
+        """
         return await self._run_each(
-            inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions
+            inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions, progress=progress
         )
 
     @overload
