@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from foldline.cli import places
-from foldline.cli.choose import choose_model, prepare, prepare_encoder, read_options
+from foldline.cli.choose import (
+    choose_model,
+    own_object,
+    prepare,
+    prepare_encoder,
+    read_options,
+)
 from foldline.cli.exchange import Exchange
+from foldline.cli.keys import use_stored_keys
 from foldline.cli.settings import read_settings, write_settings
 from foldline.cli.shows import NoShow, TextShow
 from foldline.cli.terminal import note, say, table
@@ -47,9 +54,11 @@ LOCAL = "local:minilm-l6"
 
 
 def _encoder(spec: str) -> Any:
+    use_stored_keys()
     provider, colon, model = spec.partition(":")
     if provider == "py":
-        return import_module("foldline.cli.choose").own_object(model, "-m py:")
+        made = own_object(model, "-m py:")
+        return made if hasattr(made, "embed_query") and not isinstance(made, type) else made()
     if provider not in ENCODERS:
         raise UsageError(
             f"there are no embeddings of {provider!r}{suggestion(provider, ENCODERS)}: write local, openai:MODEL, "
