@@ -21,7 +21,7 @@ from foldline.document_loaders.directory import LoadFailure
 from foldline.document_loaders.file import LOADERS, FileLoader
 from foldline.document_loaders.html import html_charset, html_document
 from foldline.documents.base import Document
-from foldline.exceptions import DocumentError, FoldlineError, UsageError
+from foldline.exceptions import DocumentError, FoldlineError, SecurityError, UsageError
 from foldline.language_models.policies.file_resolver import FileResolver
 from foldline.utils.progress import ProgressOption, show_progress
 
@@ -129,7 +129,12 @@ class WebBaseLoader(BaseLoader):
                     progress.advance()
 
     async def _load(self, url: str, io: IO) -> list[Document]:
-        page = await self._resolver.fetch_page(url, io, headers=self.headers)
+        try:
+            page = await self._resolver.fetch_page(url, io, headers=self.headers)
+        except SecurityError as error:
+            raise SecurityError(
+                f"{url}: {error} (allow_hosts=[...] and allow_private=True widen what WebBaseLoader may ask)"
+            ) from error
         if page.status != 200:
             raise DocumentError(f"{url}: the server answered {page.status}", url)
         metadata: dict[str, Any] = {"source": url}

@@ -195,7 +195,9 @@ class _Indexing:
         async with aclosing(self._io.each(_items(source, self._io))) as documents:
             async for document in documents:
                 if not isinstance(document, Document):
-                    raise UsageError(f"index takes documents, not {type(document).__name__}")
+                    raise UsageError(
+                        f"index takes documents, not {type(document).__name__}: wrap a text in Document(text)"
+                    )
                 batch.append(document)
                 if len(batch) >= self._options.batch_size:
                     yield batch
