@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
-HEADER = """\
-# What errors say
-
-Every error of foldline says where, what, and what to do next. This page is made of mistakes that people make: each is
-run in the tests, and what it says is compared with what stands here. The classes are in `foldline.exceptions`, drawn as
-a tree on top of that file; an error of your own code is never wrapped. What is a warning goes on; the others raise.
-
-At the command line an error is one or two sentences and an [exit code](cli.md); `--debug` shows the traceback.
+MARK = "## Mistakes, and what is said\n"
+"""Where the part of the page begins that is made here."""
+INTRODUCTION = """
+Each of these mistakes is made in the tests, and what is said is compared with what stands here
+(`python -m tests.mistakes --update` writes it). What is a warning goes on; the others raise. At the command line an
+error is one or two sentences and an [exit code](cli.md#exit-codes); `--debug` shows the traceback.
 """
 SETUP = """
 from typing import TypedDict
@@ -252,10 +250,11 @@ def plain(text: str) -> str:
 
 
 def page() -> str:
-    """Return the page as the mistakes make it."""
-    parts = [HEADER]
+    """Return the page: what others wrote above the mark, and what the mistakes make below it."""
+    above = PAGE.read_text(encoding="utf-8").partition(MARK)[0].rstrip()
+    parts = [f"{above}\n\n{MARK}{INTRODUCTION}"]
     for title, snippets in MISTAKES.items():
-        parts.append(f"\n## {title}\n")
+        parts.append(f"\n### {title}\n")
         for snippet in snippets:
             kind, words = run(snippet)
             parts.append(f"\n```text\n{snippet}\n```\n\n`{kind}`: {escape(words)}\n")

@@ -83,6 +83,7 @@ SINKS = {
         "language_models/streams/fallback_stream.py::FallbackStream._attempted": "no file: opens a stream of ours",
     },
     scan.formats: {
+        "cli/choices.py": "string.Template puts whole values in the places of names, and reaches into nothing",
         "utils/formatting.py": "the one formatter: plain names only, checked when formatting",
         "utils/mustache.py::render": "the one mustache renderer: dicts and lists only",
         "utils/_schema_rules.py::_size.rule": "words of our own table",
@@ -113,6 +114,7 @@ SINKS = {
         "prices/table.py::_read_variable": "a file of prices of the user's own",
         "transports/_environment.py": "proxies and certificates, unless `trust_env=False`",
         "cli/": "the command line's settings",
+        "_traceback.py::is_debugging": "FOLDLINE_DEBUG, when an error passes",
     },
 }
 """What -> where it happens. One sink each for fetch, open, format, SQL and revive; the rest leads there."""

@@ -82,7 +82,7 @@ def _explain(spec: str, provider: str, error: UsageError) -> UsageError:
     return UsageError(f"{error}{near}") if near and not provider else error
 
 
-def _is_model(made: Any) -> bool:
+def _is_model(made: object) -> bool:
     return hasattr(made, "stream_v2") and not isinstance(made, type)
 
 
@@ -155,7 +155,7 @@ def read_options(given: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def name_of(model: Any) -> str:
+def name_of(model: object) -> str:
     """Give `provider:model` of a model."""
     provider = getattr(model, "_provider", None) or type(model).__name__
     name = getattr(model, "model", None) or getattr(model, "model_name", None)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
 
 from pydantic import BaseModel
@@ -27,10 +26,12 @@ from foldline._io import IO
 from foldline._io.drive import drive, drive_each
 from foldline._lazy import lazily
 from foldline._run import Kind, Run
+from foldline._traceback import closing, cut_traceback
 from foldline.exceptions import UsageError
 from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
 from foldline.runnables._opening import Opening
+from foldline.utils.short_repr import short_repr
 
 if TYPE_CHECKING:
     from foldline.utils.progress import ProgressOption
@@ -53,6 +54,8 @@ class Runnable(ABC, Generic[Input, Output]):
     ```
     """
 
+    __repr__ = short_repr
+
     if TYPE_CHECKING:  # Pydantic would read it again for every class below
         name: str | None
         """The name of this runnable in traces; a subclass that has none leaves it unset."""
@@ -72,7 +75,7 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- behaviours: a subclass overrides one or more of these
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         raise NotImplementedError(
             f"{type(self).__name__} implements neither `_once` nor `invoke`: write one of them"
         )
@@ -84,7 +87,7 @@ class Runnable(ABC, Generic[Input, Output]):
         whole = await _trace.add_up(inputs)
         if whole is _trace.NOTHING:
             return
-        async with aclosing(self._pieces(whole, run)) as outputs:
+        async with closing(self._pieces(whole, run)) as outputs:
             async for output in outputs:
                 yield output
 
@@ -115,7 +118,9 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- once
 
-    def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
+    def invoke(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
+    ) -> Output:
         """Run once."""
         output: Output = drive(self._traced(input, _run.Run.root(_io.BLOCKING, config, kwargs)))
         return output
@@ -124,7 +129,11 @@ class Runnable(ABC, Generic[Input, Output]):
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Output:
         """Run once."""
-        output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
+        try:
+            output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
+        except Exception as error:
+            cut_traceback(error)
+            raise
         return output
 
     # -- many at once
@@ -142,7 +151,7 @@ class Runnable(ABC, Generic[Input, Output]):
         inputs = _trace.batch_inputs(inputs)
         results: list[Any] = [None] * len(inputs)
         with _trace.batch_progress(progress, len(inputs), self) as shown:
-            async with aclosing(
+            async with closing(
                 self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
             ) as done:
                 async for place, result in done:
@@ -165,7 +174,7 @@ class Runnable(ABC, Generic[Input, Output]):
         outcomes = io.as_completed(
             lambda place: self._step(inputs[place], run_of(place)), range(len(inputs)), limit=limit
         )
-        async with aclosing(outcomes):
+        async with closing(outcomes):
             async for place, value, error in outcomes:
                 if error is not None and not (keep_errors and isinstance(error, Exception)):
                     raise error
@@ -248,9 +257,13 @@ class Runnable(ABC, Generic[Input, Output]):
 
         `progress` shows how many are done: true, or a function of (done, total).
         """
-        return await self._run_each(
-            inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions, progress=progress
-        )
+        try:
+            return await self._run_each(
+                inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions, progress=progress
+            )
+        except Exception as error:
+            cut_traceback(error)
+            raise
 
     @overload
     def batch_as_completed(
@@ -259,7 +272,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Output]]: ...
     @overload
     def batch_as_completed(
@@ -268,7 +281,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Output | Exception]]: ...
     def batch_as_completed(
         self,
@@ -276,7 +289,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return drive_each(
@@ -290,7 +303,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Output]]: ...
     @overload
     def abatch_as_completed(
@@ -299,7 +312,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Output | Exception]]: ...
     def abatch_as_completed(
         self,
@@ -307,7 +320,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return self._as_completed(inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions)
@@ -327,7 +340,7 @@ class Runnable(ABC, Generic[Input, Output]):
         return self._traced_stream(input, _run.Run.asynchronous(config, kwargs))
 
     def transform(
-        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any
+        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[Output]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.blocking(config, kwargs)
@@ -345,7 +358,9 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- a model's stream of events
 
-    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+    def stream_v2(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
+    ) -> Any:
         """Give the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(_opening.Opening(input, _run.Run.blocking(config, kwargs)))
 
