@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from foldline.cli import places
-from foldline.cli.choose import choose_model, choose_own, choose_tool
+from foldline.cli.choose import choose_model, choose_tool, own_object
 from foldline.cli.terminal import note, say
 from foldline.exceptions import MissingExtraError, UsageError
 
@@ -83,7 +83,7 @@ def _app(place: str) -> tuple[str, Any]:
     name, equals, where = place.partition("=")
     if not equals:
         name, where = place.rpartition(":")[2], place
-    app = choose_own(where)
+    app = own_object(where, "")
     if not hasattr(app, "get_state_history"):
         raise UsageError(f"{where} is no agent and no graph, but a {type(app).__name__}")
     return name, app
