@@ -37,7 +37,7 @@ def read_rows(path: str | Path) -> Iterator[Json]:
     from foldline.batches import read_rows
 
     file = Path(tempfile.mkdtemp(), "rows.jsonl")
-    file.write_text('{"topic": "rain"}\\nno json\\n')
+    file.write_text(chr(10).join(['{"topic": "rain"}', "no json"]))
     print([type(row).__name__ for row in read_rows(file)])
     #> ['dict', 'RejectedRow']
     ```
