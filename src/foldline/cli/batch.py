@@ -11,8 +11,8 @@ from foldline.batches import BatchJob, BatchReport, read_rows
 from foldline.batches.progress import progress_line
 from foldline.batches.records import RejectedRow
 from foldline.batches.store import JobStore
-from foldline.cli.chat import read_schema
 from foldline.cli.choose import choose_model, prepare, read_options
+from foldline.cli.short_schema import read_schema
 from foldline.cli.start import Code
 from foldline.cli.terminal import note, say
 from foldline.exceptions import UsageError
@@ -48,7 +48,7 @@ def run(
     """Ask for every row of a file."""
     settings: dict[str, Any] = {
         "model": model, "template": template, "system": system, "options": options, "key": key, "mode": mode,
-        "concurrency": concurrency, "schema": read_schema(schema) if schema else None,
+        "concurrency": concurrency, "schema": read_schema(str(schema)) if schema else None,
         "out": str(out) if out else None,
     }  # fmt: skip
     place = store or file.with_suffix(".jobs.db")

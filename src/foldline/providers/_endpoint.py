@@ -68,7 +68,7 @@ class Endpoint(BaseModel):
     """Where the API lives, if not at the provider's own address."""
     timeout: Clocks = Field(default=None, exclude=True)
     """Seconds for the whole call, or each clock on its own (`foldline.Timeouts`)."""
-    max_retries: int | None = Field(default=None, exclude=True)
+    max_retries: int | None = Field(default=None, ge=0, exclude=True)
     """How often a failed request is tried again; overrides `retry_on_error`."""
     default_headers: Hidden = Field(default_factory=dict, exclude=True, repr=False)
     """Headers sent with every request."""
