@@ -28,6 +28,7 @@ COMMANDS = {
     "doctor": "check this installation and say what to do about each finding",
     "traces": "recent runs as trees, with timing and tokens",
     "replay": "play a recorded stream back",
+    "batch": "ask for every row of a file, over hours and processes: run, status, resume, cancel",
     "bench": "time a model: first token, tokens per second",
 }
 """Name of a command -> what it does, in one line. `foldline.cli.app` has them all."""

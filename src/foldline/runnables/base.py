@@ -149,6 +149,10 @@ class Runnable(ABC, Generic[Input, Output]):
         progress: ProgressOption = None,
     ) -> list[Any]:
         inputs = _trace.batch_inputs(inputs)
+        if kwargs.get("executor") is not None:
+            return await _forward.batch_on(
+                self, inputs, config, io, kwargs, keep_errors=keep_errors
+            )
         results: list[Any] = [None] * len(inputs)
         with _trace.batch_progress(progress, len(inputs), self) as shown:
             async with closing(
@@ -211,6 +215,7 @@ class Runnable(ABC, Generic[Input, Output]):
     ) -> list[Any]:
         """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order.
 
+        `executor=` takes it to processes or machines: any of `concurrent.futures`, or `foldline.batches.RayExecutor`.
         `progress` shows how many are done: true, or a function of (done, total).
         """
         return drive(
@@ -481,6 +486,7 @@ class Runnable(ABC, Generic[Input, Output]):
     configurable_alternatives = _forward.configurable_alternatives
     as_tool = _forward.as_tool
     get_graph = _forward.get_graph
+    batch_job = _forward.batch_job
     _call_with_config = _forward._call_with_config
     _acall_with_config = _forward._acall_with_config
     _transform_stream_with_config = _forward._transform_stream_with_config
