@@ -17,7 +17,7 @@ from foldline.load.serializable import Serializable
 from foldline.messages import _growth
 from foldline.messages._growth import merge_content
 from foldline.messages._verbs import runnable_verb
-from foldline.protocol.blocks import ContentBlock, Json
+from foldline.protocol.blocks import ContentBlock
 from foldline.utils import _surrogates
 
 __all__ = [
@@ -78,7 +78,7 @@ class BaseMessage(Serializable):
         self,
         content: Content | None = None,
         content_blocks: Sequence[ContentBlock] | None = None,
-        **kwargs: Json,
+        **kwargs: Any,
     ) -> None:
         """Make a message from `content`, or from standard `content_blocks`."""
         if content_blocks is not None:
@@ -241,7 +241,7 @@ def given_blocks(blocks: object) -> list[dict[str, Any]]:
     )
 
 
-def shown(value: Json) -> str:
+def shown(value: Any) -> str:
     """Give what `repr` gives, or say that it cannot: JSON may be nested thousands deep."""
     try:
         return repr(value)

@@ -6,12 +6,11 @@ Unknown keys of a provider are kept and counted like the known ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NotRequired, cast
+from typing import Any, NotRequired, cast
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from foldline.protocol.blocks import Json
 from foldline.protocol.merge import add_usage as merge_usage
 
 __all__ = [
@@ -51,7 +50,7 @@ class UsageMetadata(TypedDict):
     output_token_details: NotRequired[OutputTokenDetails]
 
 
-def whole_usage(usage: Mapping[str, Json]) -> UsageMetadata:
+def whole_usage(usage: Mapping[str, Any]) -> UsageMetadata:
     """Fill in the three totals where a provider left one out."""
     given = usage.get("input_tokens") or 0
     said = usage.get("output_tokens") or 0
@@ -76,7 +75,7 @@ def subtract_usage(left: UsageMetadata | None, right: UsageMetadata | None) -> U
     return whole_usage(_less(_counts(left), _counts(right)))
 
 
-def _less(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
+def _less(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     rest = dict(left)
     for key, taken in right.items():
         if isinstance(taken, dict):
@@ -86,5 +85,5 @@ def _less(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
     return rest
 
 
-def _counts(usage: UsageMetadata | None) -> dict[str, Json]:
-    return cast("dict[str, Json]", usage or {})
+def _counts(usage: UsageMetadata | None) -> dict[str, Any]:
+    return cast("dict[str, Any]", usage or {})

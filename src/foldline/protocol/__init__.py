@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foldline._lazy import lazily
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         ImageContentBlock,
         InputTokenDetails,
         InvalidToolCall,
-        Json,
         NonStandardAnnotation,
         NonStandardContentBlock,
         OutputTokenDetails,
@@ -149,7 +148,7 @@ __all__ = [
     "InputTokenDetails",
     "InvalidToolCall",
     "InvalidToolCallBlock",
-    "Json",
+    "Any",
     "Key",
     "MessageBuilder",
     "MessageErrorData",
@@ -216,7 +215,7 @@ __getattr__ = lazily(
     {
         ".blocks": "Annotation AudioContentBlock BLOCK_TYPES BlockIndex Citation ContentBlock "
         "DataContentBlock FileContentBlock FinalizedContentBlock HEAVY_FIELDS "
-        "ImageContentBlock InputTokenDetails InvalidToolCall Json MEDIA_TYPES "
+        "ImageContentBlock InputTokenDetails InvalidToolCall Any MEDIA_TYPES "
         "NonStandardAnnotation NonStandardContentBlock OutputTokenDetails "
         "PlainTextContentBlock ReasoningContentBlock ServerToolCall ServerToolCallChunk "
         "ServerToolResult TextContentBlock ToolCall ToolCallChunk ToolContentBlock "

@@ -10,8 +10,7 @@ from typing import Any, Literal, NotRequired, TypeAlias
 
 from typing_extensions import TypedDict
 
-Json: TypeAlias = Any
-"""JSON passed through untouched."""
+Json: TypeAlias = Any  # until the packages above have moved
 
 BlockIndex: TypeAlias = int | str
 
@@ -26,14 +25,14 @@ class Citation(TypedDict):
     start_index: NotRequired[int]
     end_index: NotRequired[int]
     cited_text: NotRequired[str]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class NonStandardAnnotation(TypedDict):
     """An annotation in the provider's own words."""
 
     type: Literal["non_standard_annotation"]
-    value: dict[str, Json]
+    value: dict[str, Any]
     id: NotRequired[str]
 
 
@@ -48,7 +47,7 @@ class TextContentBlock(TypedDict):
     id: NotRequired[str]
     index: NotRequired[BlockIndex]
     annotations: NotRequired[list[Annotation]]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ReasoningContentBlock(TypedDict):
@@ -58,18 +57,18 @@ class ReasoningContentBlock(TypedDict):
     reasoning: NotRequired[str]
     id: NotRequired[str]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ToolCall(TypedDict):
     """A complete call of one of the client's tools; args are a JSON object."""
 
     name: str
-    args: dict[str, Json]
+    args: dict[str, Any]
     id: str | None
     type: NotRequired[Literal["tool_call"]]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ToolCallChunk(TypedDict):
@@ -80,7 +79,7 @@ class ToolCallChunk(TypedDict):
     id: str | None
     index: NotRequired[BlockIndex | None]
     type: NotRequired[Literal["tool_call_chunk"]]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class InvalidToolCall(TypedDict):
@@ -92,7 +91,7 @@ class InvalidToolCall(TypedDict):
     error: str | None
     type: NotRequired[Literal["invalid_tool_call"]]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ServerToolCall(TypedDict):
@@ -101,9 +100,9 @@ class ServerToolCall(TypedDict):
     type: Literal["server_tool_call"]
     id: str
     name: str
-    args: dict[str, Json]
+    args: dict[str, Any]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ServerToolCallChunk(TypedDict):
@@ -114,7 +113,7 @@ class ServerToolCallChunk(TypedDict):
     name: NotRequired[str]
     args: NotRequired[str]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ServerToolResult(TypedDict):
@@ -124,9 +123,9 @@ class ServerToolResult(TypedDict):
     tool_call_id: str
     status: Literal["success", "error"]
     id: NotRequired[str]
-    output: NotRequired[Json]
+    output: NotRequired[Any]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class _DataBlock(TypedDict):
@@ -138,7 +137,7 @@ class _DataBlock(TypedDict):
     base64: NotRequired[str]
     mime_type: NotRequired[str]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ImageContentBlock(_DataBlock):
@@ -178,17 +177,17 @@ class PlainTextContentBlock(TypedDict):
     url: NotRequired[str]
     base64: NotRequired[str]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class NonStandardContentBlock(TypedDict):
     """Anything the standard has no word for, in the provider's own shape."""
 
     type: Literal["non_standard"]
-    value: dict[str, Json]
+    value: dict[str, Any]
     id: NotRequired[str]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 DataContentBlock: TypeAlias = (

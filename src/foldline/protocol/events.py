@@ -7,11 +7,11 @@ order of first start.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NotRequired, TypeAlias, get_args
+from typing import Any, Final, Literal, NotRequired, TypeAlias, get_args
 
 from typing_extensions import TypedDict
 
-from foldline.protocol.blocks import ContentBlock, FinalizedContentBlock, Json, UsageInfo
+from foldline.protocol.blocks import ContentBlock, FinalizedContentBlock, UsageInfo
 
 Role: TypeAlias = Literal["ai", "human", "system", "tool"]
 FinishReason: TypeAlias = Literal[
@@ -56,7 +56,7 @@ class BlockDelta(TypedDict):
     """Replaces the given fields of the block: signatures, late ids, citations. `type` in them is the block's own."""
 
     type: Literal["block-delta"]
-    fields: dict[str, Json]
+    fields: dict[str, Any]
 
 
 DELTA_FIELDS: Final[dict[str, tuple[str, str]]] = {
@@ -109,8 +109,8 @@ class MessageFinish(TypedDict):
     event: Literal["message-finish"]
     finish_reason: NotRequired[FinishReason]
     usage: NotRequired[UsageInfo]
-    metadata: NotRequired[dict[str, Json]]
-    additional_kwargs: NotRequired[dict[str, Json]]
+    metadata: NotRequired[dict[str, Any]]
+    additional_kwargs: NotRequired[dict[str, Any]]
 
 
 class MessageReset(TypedDict):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from foldline.protocol.blocks import MEDIA_TYPES, Json
+from foldline.protocol.blocks import MEDIA_TYPES
 from foldline.protocol.events import FINISH_REASONS, ROLES
 from foldline.utils.json import has_surrogates
 
-Test: TypeAlias = Callable[[Json], bool]
+Test: TypeAlias = Callable[[Any], bool]
 Shape: TypeAlias = dict[str, tuple[Test, str]]
 """Field -> (its test, what it should be). A name that ends in `?` may be missing."""
 
@@ -20,12 +20,12 @@ def is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def is_count(value: Json) -> bool:
+def is_count(value: Any) -> bool:
     """Say whether a value is a count of something."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def is_dict(value: Json) -> bool:
+def is_dict(value: Any) -> bool:
     """Say whether a value is a dict."""
     return isinstance(value, dict)
 
@@ -145,7 +145,7 @@ PROMOTIONS: Final[dict[str, frozenset[str]]] = {
 """What a block may be finished as, where that is not its own type."""
 
 
-def shape_problem(value: Mapping[str, Json], shape: Shape) -> str | None:
+def shape_problem(value: Mapping[str, Any], shape: Shape) -> str | None:
     """Say which field is missing or mistyped, if one is."""
     for name, (test, noun) in shape.items():
         field = name.rstrip("?")
@@ -157,7 +157,7 @@ def shape_problem(value: Mapping[str, Json], shape: Shape) -> str | None:
     return None
 
 
-def mistyped(block: Mapping[str, Json]) -> str | None:
+def mistyped(block: Mapping[str, Any]) -> str | None:
     """Say which field of a block is of another type than its own; what is missing or null is not asked for."""
     shape = {**COMMON, **BLOCK_SHAPES.get(block["type"], {})}
     for name, (test, noun) in shape.items():
@@ -167,7 +167,7 @@ def mistyped(block: Mapping[str, Json]) -> str | None:
     return None
 
 
-def block_problem(block: Mapping[str, Json], *, is_start: bool) -> str | None:
+def block_problem(block: Mapping[str, Any], *, is_start: bool) -> str | None:
     """Say what is wrong with a block's fields; a start may leave fields to the finish."""
     kind = block.get("type")
     if not isinstance(kind, str):
@@ -198,7 +198,7 @@ def json_problem(value: object) -> str | None:
         return f"not JSON: {error}"
     if has_surrogates(text):
         return f"half a character in {text!r:.80}"
-    waiting: list[Json] = [value]
+    waiting: list[Any] = [value]
     while waiting:  # json.dumps makes text of other keys, and so would not give them back
         item = waiting.pop()
         if isinstance(item, dict):

@@ -28,7 +28,6 @@ from foldline.transports import Request, Response
 
 __all__ = ["HttpLLM", "Usage", "WireLLM", "add_usage"]
 
-Json = Any
 Usage = dict[str, Any]
 
 
@@ -174,7 +173,7 @@ class WireLLM(BaseLLM):
         return LLMResult(generations=generations, llm_output=output)
 
 
-def add_usage(total: Usage, more: Json) -> None:
+def add_usage(total: Usage, more: Any) -> None:
     """Add counts of tokens to others; details are added one by one."""
     for name, count in (more or {}).items():
         if isinstance(count, Mapping):

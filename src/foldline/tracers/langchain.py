@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LangChainTracer", "get_client", "wait_for_all_tracers"]
 
-Json = Any
 
 MESSAGES_OF_LANGCHAIN = ["langchain", "schema", "messages"]
 """The path under which LangSmith knows messages and shows them as a conversation."""
@@ -131,10 +130,10 @@ class LangChainTracer(BaseTracer):
     def _persist_run(self, run: Run) -> None:
         self.latest_run = run
 
-    def _llm_outputs(self, response: LLMResult) -> dict[str, Json]:
+    def _llm_outputs(self, response: LLMResult) -> dict[str, Any]:
         return llm_outputs(response, dump=False)  # `_written` dumps everything once
 
-    def _written(self, value: object) -> Json:
+    def _written(self, value: object) -> Any:
         """Write a value as the JSON that LangSmith reads, without secrets."""
         return self._redactor.json(_as_langchain(dumpd(value)))
 
@@ -150,7 +149,7 @@ class LangChainTracer(BaseTracer):
         self.client.flush()
 
 
-def _events_of(run: Run) -> list[dict[str, Json]]:
+def _events_of(run: Run) -> list[dict[str, Any]]:
     """Return a run's events with its first token, from which LangSmith counts how long the first took."""
     if run.first_token_time is None or any(event["name"] == "new_token" for event in run.events):
         return run.events

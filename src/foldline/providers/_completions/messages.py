@@ -21,9 +21,8 @@ from foldline.providers._wire import dump_text
 
 __all__ = ["MessageEncoder"]
 
-Json = Any
-Body = dict[str, Json]
-Block = dict[str, Json]
+Body = dict[str, Any]
+Block = dict[str, Any]
 
 ALPHABET = string.ascii_letters + string.digits
 

@@ -26,8 +26,7 @@ from foldline.providers.anthropic.wire import REMOTE_TOOL
 
 __all__ = ["MessageEncoder", "encode_call_id"]
 
-Json = Any
-Block = dict[str, Json]
+Block = dict[str, Any]
 
 ODD_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 CALL_EXTRAS: Final = ("caller", "toolset_name")
@@ -92,7 +91,7 @@ class MessageEncoder(TurnEncoder):
     def _result(self, message: ToolMessage) -> list[Block]:
         result: Block = {"type": "tool_result", "tool_use_id": encode_call_id(message.tool_call_id)}
         if isinstance(message.content, str):
-            said: Json = message.content
+            said: Any = message.content
         else:
             said = self._told(message.model_copy(update={"additional_kwargs": {}}))
         if said:

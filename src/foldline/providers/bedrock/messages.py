@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from foldline.exceptions import UsageError
 from foldline.language_models.policies.prompt_caching import cache_control_of
@@ -29,7 +29,6 @@ from foldline.providers.bedrock.wire import SERVER_CALL, Block
 
 __all__ = ["MessageEncoder", "encode_call_id", "guard_last_turn"]
 
-Json = Any
 
 REFUSED_IN_ID: Final = re.compile(r"[^a-zA-Z0-9_.:-]")
 DOCUMENTS: Final = ("file", "text-plain")

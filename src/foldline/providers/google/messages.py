@@ -20,8 +20,7 @@ from foldline.utils.media_types import media_type_of_block
 
 __all__ = ["MessageEncoder", "encode_media"]
 
-Json = Any
-Block = dict[str, Json]
+Block = dict[str, Any]
 
 FILES: Final = "https://generativelanguage.googleapis.com/v1beta/"
 MEDIA: Final = {

@@ -18,9 +18,8 @@ from foldline.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, SERVER_TOO
 
 __all__ = ["ItemEncoder"]
 
-Json = Any
-Body = dict[str, Json]
-Block = dict[str, Json]
+Body = dict[str, Any]
+Block = dict[str, Any]
 
 CITATION_KEYS: Final = ("url", "title", "start_index", "end_index")
 
@@ -82,7 +81,7 @@ class ItemEncoder:
 
     def _result(self, message: ToolMessage) -> Body:
         given = message.additional_kwargs.get("type")
-        output: Json = message.content
+        output: Any = message.content
         if given == "shell_call_output":
             output = _shell_output(message)
             return {"type": given, "call_id": message.tool_call_id, "output": output}
