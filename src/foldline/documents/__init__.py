@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.documents.base import BaseMedia, Blob, Document
@@ -19,7 +19,7 @@ __all__ = [
     "Document",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".base": "BaseMedia Blob Document",

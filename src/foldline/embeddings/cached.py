@@ -23,7 +23,7 @@ from foldline.stores.base import BaseStore, ByteStore
 
 __all__ = ["CacheBackedEmbeddings"]
 
-logger = logging.getLogger("foldline.embeddings")
+logger: logging.Logger = logging.getLogger("foldline.embeddings")
 
 Vector = list[float]
 KeyEncoder = Callable[[str], str] | Literal["sha1", "sha256", "sha512", "blake2b"]

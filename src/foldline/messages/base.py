@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
 from pydantic import ConfigDict, Field, field_validator
 
 from foldline._extensions import extension
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 from foldline.exceptions import LimitExceededError, UsageError
 from foldline.load.serializable import Serializable
 from foldline.messages import _growth
@@ -249,4 +249,4 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__} nested too deep to be shown>"
 
 
-__getattr__ = lazily(__name__, {"._growth": "merge_content"})
+__getattr__: Loader = lazily(__name__, {"._growth": "merge_content"})

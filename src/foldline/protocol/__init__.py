@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.protocol.blocks import (
@@ -210,7 +210,7 @@ __all__ = [
     "replay",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".blocks": "Annotation AudioContentBlock BLOCK_TYPES BlockIndex Citation ContentBlock "

@@ -87,13 +87,13 @@ class MessageBuilder:
         self.usage: UsageInfo | None = None
         self.finish_reason: FinishReason | None = None
         self.additional_kwargs: dict[str, Any] = {}
-        self.is_finished = False
+        self.is_finished: bool = False
         """Whether `message-finish` was seen."""
         self.error: StreamError | None = None
         """The `error` event that ended the stream, if one did."""
         self.fault: Exception | None = None
         """Why `feed_all` stopped at an event that has no place."""
-        self.taken = 0
+        self.taken: int = 0
         """How many events of the last batch were taken."""
         self.tails: dict[int, str] = {}
         """Index -> what the finish of a block said beyond its deltas (T15); most say nothing."""

@@ -99,7 +99,8 @@ class OpenBlock:
         kind = content["type"]
         self.content: Block = content
         self.delta: str = GROWS.get(kind, "")
-        self.field, target = DELTA_FIELDS.get(self.delta, ("", ""))
+        field, target = DELTA_FIELDS.get(self.delta, ("", ""))
+        self.field: str = field
         self.parts: list[str] = []
         # Only arguments have a bound of their own; other text is bounded by the message.
         self.room: int = limits.tool_args if target == "args" else limits.message

@@ -70,8 +70,8 @@ class GrowingBlock:
         self.joiner: SurrogateJoiner | Base64Joiner | None = None
         self.is_finished: bool = False
         self.streams: bool = False
-        self.looks = 0
-        self.seen = -1
+        self.looks: int = 0
+        self.seen: int = -1
 
     @property
     def is_loose(self) -> bool:

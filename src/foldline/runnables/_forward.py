@@ -9,12 +9,11 @@ from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Callable,
-    Coroutine,
     Iterator,
     Mapping,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -37,58 +36,19 @@ Other = TypeVar("Other")
 # -- in a row
 
 
-@overload
-def or_(
-    self: Runnable[Input, Output], other: Runnable[Output, Other]
-) -> RunnableSequence[Input, Other]: ...
-@overload
-def or_(
-    self: Runnable[Input, Output], other: Mapping[str, Any]
-) -> RunnableSequence[Input, dict[str, Any]]: ...
-@overload
-def or_(
-    self: Runnable[Input, Output], other: Callable[[Output], Coroutine[Any, Any, Other]]
-) -> RunnableSequence[Input, Other]: ...
-@overload
-def or_(
-    self: Runnable[Input, Output], other: Callable[[Output], Other]
-) -> RunnableSequence[Input, Other]: ...
-@overload
-def or_(
-    self: Runnable[Input, Output], other: Callable[..., Any]
-) -> RunnableSequence[Input, Any]: ...
 def or_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Input, Any]:
-    """Run this, then the other: a runnable, a function, or a dict of them."""
     return self.pipe(other)
 
 
-@overload
-def ror_(
-    self: Runnable[Input, Output], other: Mapping[str, Any]
-) -> RunnableSequence[Any, Output]: ...
-@overload
-def ror_(
-    self: Runnable[Input, Output], other: Callable[[Other], Any]
-) -> RunnableSequence[Other, Output]: ...
 def ror_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Any, Output]:
-    """Run the other (a function, or a dict of branches), then this."""
     from foldline.runnables.sequence import sequence_of
 
     return sequence_of([other, self])
 
 
-@overload
-def pipe(
-    self: Runnable[Input, Output], other: Runnable[Output, Other], /, *, name: str | None = None
-) -> RunnableSequence[Input, Other]: ...
-@overload
-def pipe(
-    self: Runnable[Input, Output], *others: object, name: str | None = None
-) -> RunnableSequence[Input, Any]: ...
 def pipe(
     self: Runnable[Input, Output], *others: object, name: str | None = None
 ) -> RunnableSequence[Input, Any]:
-    """Run this, then the others in turn."""
     from foldline.runnables.sequence import sequence_of
 
     return sequence_of([self, *others], name=name)
@@ -98,7 +58,6 @@ def pipe(
 
 
 def bind(self: Runnable[Input, Output], **kwargs: object) -> Runnable[Input, Output]:
-    """Give a runnable that is always called with these keyword arguments too."""
     from foldline.runnables.binding import RunnableBinding
 
     return RunnableBinding(bound=self, kwargs=kwargs)
@@ -107,7 +66,6 @@ def bind(self: Runnable[Input, Output], **kwargs: object) -> Runnable[Input, Out
 def with_config(
     self: Runnable[Input, Output], config: RunnableConfig | None = None, **kwargs: object
 ) -> Runnable[Input, Output]:
-    """Give a runnable with a config of its own, under that of each call."""
     from foldline.runnables.binding import RunnableBinding
 
     given = cast("RunnableConfig", {**(config or {}), **kwargs})
@@ -117,7 +75,6 @@ def with_config(
 def with_types(
     self: Runnable[Input, Output], *, input_type: object = None, output_type: object = None
 ) -> Runnable[Input, Output]:
-    """Say the types of input and output, where they cannot be inferred."""
     from foldline.runnables.binding import RunnableBinding
 
     return RunnableBinding(bound=self, custom_input_type=input_type, custom_output_type=output_type)
@@ -127,14 +84,12 @@ def with_types(
 
 
 def map_(self: Runnable[Input, Output]) -> Runnable[Sequence[Input], list[Output]]:
-    """Give a runnable that runs this for each item of a list."""
     from foldline.runnables.each import RunnableEach
 
     return RunnableEach(bound=self)
 
 
 def pick(self: Runnable[Input, Output], keys: str | list[str]) -> RunnableSequence[Input, Any]:
-    """Pick keys from the dict this gives: the value of one, or a smaller dict."""
     from foldline.runnables.passthrough import RunnablePick
 
     return self.pipe(RunnablePick(keys))
@@ -144,7 +99,6 @@ def assign(
     self: Runnable[Input, Output],
     **kwargs: Runnable[dict[str, Any], Any] | Callable[..., Any] | Mapping[str, Any],
 ) -> RunnableSequence[Input, dict[str, Any]]:
-    """Add keys to the dict this gives, each made by a runnable from that dict."""
     from foldline.runnables.parallel import RunnableParallel
     from foldline.runnables.passthrough import RunnableAssign
 
@@ -157,7 +111,6 @@ def assign(
 def astream_events(
     self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
 ) -> Any:
-    """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import astream_events
 
     return astream_events(self, input, config, **kwargs)
@@ -166,7 +119,6 @@ def astream_events(
 def stream_events(
     self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
 ) -> Any:
-    """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import stream_events
 
     return stream_events(self, input, config, **kwargs)
@@ -175,7 +127,6 @@ def stream_events(
 def astream_log(
     self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
 ) -> AsyncGenerator[RunLogPatch, None]:
-    """Give the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
     from foldline.tracers.log_stream import astream_log
 
     return astream_log(self, input, config, **kwargs)
@@ -194,7 +145,6 @@ def with_retry(
     exponential_jitter_params: ExponentialJitterParams | None = None,
     stop_after_attempt: int = 3,
 ) -> Runnable[Input, Output]:
-    """Try again when this fails, `stop_after_attempt` times in all."""
     from foldline.runnables.retry import RunnableRetry
 
     return RunnableRetry(
@@ -213,7 +163,6 @@ def with_fallbacks(
     exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
     exception_key: str | None = None,
 ) -> RunnableWithFallbacks[Input, Output]:
-    """Let others stand in, in their order, when this fails."""
     from foldline.runnables.fallbacks import RunnableWithFallbacks
 
     return RunnableWithFallbacks(
@@ -234,7 +183,6 @@ def with_listeners(
     on_end: Listener | None = None,
     on_error: Listener | None = None,
 ) -> Runnable[Input, Output]:
-    """Call functions with the traced run when it starts, ends or fails."""
     from foldline.runnables.binding import RunnableBinding
     from foldline.tracers.root_listeners import RootListenersTracer
 
@@ -257,7 +205,6 @@ def with_alisteners(
     on_end: AsyncListener | None = None,
     on_error: AsyncListener | None = None,
 ) -> Runnable[Input, Output]:
-    """Await functions with the traced run when it starts, ends or fails."""
     from foldline.runnables.binding import RunnableBinding
     from foldline.tracers.root_listeners import AsyncRootListenersTracer
 
@@ -279,7 +226,6 @@ def with_alisteners(
 def configurable_fields(
     self: Runnable[Input, Output], **kwargs: AnyConfigurableField
 ) -> Runnable[Input, Output]:
-    """Let `config["configurable"]` give some of the settings."""
     from foldline.runnables.configurable import RunnableConfigurableFields
 
     return RunnableConfigurableFields(default=self, fields=kwargs)
@@ -293,7 +239,6 @@ def configurable_alternatives(
     prefix_keys: bool = False,
     **kwargs: Runnable[Input, Output] | Callable[[], Runnable[Input, Output]],
 ) -> Runnable[Input, Output]:
-    """Let `config["configurable"]` choose another runnable in place of this."""
     from foldline.runnables.configurable import RunnableConfigurableAlternatives
 
     return RunnableConfigurableAlternatives(
@@ -316,7 +261,6 @@ def as_tool(
     description: str | None = None,
     arg_types: dict[str, type] | None = None,
 ) -> Any:
-    """Give a tool that a model may call."""
     from foldline.tools.convert import convert_runnable_to_tool
 
     return convert_runnable_to_tool(
@@ -325,7 +269,6 @@ def as_tool(
 
 
 def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = None) -> Graph:
-    """Give the parts of this runnable and how they hang together, to be drawn."""
     from foldline.runnables._graph_of import graph_of
 
     return graph_of(self, config)

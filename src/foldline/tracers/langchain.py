@@ -75,11 +75,13 @@ class LangChainTracer(BaseTracer):
     ) -> None:
         """Choose the project and the client; `tags` and `metadata` are added to every run, `secrets` are never sent."""
         super().__init__(_schema_format="original+chat")
-        self.example_id = UUID(example_id) if isinstance(example_id, str) else example_id
-        self.project_name = project_name or langsmith_utils.get_tracer_project()
-        self.client = client or get_client()
-        self.tags = tags or []
-        self.tracing_metadata = dict(metadata or {})
+        self.example_id: UUID | None = (
+            UUID(example_id) if isinstance(example_id, str) else example_id
+        )
+        self.project_name: str | None = project_name or langsmith_utils.get_tracer_project()
+        self.client: Any = client or get_client()
+        self.tags: list[str] = tags or []
+        self.tracing_metadata: dict[str, str] = dict(metadata or {})
         self.latest_run: Run | None = None
         """The root of the last trace that ended."""
         self._redactor = Redactor(secrets)
@@ -95,7 +97,7 @@ class LangChainTracer(BaseTracer):
         self.client.create_run(
             run.name,
             self._written(run.inputs),
-            run.run_type if run.run_type in RUN_TYPES else "chain",  # type: ignore[arg-type]
+            run.run_type if run.run_type in RUN_TYPES else "chain",
             id=run.id,
             project_name=self.project_name,
             start_time=run.start_time,
@@ -112,7 +114,7 @@ class LangChainTracer(BaseTracer):
         self.client.update_run(
             run.id,
             name=run.name,
-            run_type=run.run_type if run.run_type in RUN_TYPES else "chain",  # type: ignore[arg-type]
+            run_type=run.run_type if run.run_type in RUN_TYPES else "chain",
             start_time=run.start_time,
             end_time=run.end_time,
             error=None if run.error is None else self._redactor.text(run.error),

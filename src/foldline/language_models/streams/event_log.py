@@ -29,7 +29,7 @@ class EventLog:
     def __init__(self) -> None:
         self._entries: list[Event | _Slices] = []
         self._tail: _Slices | None = None
-        self.count = 0
+        self.count: int = 0
 
     def append(self, event: Any) -> None:
         """Keep an event."""

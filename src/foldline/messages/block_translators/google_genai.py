@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
-from foldline.messages.block_translators.pipeline import of_message
+from foldline.messages.block_translators.pipeline import Translate, of_message
 from foldline.protocol.blocks import Citation
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
@@ -241,4 +241,5 @@ PARTS = {
     "text": _text,
 }
 
-translate_content = translate_content_chunk = of_message(translate)
+translate_content: Translate = of_message(translate)
+translate_content_chunk: Translate = translate_content

@@ -6,7 +6,7 @@ Translators register here; this file knows no vendor. What nobody knows becomes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from foldline.messages.block_translators import common
 from foldline.messages.block_translators.beside import said_beside
@@ -43,7 +43,11 @@ class MessageLike(Protocol):
     def additional_kwargs(self) -> dict[Any, Any]: ...
 
 
-def of_message(translate: Translator) -> Callable[[MessageLike], list[ContentBlock]]:
+Translate: TypeAlias = Callable[[MessageLike], list[ContentBlock]]
+"""A message's content as standard blocks."""
+
+
+def of_message(translate: Translator) -> Translate:
     """Make the translator of whole messages out of that of single blocks."""
 
     def translate_content(message: MessageLike) -> list[ContentBlock]:

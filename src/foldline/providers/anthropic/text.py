@@ -159,7 +159,8 @@ class MessagesTextDecoder:
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
         self._usage: Body = {}
-        self.is_complete = self.is_stopped = False
+        self.is_complete: bool = False
+        self.is_stopped: bool = False
 
     def feed(self, data: Any, event: str) -> GenerationChunk | None:
         """Take one event."""

@@ -33,9 +33,9 @@ class SpokenText:
         """The sources of the text, as far as they are known."""
         self.supports: list[Any] = []
         """What the notes were made of: Gemini may send it with several chunks."""
-        self.told = 0
+        self.told: int = 0
         """How many of them were told."""
-        self.is_closed = False
+        self.is_closed: bool = False
 
     @property
     def text(self) -> str:

@@ -79,7 +79,7 @@ class CandidateDecoder:
     def __init__(self, metadata: dict[str, Any]) -> None:
         self.writer: EventWriter = EventWriter(metadata=metadata, usage_mode="last")
         self.parts: PartsDecoder = PartsDecoder(self.writer)
-        self.is_finished = False
+        self.is_finished: bool = False
         """Whether Gemini said why it stopped."""
         self.reason: str | None = None
         self._metadata: dict[str, Any] = {}

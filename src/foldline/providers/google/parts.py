@@ -39,7 +39,7 @@ class PartsDecoder:
         """What was said, block by block, for citations."""
         self.sources: dict[str, Any] = {}
         """What Gemini has told of sources."""
-        self.is_last_chunk = False
+        self.is_last_chunk: bool = False
         self.upcoming: list[str] = []
         """Texts that came with what is read now, and are not read yet."""
         self._base = ""

@@ -137,7 +137,7 @@ class GenerateDecoder:
 
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
-        self.is_complete = False
+        self.is_complete: bool = False
 
     @property
     def is_stopped(self) -> bool:
