@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from foldline.messages._lazy import set_real_fields
 from foldline.messages.ai_chunk import AIMessageChunk, set_sum, slice_chunk
 from foldline.messages.ai_message import is_plain
 from foldline.messages.native_content import holds_calls
 from foldline.messages.usage import whole_usage
-from foldline.protocol.events import DELTA_FIELDS
+from foldline.protocol.events import DELTA_FIELDS, DeltaKind, EventKind
 from foldline.protocol.folded import MESSAGE_KEYS, RESPONSE_KEYS
 from foldline.protocol.merge import append, copy_json, extend, first, leaf_rule, merge_block
 from foldline.protocol.promote import is_server_call
@@ -129,17 +129,23 @@ class ChunkView:
 
     def _boundary(self, event: Mapping[str, Any]) -> AIMessageChunk | None:
         """Show where something begins or ends."""
-        kind = event["event"]
-        if kind == "content-block-start":
-            return self._start(event["index"], event["content"])
-        if kind == "content-block-finish":
-            return self._finish(event["index"], event["content"])
-        if kind == "message-finish":
-            return self._end(event)
-        if kind == "message-start":
-            self._begin(event)
-        elif kind == "message-reset":
-            return self._drop(event)
+        kind: EventKind = event["event"]
+        match kind:
+            case "content-block-start":
+                return self._start(event["index"], event["content"])
+            case "content-block-finish":
+                return self._finish(event["index"], event["content"])
+            case "message-finish":
+                return self._end(event)
+            case "message-start":
+                self._begin(event)
+            case "message-reset":
+                return self._drop(event)
+            case "content-block-delta" | "error":
+                pass  # `show` takes deltas; the stream raises the error
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
         return None
 
     def _drop(self, event: Mapping[str, Any]) -> AIMessageChunk:
@@ -173,11 +179,16 @@ class ChunkView:
         block = self._blocks.get(index)
         if block is None:  # the fold says what is wrong with such a stream
             return None
-        if delta["type"] == "block-delta":
-            return self._show(index, block, _news(block.shown(), delta["fields"]))
-        if delta["type"] not in DELTA_FIELDS:
-            return None
-        field, target = DELTA_FIELDS[delta["type"]]
+        kind: DeltaKind = delta["type"]
+        match kind:
+            case "text-delta" | "reasoning-delta" | "tool-call-delta" | "data-delta":
+                field, target = DELTA_FIELDS[kind]
+            case "block-delta":
+                return self._show(index, block, _news(block.shown(), delta["fields"]))
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
+                return None
         piece = delta[field]
         if block.target == target:
             block.pieces.append(piece)

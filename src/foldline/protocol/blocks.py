@@ -6,7 +6,7 @@ is ours (a test lists each difference with its reason). This file knows shapes o
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypeAlias
+from typing import Any, Final, Literal, NotRequired, TypeAlias, get_args
 
 from typing_extensions import TypedDict
 
@@ -219,22 +219,27 @@ FinalizedContentBlock: TypeAlias = (
     | NonStandardContentBlock
 )
 
-MEDIA_TYPES = frozenset({"image", "audio", "video", "file"})
-BLOCK_TYPES = frozenset(
-    {
-        "text",
-        "reasoning",
-        "tool_call",
-        "tool_call_chunk",
-        "invalid_tool_call",
-        "server_tool_call",
-        "server_tool_call_chunk",
-        "server_tool_result",
-        "text-plain",
-        "non_standard",
-    }
-    | MEDIA_TYPES
-)
+BlockKind: TypeAlias = Literal[
+    "text",
+    "reasoning",
+    "tool_call",
+    "tool_call_chunk",
+    "invalid_tool_call",
+    "server_tool_call",
+    "server_tool_call_chunk",
+    "server_tool_result",
+    "image",
+    "audio",
+    "video",
+    "file",
+    "text-plain",
+    "non_standard",
+]
+"""The `type` of a block. Who reads blocks matches on it and ends with `assert_never`: a new kind asks to be read."""
+
+BLOCK_KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)
+BLOCK_TYPES: Final[frozenset[str]] = frozenset(BLOCK_KINDS)
+MEDIA_TYPES: Final[frozenset[str]] = frozenset({"image", "audio", "video", "file"})
 HEAVY_FIELDS = frozenset({"args", "base64", "output", "value"})
 """Payloads that travel once: never in a `content-block-start` of a whole block."""
 

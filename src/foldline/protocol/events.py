@@ -7,7 +7,7 @@ order of first start.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NotRequired, TypeAlias, get_args
+from typing import Any, Final, Literal, NotRequired, TypeAlias, assert_never, get_args
 
 from typing_extensions import TypedDict
 
@@ -59,11 +59,31 @@ class BlockDelta(TypedDict):
     fields: dict[str, Any]
 
 
+DeltaKind: TypeAlias = Literal[
+    "text-delta", "reasoning-delta", "data-delta", "tool-call-delta", "block-delta"
+]
+"""The `type` of a delta."""
+DELTA_KINDS: Final[tuple[DeltaKind, ...]] = get_args(DeltaKind)
+
+
+def _fields_of(kind: DeltaKind) -> tuple[str, str] | None:
+    match kind:
+        case "text-delta":
+            return "text", "text"
+        case "reasoning-delta":
+            return "reasoning", "reasoning"
+        case "data-delta":
+            return "data", "base64"
+        case "tool-call-delta":
+            return "args", "args"
+        case "block-delta":
+            return None
+        case _:
+            assert_never(kind)
+
+
 DELTA_FIELDS: Final[dict[str, tuple[str, str]]] = {
-    "text-delta": ("text", "text"),
-    "reasoning-delta": ("reasoning", "reasoning"),
-    "data-delta": ("data", "base64"),
-    "tool-call-delta": ("args", "args"),
+    kind: fields for kind in DELTA_KINDS if (fields := _fields_of(kind)) is not None
 }
 """The deltas that append: delta type -> (its own field, the field of the block that grows)."""
 
@@ -143,3 +163,15 @@ Event: TypeAlias = (
     | MessageReset
     | StreamError
 )
+
+EventKind: TypeAlias = Literal[
+    "message-start",
+    "content-block-start",
+    "content-block-delta",
+    "content-block-finish",
+    "message-finish",
+    "message-reset",
+    "error",
+]
+"""The `event` of an event."""
+EVENT_KINDS: Final[tuple[EventKind, ...]] = get_args(EventKind)

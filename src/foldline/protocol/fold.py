@@ -8,11 +8,20 @@ place (after the end, for a block that is not open) raises `MalformedStreamError
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, assert_never, cast
 
 from foldline.exceptions import FoldlineError, LimitExceededError, MalformedStreamError
 from foldline.protocol.blocks import FinalizedContentBlock, UsageInfo
-from foldline.protocol.events import DELTA_FIELDS, Event, FinishReason, Role, StreamError
+from foldline.protocol.events import (
+    DELTA_FIELDS,
+    EVENT_KINDS,
+    DeltaKind,
+    Event,
+    EventKind,
+    FinishReason,
+    Role,
+    StreamError,
+)
 from foldline.protocol.folded import (
     EMPTY_TEXT,
     EMPTY_VALUE,
@@ -203,10 +212,15 @@ class MessageBuilder:
             raise MalformedStreamError(
                 f"content-block-delta: no delta for block {index}: {delta!r:.80}"
             )
-        if delta["type"] == "block-delta":
-            self._replace(block, delta, index)
-        elif delta["type"] in DELTA_FIELDS:
-            self._append(block, delta, index)
+        kind: DeltaKind = delta["type"]
+        match kind:
+            case "block-delta":
+                self._replace(block, delta, index)
+            case "text-delta" | "reasoning-delta" | "data-delta" | "tool-call-delta":
+                self._append(block, delta, index)
+            case _:  # of a later protocol: not for us
+                if TYPE_CHECKING:
+                    assert_never(kind)
 
     def _append(self, block: OpenBlock, delta: Mapping[str, Any], index: int) -> None:
         kind = delta["type"]
@@ -396,15 +410,30 @@ class MessageBuilder:
         )
 
 
-HANDLERS: Final[dict[str, Callable[[MessageBuilder, Mapping[str, Any]], None]]] = {
-    "message-start": MessageBuilder._on_message_start,
-    "message-reset": MessageBuilder._on_reset,
-    "content-block-start": MessageBuilder._on_start,
-    "content-block-delta": MessageBuilder._on_delta,
-    "content-block-finish": MessageBuilder._on_finish,
-    "message-finish": MessageBuilder._on_message_finish,
-    "error": MessageBuilder._on_error,
-}
+Handler: TypeAlias = Callable[[MessageBuilder, Mapping[str, Any]], None]
+
+
+def _handler_of(kind: EventKind) -> Handler:  # noqa: PLR0911  one case per event
+    match kind:
+        case "message-start":
+            return MessageBuilder._on_message_start
+        case "message-reset":
+            return MessageBuilder._on_reset
+        case "content-block-start":
+            return MessageBuilder._on_start
+        case "content-block-delta":
+            return MessageBuilder._on_delta
+        case "content-block-finish":
+            return MessageBuilder._on_finish
+        case "message-finish":
+            return MessageBuilder._on_message_finish
+        case "error":
+            return MessageBuilder._on_error
+        case _:
+            assert_never(kind)
+
+
+HANDLERS: Final[dict[str, Handler]] = {kind: _handler_of(kind) for kind in EVENT_KINDS}
 
 
 def fold(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, assert_never
 
 from foldline.exceptions import FoldlineError, MalformedStreamError
 from foldline.protocol.blocks import HEAVY_FIELDS
-from foldline.protocol.events import DELTA_FIELDS, Event
+from foldline.protocol.events import DELTA_FIELDS, EVENT_KINDS, Event, EventKind
 from foldline.protocol.fold import MessageBuilder, fold
 from foldline.protocol.folded import FoldedMessage
 from foldline.protocol.merge import GROWING_CALLS, copy_json
@@ -267,15 +267,30 @@ class GrammarChecker:
         self._end = "error"
 
 
-CHECKS: Final[dict[str, Callable[[GrammarChecker, Mapping[str, Any]], None]]] = {
-    "message-start": GrammarChecker._on_message_start,
-    "message-reset": GrammarChecker._on_reset,
-    "content-block-start": GrammarChecker._on_start,
-    "content-block-delta": GrammarChecker._on_delta,
-    "content-block-finish": GrammarChecker._on_finish,
-    "message-finish": GrammarChecker._on_message_finish,
-    "error": GrammarChecker._on_error,
-}
+Check: TypeAlias = Callable[[GrammarChecker, Mapping[str, Any]], None]
+
+
+def _check_of(kind: EventKind) -> Check:  # noqa: PLR0911  one case per event
+    match kind:
+        case "message-start":
+            return GrammarChecker._on_message_start
+        case "message-reset":
+            return GrammarChecker._on_reset
+        case "content-block-start":
+            return GrammarChecker._on_start
+        case "content-block-delta":
+            return GrammarChecker._on_delta
+        case "content-block-finish":
+            return GrammarChecker._on_finish
+        case "message-finish":
+            return GrammarChecker._on_message_finish
+        case "error":
+            return GrammarChecker._on_error
+        case _:
+            assert_never(kind)
+
+
+CHECKS: Final[dict[str, Check]] = {kind: _check_of(kind) for kind in EVENT_KINDS}
 
 COMPARED: Final = (
     ("text-delta", "text", "V11"),
