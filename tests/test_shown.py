@@ -19,7 +19,7 @@ from foldline.language_models import FakeListChatModel
 from foldline.load import dumps, loads
 from foldline.messages import AIMessage, HumanMessage
 from foldline.prompts import ChatPromptTemplate, HumanMessagePromptTemplate
-from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIEmbeddings
 from foldline.runnables import RunnableConfig
 
 
@@ -77,6 +77,11 @@ def test_dir_of_a_package_has_public_names_only(package: ModuleType):
         name in package.__all__ for name in shown if name.startswith("_") and name != "__version__"
     )
     assert [name for name in shown if not hasattr(package, name)] == []
+
+
+def test_a_class_shows_its_own_fields_after_its_parent_was_built():
+    OpenAIEmbeddings.model_rebuild(force=True)
+    assert "azure_endpoint" in inspect.signature(AzureOpenAIEmbeddings).parameters
 
 
 def test_the_signature_of_every_class_with_fields_shows_them():

@@ -450,6 +450,7 @@ def test_progress_is_streamed(call, saver):
         ("updates", {"work": 0}),
         ("custom", {"at": 1}),
         ("updates", {"work": 1}),
+        ("updates", {"flow": [0, 1]}),
     ]
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, create_model
 from foldline._config import RunnableConfig
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.agents.checkpoint.records import Thread
+from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.loop import Loop
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.start import load_thread
@@ -33,7 +33,6 @@ from foldline.workflows.nesting import within
 
 __all__ = ["Agent", "StateSnapshot"]
 
-Json = Any
 Values = dict[str, Any]
 StateT = TypeVar("StateT", bound=AgentState)
 
@@ -102,7 +101,7 @@ class Agent(LoopRunnable[Any, StateT]):
 
     def run_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Iterator[dict[str, Json]]:
+    ) -> Iterator[dict[str, Any]]:
         """Run once; give what happens, sub-agents included, as events of the published protocol.
 
         `channels=["messages", "tools"]` chooses some; all are given otherwise.
@@ -111,7 +110,7 @@ class Agent(LoopRunnable[Any, StateT]):
 
     def arun_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
-    ) -> AsyncGenerator[dict[str, Json], None]:
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """Run once; give everything that happens, sub-agents included, as events of the published protocol."""
         return self.astream(input, config, stream_mode="events", **kwargs)
 
@@ -228,7 +227,7 @@ class Agent(LoopRunnable[Any, StateT]):
         for entry in chain_of(entries, run.configurable.get("checkpoint_id")):
             record = self.setup.codec.record(entry)
             thread.take(record, self.setup.schema)
-            if record.kind in ("input", "node", "interrupt"):
+            if record.kind in ("input", "node", "update", "interrupt"):
                 found.append(self._snapshot(thread, log.thread_id))
         return found[::-1][:limit]
 
@@ -239,10 +238,11 @@ class Agent(LoopRunnable[Any, StateT]):
         thread = await load_thread(self.setup, log, run.io, at)
         node = as_node or (MODEL if thread.next is None else None)
         update = self.setup.schema.prepared(values, "update_state")
-        following = thread.next
-        if node is not None:
-            following = self.setup.next_step(node, self.setup.schema.update(thread.values, update))
-        record = thread.step_done(node, following, update)
+        if node is None:  # what is under way stays so: its finished calls, its questions
+            record = Record("update", step=thread.step, values=update)
+        else:
+            values = self.setup.schema.update(thread.values, update)
+            record = thread.step_done(node, self.setup.next_step(node, values), update)
         pending = log.add(self.setup.codec.body(record), thread.head)
         await log.flush(run.io, pending)
         return {"configurable": {"thread_id": log.thread_id, "checkpoint_id": pending.entry.id}}

@@ -27,7 +27,6 @@ from foldline.workflows.log import ends_run
 
 __all__ = ["ToolStep"]
 
-Json = Any
 Values = dict[str, Any]
 RAISED = (BudgetExceeded, BlockingCallError)
 """Errors of a tool that no other call of the model would mend."""
@@ -72,12 +71,12 @@ class ToolStep:
             await context.keep(Record("start", step=context.thread.step, call_id=call["id"]))
         limit = context.run.max_concurrency or len(todo)
         outcomes = context.io.as_completed(lambda call: self._run_one(call, run), todo, limit=limit)
-        interrupts: list[Interrupt] = []
+        interrupts: dict[int, list[Interrupt]] = {}
         failure: BaseException | None = None
         async with aclosing(outcomes):
             async for place, value, error in outcomes:
                 if isinstance(error, FlowInterrupt):
-                    interrupts += error.interrupts
+                    interrupts[place] = error.interrupts
                 elif error is not None and not isinstance(error, Exception):
                     raise error  # cancelled, or Ctrl-C
                 else:
@@ -89,7 +88,7 @@ class ToolStep:
         if failure is not None:
             raise failure
         if interrupts:
-            raise FlowInterrupt(interrupts)
+            raise FlowInterrupt([one for place in sorted(interrupts) for one in interrupts[place]])
 
     async def _open_calls(self, calls: list[ToolCall], asked: AIMessage) -> list[ToolCall]:
         """Return the calls to run; those that cannot be are answered."""
@@ -108,7 +107,7 @@ class ToolStep:
                 todo.append(call)
         return todo
 
-    async def _run_one(self, call: ToolCall, run: Run) -> Json:
+    async def _run_one(self, call: ToolCall, run: Run) -> Any:
         early = self.eager.take(call)
         if early is None:
             return await self.runner.run(call, run)
@@ -133,7 +132,7 @@ class ToolStep:
         return error if is_final else None
 
     async def _finish(
-        self, call: Mapping[str, Json], update: Values, problem: str | None, *, is_kept: bool
+        self, call: Mapping[str, Any], update: Values, problem: str | None, *, is_kept: bool
     ) -> None:
         for message in update["messages"]:
             if isinstance(message, ToolMessage) and not message.id:
@@ -185,7 +184,7 @@ def _failure_in(update: Values, call_id: str | None) -> str | None:
     return None
 
 
-def _describe(call: Mapping[str, Json], error: Exception) -> str:
+def _describe(call: Mapping[str, Any], error: Exception) -> str:
     if isinstance(error, ToolException):
         return str(error) or type(error).__name__
     return f"{call['name']} failed: {type(error).__name__}: {error}"

@@ -64,7 +64,7 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, **kwargs: object) -> None:
         """Add what a run spent. Several answers to one prompt share one bill: the first carries it."""
-        from foldline.messages.usage import add_usage  # noqa: PLC0415  listeners load messages only when one came
+        from foldline.messages.usage import add_request_usage  # noqa: PLC0415  listeners load messages only when one came
         from foldline.prices.cost import message_cost  # noqa: PLC0415  and prices only then
 
         for generations in response.generations:
@@ -78,7 +78,7 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
             if cost is None:  # not said by the call: asked of the table
                 cost = message_cost(message)
             with self._lock:
-                self.usage_metadata[name] = add_usage(self.usage_metadata.get(name), usage)
+                self.usage_metadata[name] = add_request_usage(self.usage_metadata.get(name), usage)
                 sums = self.costs.get(name, 0.0)
                 self.costs[name] = None if sums is None or cost is None else sums + cost
 

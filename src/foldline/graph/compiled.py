@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledStateGraph"]
 
-Json = Any
 Values = dict[str, Any]
 SHOWN = ("input", "step", "update", "fork")
 
@@ -191,6 +190,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
                     task.id,
                     task.name,
                     task.path,
+                    thread.error_of(task.id),
                     interrupts=() if done else tuple(thread.interrupts),
                     state=_config(thread_id, place, None) if is_graph else None,
                     result=None if done is None else done.update,
@@ -212,7 +212,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
 
     def checkpoint_data(
         self, thread: GraphThread, thread_id: str, namespace: tuple[str, ...]
-    ) -> dict[str, Json]:
+    ) -> dict[str, Any]:
         """Describe a checkpoint for `stream_mode="checkpoints"`."""
         snapshot = self.snapshot(thread, thread_id, "|".join(namespace))
         return {

@@ -15,7 +15,6 @@ from foldline.exceptions import UsageError
 from foldline.graph.runtime import ARGUMENTS, Runtime
 from foldline.graph.types import CachePolicy, RetryPolicy
 from foldline.utils.short_repr import short_repr
-from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow import Workflow
 from foldline.workflows.flow_run import Arguments
 from foldline.workflows.scope import FlowContext, Scope, current_scope
@@ -123,8 +122,8 @@ class EntrypointFlow(Workflow[Any, Any]):
     def injected(self, context: FlowContext, run: Run) -> dict[str, Any]:
         """Return what the function asks for by name."""
 
-        def write(chunk: object) -> None:
-            context.tell(FlowEvent("custom", (), self.name, {"payload": chunk}))
+        def write(chunk: Any) -> None:
+            context.tell("custom", self.name, {"payload": chunk})
 
         context.write, context.cache = write, self.cache
         previous = None if context.previous is None else unpack(context.previous, "the last result")

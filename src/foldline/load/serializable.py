@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
 from foldline._lazy import Loader, lazily
-from foldline.utils.signature import SIGNATURE, ClassSignature
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 if TYPE_CHECKING:
     from foldline.load._shapes import (
@@ -74,8 +74,7 @@ class Serializable(BaseModel):
 
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
-        # Pydantic puts its own in its place, which shows the functions that validate.
-        cls.__signature__ = SIGNATURE
+        keep_signature(cls)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

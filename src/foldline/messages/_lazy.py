@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from foldline.utils.signature import SIGNATURE, ClassSignature
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 __all__ = ["LazyFields", "default_of", "real_extra", "real_fields", "set_real_fields"]
 
@@ -39,6 +39,10 @@ class LazyFields(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
     __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
     if TYPE_CHECKING:
 

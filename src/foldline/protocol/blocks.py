@@ -10,8 +10,6 @@ from typing import Any, Final, Literal, NotRequired, TypeAlias, get_args
 
 from typing_extensions import TypedDict
 
-Json: TypeAlias = Any  # until the packages above have moved
-
 BlockIndex: TypeAlias = int | str
 
 

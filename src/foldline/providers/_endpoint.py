@@ -35,7 +35,7 @@ from foldline.transports._default import default_transport, transport_for
 from foldline.transports._environment import proxy_secrets
 from foldline.transports.base import USUAL
 from foldline.utils.json import JsonError, parse_wire
-from foldline.utils.signature import SIGNATURE, ClassSignature
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 Clocks: TypeAlias = float | Timeouts | None
 
@@ -56,6 +56,10 @@ class Endpoint(BaseModel):
         arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
     )
     __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
     api_key: Key = Field(default=None, exclude=True, repr=False)
     """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, model_validator
@@ -15,13 +16,19 @@ from pydantic import ConfigDict, Field, model_validator
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive, drive_each
 from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
+from foldline.language_models.call.deadline import pause
+from foldline.language_models.call.meter import RequestMeter
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.llms import BaseLLM
+from foldline.language_models.policies.usage_scope import time_left
+from foldline.language_models.text.metering import ask_metered, meter_prompts
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._http import HARMLESS_FIELDS
 from foldline.providers._keys import resolve_key
+from foldline.providers._limits import observe_limits
 from foldline.providers._names import read_names
+from foldline.providers._text_metering import metered_pieces, read_usage
 from foldline.providers._text_reading import TextDecoder, TextReading
 from foldline.providers._wire import digest, dump_body, guarded_value, request_id
 from foldline.transports import Request, Response
@@ -39,6 +46,7 @@ class WireLLM(BaseLLM):
     max_concurrency: int = Field(default=8, ge=1, exclude=True)
     """Requests under way at once, where several are needed for a batch."""
 
+    _meters_requests: ClassVar[bool] = True
     prompts_per_request: ClassVar[int] = 1
     """How many prompts the vendor answers in one request."""
 
@@ -52,6 +60,11 @@ class WireLLM(BaseLLM):
         self, prompt: str, stop: list[str] | None, options: Body, io: IO
     ) -> AsyncGenerator[GenerationChunk, None]:
         raise NotImplementedError
+
+    def _meter(self, prompts: list[str], options: Body, io: IO) -> RequestMeter | None:
+        """Return what a request takes of limits and budgets; None where nothing counts it."""
+        answers = self._many(options)
+        return meter_prompts(self, self.rate_limiter, prompts, options, io, answers=answers)
 
     def _many(self, options: Body) -> int:
         """Return how many answers are asked for: more than one cannot be streamed."""
@@ -294,8 +307,16 @@ class HttpLLM(Endpoint, WireLLM):
                 await self._wait_or_raise(error, attempt, policy, io)
 
     async def _ask(self, prompts: list[str], options: Body, io: IO) -> LLMResult:
+        meter = self._meter(prompts, options, io)
+        ask = partial(self._send, prompts, options, io, meter)
+        return await ask_metered(meter, ask, io, lambda answer: read_usage(answer.llm_output))
+
+    async def _send(
+        self, prompts: list[str], options: Body, io: IO, meter: RequestMeter | None
+    ) -> LLMResult:
         sent = await self._http_request(prompts, options, io, stream=False)
         async with self._transport().open(sent, blocking=io.blocking) as response:
+            observe_limits(meter, response)
             try:
                 await self._check_status(response)
                 body = await response.read()
@@ -331,8 +352,18 @@ class HttpLLM(Endpoint, WireLLM):
     async def _read_stream(
         self, prompt: str, options: Body, io: IO
     ) -> AsyncGenerator[GenerationChunk, None]:
+        meter = self._meter([prompt], options, io)
+        pieces = metered_pieces(meter, self._send_stream(prompt, options, io, meter), io)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+
+    async def _send_stream(
+        self, prompt: str, options: Body, io: IO, meter: RequestMeter | None
+    ) -> AsyncGenerator[GenerationChunk, None]:
         sent = await self._http_request([prompt], options, io, stream=True)
         async with self._transport().open(sent, blocking=io.blocking) as response:
+            observe_limits(meter, response)
             reading = TextReading(
                 self._decoder(), self._parse, self._malformed, self.limits, by_line=self.line_framed
             )
@@ -391,9 +422,10 @@ class HttpLLM(Endpoint, WireLLM):
         self, error: ModelError, attempt: int, policy: RetryPolicy, io: IO
     ) -> None:
         error.attempts = attempt
-        if not policy.allows(error, attempt):
+        delay, left = policy.delay(attempt, error), time_left()
+        if not policy.allows(error, attempt) or (left is not None and delay >= left):
             raise error
-        await io.sleep(policy.delay(attempt, error))
+        await pause(delay, io)
 
     async def _check_status(self, response: Response) -> None:
         if response.status >= 400:

@@ -310,9 +310,8 @@ class QuotaLimiter(BaseRateLimiter):
         expected = self.expected_output
         if max_tokens is not None:
             expected = max_tokens if self.reserve_max_tokens else min(expected, max_tokens)
-        limits = [one.limit for one in self.rules.quotas if one.kind == "tokens"]
         # An answer that may be longer than the limit waits until all of it is free; a prompt that is, never fits.
-        return max(float(input_tokens), min(input_tokens + expected, min(limits, default=1e18)))
+        return max(float(input_tokens), min(input_tokens + expected, self.rules.most_tokens))
 
     def observe_answer(self, output_tokens: int) -> None:
         """Learn how long answers are."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
-__all__ = ["SIGNATURE", "ClassSignature", "class_signature"]
+__all__ = ["SIGNATURE", "ClassSignature", "class_signature", "keep_signature"]
 
 
 class ClassSignature:
@@ -28,6 +28,11 @@ class ClassSignature:
 
 SIGNATURE = ClassSignature()
 """Stands in the body of a class: `__signature__: ClassVar[ClassSignature] = SIGNATURE`."""
+
+
+def keep_signature(cls: type[BaseModel]) -> None:
+    """Keep ours when a class is built (`__pydantic_on_complete__`): Pydantic's would be shown for subclasses too."""
+    type.__setattr__(cls, "__signature__", SIGNATURE)
 
 
 class _FromFactory:

@@ -30,7 +30,7 @@ from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
 from foldline.workflows.journal import KINDS, Journal, chain_of, read_body
 from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.steps import Step
-from foldline.workflows.values import Json, unpack, unpack_plain
+from foldline.workflows.values import unpack, unpack_plain
 from foldline.workflows.views import View
 
 __all__ = ["FlowState", "FlowThread", "JournalRecord", "Workflow", "workflow"]
@@ -47,7 +47,7 @@ class JournalRecord:
     kind: str
     at: str
     place: str | None = None
-    value: Json = None
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class FlowState:
 
     status: str
     """`new`, `running` (or killed), `interrupted`, `failed`, `undone` or `done`."""
-    value: Json
+    value: Any
     interrupts: tuple[Interrupt, ...]
-    steps: dict[str, Json]
+    steps: dict[str, Any]
     """The results of finished steps by place; models and dataclasses as plain data."""
     config: RunnableConfig
 
@@ -97,12 +97,12 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         self.parameters = list(inspect.signature(function).parameters.values())
         self.parameter_types = self._read_types()
 
-    def _read_types(self) -> dict[int | str, Json]:
+    def _read_types(self) -> dict[int | str, Any]:
         try:
             hints = get_type_hints(inspect.unwrap(self.function))
         except (NameError, TypeError, AttributeError):
             hints = {}
-        types: dict[int | str, Json] = {}
+        types: dict[int | str, Any] = {}
         for number, parameter in enumerate(self.parameters):
             types[number] = types[parameter.name] = hints.get(parameter.name, Any)
         return types
@@ -113,11 +113,11 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         """Return the arguments that the caller does not give."""
         return {}
 
-    def ending(self, output: object) -> tuple[Json, Json]:
+    def ending(self, output: object) -> tuple[Any, Any]:
         """Return what the caller gets, and what the thread keeps for the next run."""
         return output, output
 
-    def arguments(self, value: Json) -> Arguments:
+    def arguments(self, value: Any) -> Arguments:
         """Return the function's arguments for the input of `invoke`."""
         if isinstance(value, _Arguments):
             return value.args, value.kwargs
@@ -159,7 +159,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             )
         return output
 
-    async def _once(self, input: Json, run: Run) -> object:
+    async def _once(self, input: Any, run: Run) -> object:
         flow_run = FlowRun(self, run)
         return self._shown(flow_run, await flow_run.result(input))
 
@@ -168,7 +168,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             raise FlowInterrupt(flow_run.interrupts)
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
 
-    async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
+    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         view = View(run.kwargs.get("stream_mode") or "updates", subgraphs=False)
 
         async def body(emit: Emit) -> None:

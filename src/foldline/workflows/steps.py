@@ -20,17 +20,18 @@ from foldline._io.drive import drive
 from foldline._io.waiting import is_async_callable
 from foldline.exceptions import FlowChangedError, SchemaError, UsageError
 from foldline.utils.short_repr import short_repr
-from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
 from foldline.workflows.scope import Scope, current_scope, entered
-from foldline.workflows.values import Json, pack, unpack
+from foldline.workflows.values import pack, unpack
 
 __all__ = ["Call", "Step", "agather", "gather", "step"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+RETURNED = "__return__"
+"""The key of what a step gave in `stream_mode="tasks"`, as LangGraph has it."""
 
 
 @dataclass(slots=True)
@@ -69,10 +70,10 @@ class Step(Generic[P, R]):
         self.on_failure = on_failure
         self.is_async = is_async_callable(function)
         self.is_flow = is_flow
-        self._returns: Json = None
+        self._returns: Any = None
 
     @property
-    def returns(self) -> Json:
+    def returns(self) -> Any:
         """The declared type of the result; Any where there is none."""
         if self._returns is None:
             self._returns = _return_type(self.function)
@@ -166,7 +167,10 @@ async def run_call(call: Call[Any], io: IO) -> Any:
         return await _attempt(call, io, None)
     journal = scope.journal
     if journal is None:
-        return await _attempt(call, io, scope)
+        value = await _tell_task(call, io, scope)
+        _remember(call, scope, value)
+        _tell_value(call, scope, value)
+        return value
     await journal.load(io)
     digest = digest_of(call.args, call.kwargs)
     record = journal.steps.get(call.place)
@@ -189,7 +193,7 @@ def _check_order(scope: Scope, journal: Journal, place: str) -> None:
         )
 
 
-def _replay(call: Call[Any], scope: Scope, record: dict[str, Json]) -> object:
+def _replay(call: Call[Any], scope: Scope, record: dict[str, Any]) -> object:
     if record["kind"] == "fail":
         error = decode_error(record.get("error") or {}, call.place)
         scope.flow.failures[id(error)] = (error, call.place)
@@ -206,7 +210,7 @@ def _remember(call: Call[Any], scope: Scope, value: object) -> None:
 
 async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, digest: str) -> object:
     try:
-        value = await _attempt(call, io, scope)
+        value = await _tell_task(call, io, scope)
         packed = pack(value, f"the result of {call.place}", call.step.returns)
     except FlowChangedError:
         raise
@@ -219,9 +223,35 @@ async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, dig
         raise
     await journal.write(io, "step", place=call.place, args=digest, value=packed)
     _remember(call, scope, value)
-    scope.flow.tell(
-        FlowEvent("updates", (), call.step.name, {"node": call.step.name, "values": value})
-    )
+    _tell_value(call, scope, value)
+    return value
+
+
+def _tell_value(call: Call[Any], scope: Scope, value: Any) -> None:
+    scope.flow.tell("updates", call.step.name, {"node": call.step.name, "values": value})
+
+
+async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> Any:
+    """Run a call; say that it begins, and what came of it."""
+    flow, name = scope.flow, call.step.name
+    if "tasks" not in flow.wants:
+        return await _attempt(call, io, scope)
+    about = {"step": 0, "id": scope.key_of(call.place), "name": name}
+    given = {"input": (call.args, call.kwargs), "triggers": ("call",)}
+    flow.tell("tasks", name, {"type": "task", **about, **given})
+    end: dict[str, Any] = {"type": "task_result", **about, "error": None, "result": {}}
+    end["interrupts"] = []
+    try:
+        value = await _attempt(call, io, scope)
+        end["result"] = {RETURNED: value}
+    except FlowInterrupt as stop:
+        end["interrupts"] = [{"value": one.value, "id": one.id} for one in stop.interrupts]
+        raise
+    except Exception as error:
+        end["error"] = error
+        raise
+    finally:
+        flow.tell("tasks", name, end)
     return value
 
 
@@ -301,7 +331,7 @@ async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) ->
     scope = current_scope.get()
     place = "" if scope is None else scope.place("gather")
     results: list[Any] = [None] * len(calls)
-    interrupts: list[Interrupt] = []
+    interrupts: dict[int, list[Interrupt]] = {}
     errors: dict[int, BaseException] = {}
     outcomes = io.as_completed(
         lambda number: _run_one(calls[number], io, scope, f"{place}/{number}"),
@@ -312,7 +342,7 @@ async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) ->
         async for number, value, error in outcomes:
             results[number] = value
             if isinstance(error, FlowInterrupt):
-                interrupts += error.interrupts
+                interrupts[number] = error.interrupts
             elif isinstance(error, Exception):
                 errors[number] = error
             elif error is not None:
@@ -320,7 +350,7 @@ async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) ->
     if errors and not keep:
         raise errors[min(errors)]
     if interrupts:
-        raise FlowInterrupt(interrupts)
+        raise FlowInterrupt([one for number in sorted(interrupts) for one in interrupts[number]])
     for number, failure in errors.items():
         results[number] = failure
     return results

@@ -33,7 +33,7 @@ from foldline.language_models.structured.output import StructuredCheck, structur
 from foldline.language_models.structured.tool_binding import bound_tools
 from foldline.messages import AIMessage, BaseMessage
 from foldline.utils.json import dumps_canonical, to_jsonable
-from foldline.utils.signature import SIGNATURE, ClassSignature
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 __all__ = [
     "ChatModelInput",
@@ -58,6 +58,10 @@ class _Record(BaseModel):
         extra="forbid",
     )
     __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
 
 class ChatModelInput(_Record):

@@ -93,6 +93,12 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
             return [read_vector(one["embeddings"]["values"]) for one in answer["predictions"]]
         return [read_vector(one["values"]) for one in answer["embeddings"]]
 
+    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+        if not self._is_vertex():
+            return None
+        told = [(one["embeddings"].get("statistics") or {}) for one in answer["predictions"]]
+        return sum(int(one["token_count"]) for one in told)
+
     def _wanted_length(self) -> int | None:
         return self.output_dimensionality
 

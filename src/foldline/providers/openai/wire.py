@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from foldline.providers._cost import read_cost
+
 SERVER_TOOLS: Final[dict[str, tuple[str, str | None, str | None]]] = {
     "web_search_call": ("web_search", "action", "results"),
     "file_search_call": ("file_search", "queries", "results"),
@@ -116,4 +118,6 @@ def decode_usage(usage: object) -> dict[str, Any]:
         }
         if details:
             told[f"{kind}_token_details"] = details
+    if (cost := read_cost(usage)) is not None:
+        told["total_cost"] = cost
     return told
