@@ -254,7 +254,7 @@ class Run:
         """The handlers that listen to this run."""
         return self.manager.handlers if self.manager else []
 
-    async def begin(self, kind: Kind, event: str, *args: Any, **kwargs: Any) -> None:
+    async def begin(self, kind: Kind, event: str, *args: object, **kwargs: object) -> None:
         """Start this run: give it an id and tell its handlers."""
         waiting = self.begin_now(event, args, kwargs)
         if waiting is not None:

@@ -84,7 +84,7 @@ class Loop(RunLoop[AgentContext]):
 
     # -- the loop
 
-    async def open(self, value: Any) -> None:
+    async def open(self, value: object) -> None:
         """Read the thread and take what the caller gives."""
         await AgentStart(self.context).open(value)
         self._tell_start()

@@ -27,7 +27,7 @@ GONE_ON = "not run: the conversation went on without it"
 class AgentStart(ThreadStart[AgentContext]):
     """The beginning of a run of an agent."""
 
-    async def load(self, at: str | None, value: Any) -> bool:
+    async def load(self, at: str | None, value: object) -> bool:
         """Read the thread; return whether None goes on from an earlier record, as a fork."""
         context = self.context
         assert context.log is not None
@@ -43,7 +43,7 @@ class AgentStart(ThreadStart[AgentContext]):
         for record in records:
             self.context.thread.take(record, self.context.setup.schema)
 
-    async def take_input(self, value: Any) -> None:
+    async def take_input(self, value: object) -> None:
         """Begin a round: calls that have no result get one that says so."""
         context, thread, schema = self.context, self.context.thread, self.context.setup.schema
         given = schema.given(_as_values(value))

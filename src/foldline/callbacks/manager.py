@@ -92,7 +92,7 @@ class BaseRunManager(RunManagerMixin):
         """Make a manager that nobody listens to."""
         return cls(run_id=uuid7(), handlers=[], inheritable_handlers=[])
 
-    async def _tell(self, event: str, *args: Any, **kwargs: Any) -> None:
+    async def _tell(self, event: str, *args: object, **kwargs: object) -> None:
         await tell(
             self._io,
             self.handlers,
@@ -233,7 +233,7 @@ class _Manager(BaseCallbackManager):
         return not self._io.blocking
 
     async def _start(
-        self, kind: str, event: str, *args: Any, run_id: UUID | None = None, **kwargs: Any
+        self, kind: str, event: str, *args: object, run_id: UUID | None = None, **kwargs: object
     ) -> BaseRunManager:
         run_id = run_id or uuid7()
         await tell(

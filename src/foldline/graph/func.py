@@ -122,7 +122,7 @@ class EntrypointFlow(Workflow[Any, Any]):
     def injected(self, context: FlowContext, run: Run) -> dict[str, Any]:
         """Return what the function asks for by name."""
 
-        def write(chunk: Any) -> None:
+        def write(chunk: object) -> None:
             context.tell("custom", self.name, {"payload": chunk})
 
         context.write, context.cache = write, self.cache

@@ -93,7 +93,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     # -- the loop
 
-    async def open(self, value: Any) -> None:
+    async def open(self, value: object) -> None:
         """Read the thread and take what the caller gives."""
         await GraphStart(self).open(value)
 

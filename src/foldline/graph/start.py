@@ -32,7 +32,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         self.loop = loop
         self.plan = loop.plan
 
-    async def load(self, at: str | None, value: Any) -> bool:
+    async def load(self, at: str | None, value: object) -> bool:
         """Read the thread; return whether None goes on from an earlier record, as a fork."""
         context = self.context
         assert context.log is not None
@@ -63,7 +63,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
 
     # -- an input
 
-    async def take_input(self, value: Any, goto: list[Target] | None = None) -> None:
+    async def take_input(self, value: object, goto: list[Target] | None = None) -> None:
         """Begin a round at START, and where a command says besides."""
         keys, thread = self.plan.keys, self.context.thread
         update = keys.check(self._input_values(value), "the input")
@@ -86,7 +86,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         thread.source = "input"
         self.loop.tell_state()
 
-    def _input_values(self, value: Any) -> Mapping[str, Any]:
+    def _input_values(self, value: object) -> Mapping[str, Any]:
         if isinstance(value, Mapping):
             return value
         shape = self.plan.input

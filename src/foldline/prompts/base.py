@@ -105,7 +105,7 @@ class BasePromptTemplate(
     def _serialized(self) -> Values | None:
         return LazyDump(self, name=self.get_name())
 
-    def _validate_input(self, inner_input: Any) -> Mapping[str, Any]:
+    def _validate_input(self, inner_input: object) -> Mapping[str, Any]:
         """Give the variables of an input; one that is no mapping is the value of the only variable."""
         if type(inner_input) is not dict and not isinstance(inner_input, Mapping):
             if len(self.input_variables) != 1:

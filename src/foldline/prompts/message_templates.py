@@ -87,7 +87,7 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
         messages = self._messages(values[name])
         return messages[-self.n_messages :] if self.n_messages else messages
 
-    def _messages(self, given: Any) -> list[BaseMessage]:
+    def _messages(self, given: object) -> list[BaseMessage]:
         if isinstance(given, list):
             for message in given:
                 if not isinstance(message, BaseMessage):

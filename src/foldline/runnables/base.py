@@ -525,19 +525,19 @@ class Runnable(ABC, Generic[Input, Output]):
         return _forward.assign(self, **kwargs)
 
     def astream_events(
-        self: Runnable[In, Out], input: Any, config: RunnableConfig | None = None, **kwargs: Any
+        self: Runnable[In, Out], input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Any:
         """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
         return _forward.astream_events(self, input, config, **kwargs)
 
     def stream_events(
-        self: Runnable[In, Out], input: Any, config: RunnableConfig | None = None, **kwargs: Any
+        self: Runnable[In, Out], input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Any:
         """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
         return _forward.stream_events(self, input, config, **kwargs)
 
     def astream_log(
-        self: Runnable[In, Out], input: Any, config: RunnableConfig | None = None, **kwargs: Any
+        self: Runnable[In, Out], input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> AsyncGenerator[RunLogPatch, None]:
         """Give the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
         return _forward.astream_log(self, input, config, **kwargs)

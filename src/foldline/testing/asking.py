@@ -27,7 +27,7 @@ class Told(BaseCallbackHandler):
         self.responses: list[Any] = []
         self.errors: list[BaseException] = []
 
-    def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
+    def on_chat_model_start(self, *args: object, **kwargs: object) -> None:
         """Count."""
         self.names.append("start")
 

@@ -45,7 +45,7 @@ class FlowOutput:
         given = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
         self._tell_task({"type": "task", "input": given, "triggers": ("__start__",)})
 
-    def tell_end(self, value: Any) -> None:
+    def tell_end(self, value: object) -> None:
         """Say that the flow is done."""
         context = self.context
         context.tell("updates", context.name, {"node": context.name, "values": value})
@@ -63,7 +63,7 @@ class FlowOutput:
     def tell_result(
         self,
         *,
-        result: Any = None,
+        result: object = None,
         error: Exception | None = None,
         interrupts: list[Interrupt] | None = None,
     ) -> None:

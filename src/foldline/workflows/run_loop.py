@@ -29,7 +29,7 @@ class RunLoop(ABC, Generic[ContextT]):
     # -- what agents and graphs do each in their way
 
     @abstractmethod
-    async def open(self, value: Any) -> None:
+    async def open(self, value: object) -> None:
         """Read the thread and take what the caller gives."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class RunLoop(ABC, Generic[ContextT]):
         interrupts: list[Interrupt] = self.context.thread.interrupts
         return interrupts
 
-    async def events(self, value: Any) -> AsyncGenerator[FlowEvent, None]:
+    async def events(self, value: object) -> AsyncGenerator[FlowEvent, None]:
         """Run; give what happens."""
         output = self.context.output
         try:

@@ -46,7 +46,7 @@ class FlowContext:
     namespace: tuple[str, ...] = ()
     """Where the flow is inside the run that is streamed."""
 
-    def tell(self, method: Method, node: str | None, data: Any) -> None:
+    def tell(self, method: Method, node: str | None, data: object) -> None:
         """Say to whoever streams the run what happened."""
         if self.emit is not None and method in self.wants:
             self.emit(FlowEvent(method, self.namespace, node, data))

@@ -227,7 +227,7 @@ async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, dig
     return value
 
 
-def _tell_value(call: Call[Any], scope: Scope, value: Any) -> None:
+def _tell_value(call: Call[Any], scope: Scope, value: object) -> None:
     scope.flow.tell("updates", call.step.name, {"node": call.step.name, "values": value})
 
 

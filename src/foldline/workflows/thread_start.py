@@ -25,7 +25,7 @@ class ThreadStart(ABC, Generic[ContextT]):
     def __init__(self, context: ContextT) -> None:
         self.context = context
 
-    async def open(self, value: Any) -> None:
+    async def open(self, value: object) -> None:
         """Read the thread and take what the caller gives."""
         context, is_fork = self.context, False
         if context.log is not None:
@@ -44,11 +44,11 @@ class ThreadStart(ABC, Generic[ContextT]):
     # -- what agents and graphs do each in their way
 
     @abstractmethod
-    async def load(self, at: str | None, value: Any) -> bool:
+    async def load(self, at: str | None, value: object) -> bool:
         """Read the thread; return whether None goes on from an earlier record than its last, as a fork."""
 
     @abstractmethod
-    async def take_input(self, value: Any) -> None:
+    async def take_input(self, value: object) -> None:
         """Begin a new round with the caller's input."""
 
     @abstractmethod

@@ -242,7 +242,7 @@ def to_text(body: dict[str, Any]) -> str:
     return json.dumps(body) if has_surrogates(text) else text
 
 
-def _tag_numbers(value: Any) -> Any:
+def _tag_numbers(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _tag_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

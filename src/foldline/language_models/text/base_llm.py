@@ -179,7 +179,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         self,
         prompts: list[str],
         stop: list[str] | None,
-        manager: Any,
+        manager: object,
         options: Params,
         io: IO,
     ) -> LLMResult:
