@@ -24,10 +24,10 @@ Response = TypeVar("Response")
 class HandlerForm(Protocol[Asked, Response]):
     """How the calls of a handler are written down."""
 
-    def describe(self, request: Asked) -> Any:
+    def describe(self, request: Asked) -> object:
         """Return what tells one request from another."""
 
-    def encode(self, response: Response) -> Any:
+    def encode(self, response: Response) -> object:
         """Return a response as JSON; raise SchemaError where that is not possible."""
 
     def decode(self, packed: Any) -> Response:

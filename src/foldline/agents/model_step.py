@@ -46,7 +46,7 @@ class ModelForm:
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
 
-    def describe(self, request: ModelRequest) -> Any:
+    def describe(self, request: ModelRequest) -> object:
         """Return what the model is asked."""
         model = request.model
         names = [getattr(one, "name", None) or repr(one) for one in request.tools]
@@ -59,7 +59,7 @@ class ModelForm:
             repr(request.model_settings),
         ]
 
-    def encode(self, response: ModelResponse) -> Any:
+    def encode(self, response: ModelResponse) -> object:
         """Return an answer as JSON."""
         values: Values = {"messages": response.result}
         if response.structured_response is not None:

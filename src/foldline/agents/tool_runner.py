@@ -30,11 +30,11 @@ __all__ = ["ToolRunner"]
 class ToolForm:
     """How the calls of a tool are written down."""
 
-    def describe(self, request: ToolCallRequest) -> Any:
+    def describe(self, request: ToolCallRequest) -> object:
         """Return the call."""
         return [request.tool_call["name"], request.tool_call["args"]]
 
-    def encode(self, response: Any) -> Any:
+    def encode(self, response: Any) -> object:
         """Return what the tool gave as JSON."""
         return pack(response, "the result of a tool", Command | list[Any])
 

@@ -223,7 +223,12 @@ class RunManagerMixin:
         """Somebody has something to say about the run."""
 
     def on_retry(
-        self, retry_state: object, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: object
+        self,
+        retry_state: object,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: object,
     ) -> Any:
         """The run failed and is tried again."""
 

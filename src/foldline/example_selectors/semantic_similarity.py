@@ -96,8 +96,8 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     def from_examples(
         cls,
         examples: list[dict[str, str]],
-        embeddings: Any,
-        vectorstore_cls: Any,
+        embeddings: Any,  # noqa: ANN401  JSON, or whatever was given
+        vectorstore_cls: Any,  # noqa: ANN401  JSON, or whatever was given
         k: int = 4,
         input_keys: list[str] | None = None,
         **options: Any,
@@ -125,7 +125,7 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         cls,
         examples: Sequence[dict[str, str]],
         embeddings: object,
-        vectorstore_cls: Any,
+        vectorstore_cls: Any,  # noqa: ANN401  JSON, or whatever was given
         io: IO,
         options: dict[str, Any],
     ) -> Self:
@@ -143,7 +143,7 @@ def _text(values: Mapping[str, Any], keys: list[str] | None) -> str:
     return " ".join(str(value) for value in sorted_values(chosen))
 
 
-def _twin(store: object, name: str) -> Any:
+def _twin(store: object, name: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Give the async twin of a store's method, or the method itself, which then runs in a thread."""
     return getattr(store, f"a{name}", None) or getattr(store, name)
 
@@ -168,8 +168,8 @@ class MaxMarginalRelevanceExampleSelector(_VectorStoreExampleSelector):
     def from_examples(
         cls,
         examples: list[dict[str, str]],
-        embeddings: Any,
-        vectorstore_cls: Any,
+        embeddings: Any,  # noqa: ANN401  JSON, or whatever was given
+        vectorstore_cls: Any,  # noqa: ANN401  JSON, or whatever was given
         k: int = 4,
         input_keys: list[str] | None = None,
         fetch_k: int = 20,

@@ -79,7 +79,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         return self.plan.nodes
 
     @property
-    def input_shape_schema(self) -> Any:
+    def input_shape_schema(self) -> object:
         """The schema of what this graph takes as a node of another."""
         return self.plan.input.schema
 

@@ -96,7 +96,7 @@ def task(
     retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
     cache_policy: CachePolicy | None = None,
     timeout: float | None = None,
-) -> Any:
+) -> object:
     """Make a task of a function: called inside an entrypoint it begins at once and gives a future."""
 
     def make(written: Callable[..., Any]) -> TaskFunction[Any, Any]:

@@ -266,12 +266,12 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     # -- what tasks ask
 
-    def managed(self, name: str) -> Any:
+    def managed(self, name: str) -> object:
         """Return a value that the run fills in."""
         remaining = self.limit - self._taken + 1
         return remaining if name == "remaining_steps" else remaining <= 1
 
-    def current(self, *, is_alone: bool) -> Any:
+    def current(self, *, is_alone: bool) -> object:
         """Return what makes this run the parent of runnables that a node calls."""
         if not is_alone:
             return self.run.current()

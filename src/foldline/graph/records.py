@@ -210,7 +210,7 @@ def record(kind: str, **fields: Any) -> dict[str, Any]:
     return {"v": VERSION, "kind": kind, "at": datetime.now(UTC).isoformat(), **body}
 
 
-def encode_target(target: Target, keys: StateKeys) -> Any:
+def encode_target(target: Target, keys: StateKeys) -> object:
     """Return where to go as JSON; what a `Send` carries is written by the types of the keys it is under."""
     if not isinstance(target, Send):
         return target

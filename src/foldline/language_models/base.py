@@ -86,7 +86,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     )
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """Text, a prompt value, or messages in any form."""
         return _types.LanguageModelInput
 

@@ -250,7 +250,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     async def aprocess(
         self, input: ChatModelInput, options: AgentInvokeOptions | None = None
-    ) -> Any:
+    ) -> object:
         """Ask the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
         return await process_beneath(self, input, options, Run.asynchronous())
 
@@ -330,7 +330,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         return ChatPromptValue(messages=messages or messages_of(model_input))
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """A message."""
         return AnyMessage
 

@@ -60,7 +60,7 @@ def dumps(
         raise SchemaError("the value is nested too deep for the stack left here") from error
 
 
-def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Any:
+def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Write `obj` as JSON-able Python values.
 
     What cannot be written raises a `SchemaError` inside data (messages, documents, plain containers) and
@@ -73,7 +73,7 @@ def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Any:
         raise SchemaError("the value is nested too deep for the stack left here") from error
 
 
-def default(obj: object) -> Any:
+def default(obj: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Write one object for `json.dumps(..., default=default)`; what cannot be written is marked.
 
     Only `dumps` keeps look-alikes of our tags apart in the data around the object.
@@ -93,7 +93,7 @@ class _Writer:
         self._count = 0
         self._secrets: dict[str, str] = {}
 
-    def write(self, value: object) -> Any:
+    def write(self, value: object) -> object:
         """Write one value. Lists and dicts are walked here, at one stack frame per level."""
         self._count += 1
         if self._count > MAX_VALUES:
@@ -146,7 +146,7 @@ class _Writer:
         parts = codec.encode(value)
         return self._tagged(codec.name, self.write(parts) if codec.nested else parts)
 
-    def _text(self, value: str) -> Any:
+    def _text(self, value: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
         text = value if type(value) is str else str.__str__(value)
         if self._secrets and self._shows_secret(text):
             return dict(secret_reference(self._secrets.get(text) or self._secret_name()))

@@ -144,7 +144,7 @@ def loads(
 
 
 def load(
-    obj: Any,
+    obj: Any,  # noqa: ANN401  JSON, or whatever was given
     *,
     allowed_objects: AllowedObjects = None,
     secrets_map: Mapping[str, str | None] | None = None,

@@ -241,7 +241,7 @@ def given_blocks(blocks: object) -> list[dict[str, Any]]:
     )
 
 
-def shown(value: Any) -> str:
+def shown(value: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
     """Give what `repr` gives, or say that it cannot: JSON may be nested thousands deep."""
     try:
         return repr(value)

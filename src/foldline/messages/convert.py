@@ -138,7 +138,7 @@ def _from_constructor(fields: dict[str, Any]) -> BaseMessage:
     return cls(**fields["kwargs"])
 
 
-def _of_role(role: str, content: Any, fields: dict[str, Any]) -> BaseMessage:
+def _of_role(role: str, content: Any, fields: dict[str, Any]) -> BaseMessage:  # noqa: ANN401  JSON, or whatever was given
     cls = ROLES.get(role) or MESSAGE_CLASSES.get(role)
     if cls is None:
         known = ", ".join(repr(name) for name in ROLES)

@@ -89,7 +89,7 @@ def _trusted_message(fields: dict[str, Any]) -> AIMessage:
     return AIMessage.model_construct(**said)
 
 
-def _whole_content(content: Any) -> object:
+def _whole_content(content: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     if isinstance(content, str):
         return mend_value(content)
     places = [item.get("index") for item in content if isinstance(item, dict)]
@@ -99,7 +99,7 @@ def _whole_content(content: Any) -> object:
     return [_whole_item(item, is_numbered=is_numbered) for item in content]
 
 
-def _whole_item(item: Any, *, is_numbered: bool) -> object:
+def _whole_item(item: Any, *, is_numbered: bool) -> object:  # noqa: ANN401  JSON, or whatever was given
     """Take off what only a stream needs: the `index`, growing calls, bare text among numbered blocks."""
     if isinstance(item, str):
         return {"type": "text", "text": mend_value(item)} if is_numbered else mend_value(item)

@@ -21,7 +21,7 @@ LEAVES = frozenset({str, int, float, bool, type(None)})
 """The classes of most values, which are never copied."""
 
 
-def copy_json(value: object) -> Any:
+def copy_json(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Copy the dicts and lists of a value, so that two owners never share one."""
     if type(value) in LEAVES or not isinstance(value, (dict, list)):
         return value
@@ -35,7 +35,7 @@ def copy_json(value: object) -> Any:
         ) from None
 
 
-def _copy(value: Any) -> object:
+def _copy(value: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     # Most items are leaves: a copy of all, in which the others are replaced, costs half.
     if type(value) is dict:
         copied = value.copy()
@@ -48,29 +48,29 @@ def _copy(value: Any) -> object:
     return [item if type(item) in LEAVES else copy_json(item) for item in value]
 
 
-def append(old: object, new: object) -> Any:
+def append(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Join slices of text; anything but two strings is replaced."""
     return old + new if isinstance(old, str) and isinstance(new, str) else copy_json(new)
 
 
-def extend(old: object, new: object) -> Any:
+def extend(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Add the items of one list to another; items with the same integer `index` are one item."""
     if isinstance(old, list) and isinstance(new, list):
         return merge_lists(old, new)
     return copy_json(new)
 
 
-def first(old: object, new: object) -> Any:
+def first(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Keep the first that says something: an empty string never stands in the way of a later one."""
     return old if old != "" else copy_json(new)
 
 
-def last(old: object, new: object) -> Any:
+def last(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Take the newest; an empty string never overwrites."""
     return old if new == "" else copy_json(new)
 
 
-def deep(old: object, new: object) -> Any:
+def deep(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Merge dicts key by key, extend lists, join slices of text, replace the rest."""
     if isinstance(old, dict) and isinstance(new, dict):
         return merge_dicts(old, new)
@@ -79,7 +79,7 @@ def deep(old: object, new: object) -> Any:
     return append(old, new)
 
 
-def whole(old: Any, new: Any) -> Any:
+def whole(old: Any, new: Any) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """As `deep`, but text is replaced and never joined: names of models, reasons, statuses."""
     if isinstance(old, dict) and isinstance(new, dict):
         return _merge(old, new, lambda _key: whole)
@@ -231,7 +231,7 @@ def replace_usage(left: dict[str, Any] | None, right: dict[str, Any] | None) -> 
     return _merge(left or {}, right or {}, lambda _key: _newest)
 
 
-def _sum(old: Any, new: Any) -> object:
+def _sum(old: Any, new: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     if isinstance(old, dict) and isinstance(new, dict):
         return add_usage(old, new)
     return old + new if _is_number(old) and _is_number(new) else copy_json(new)

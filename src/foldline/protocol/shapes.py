@@ -27,12 +27,12 @@ def is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def is_count(value: Any) -> bool:
+def is_count(value: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
     """Say whether a value is a count of something."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def is_dict(value: Any) -> bool:
+def is_dict(value: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
     """Say whether a value is a dict."""
     return isinstance(value, dict)
 

@@ -49,7 +49,7 @@ def _events(data: object, read: Callable[[Any], list[Event]]) -> list[Event] | N
         return None
 
 
-def _at(data: Any, path: Path) -> Any:
+def _at(data: Any, path: Path) -> Any:  # noqa: ANN401  JSON, or whatever was given
     for key in path:
         try:
             data = data[key]
@@ -58,7 +58,7 @@ def _at(data: Any, path: Path) -> Any:
     return data
 
 
-def _with(data: Any, path: Path, items: list[Any]) -> object:
+def _with(data: Any, path: Path, items: list[Any]) -> object:  # noqa: ANN401  JSON, or whatever was given
     """Return the answer with other blocks at a path; it is copied along the path only."""
     if not path:
         return items

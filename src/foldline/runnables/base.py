@@ -371,12 +371,12 @@ class Runnable(ABC, Generic[Input, Output]):
     # -- what it takes and gives
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """The type of the input."""
         return _types.input_type(self)
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """The type of the output."""
         return _types.output_type(self)
 
@@ -525,19 +525,28 @@ class Runnable(ABC, Generic[Input, Output]):
         return _forward.assign(self, **kwargs)
 
     def astream_events(
-        self: Runnable[In, Out], input: object, config: RunnableConfig | None = None, **kwargs: object
+        self: Runnable[In, Out],
+        input: object,
+        config: RunnableConfig | None = None,
+        **kwargs: object,
     ) -> Any:
         """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
         return _forward.astream_events(self, input, config, **kwargs)
 
     def stream_events(
-        self: Runnable[In, Out], input: object, config: RunnableConfig | None = None, **kwargs: object
+        self: Runnable[In, Out],
+        input: object,
+        config: RunnableConfig | None = None,
+        **kwargs: object,
     ) -> Any:
         """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
         return _forward.stream_events(self, input, config, **kwargs)
 
     def astream_log(
-        self: Runnable[In, Out], input: object, config: RunnableConfig | None = None, **kwargs: object
+        self: Runnable[In, Out],
+        input: object,
+        config: RunnableConfig | None = None,
+        **kwargs: object,
     ) -> AsyncGenerator[RunLogPatch, None]:
         """Give the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
         return _forward.astream_log(self, input, config, **kwargs)

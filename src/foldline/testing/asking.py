@@ -118,7 +118,7 @@ class Asker:
     def wait(self, body: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """Run an async body in a loop of its own."""
 
-        async def waited() -> Any:
+        async def waited() -> object:
             return await body()
 
         return drive(BLOCKING.settle(waited()))

@@ -307,7 +307,9 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         await run.tell("on_tool_end", output, color=color, name=self.name)
         return output
 
-    async def _begin(self, given: object, call_id: str | None, run: Run, said: dict[str, Any]) -> None:
+    async def _begin(
+        self, given: object, call_id: str | None, run: Run, said: dict[str, Any]
+    ) -> None:
         if run.manager is None:
             return
         shown = self._plan.visible(given)

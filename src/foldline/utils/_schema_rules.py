@@ -31,7 +31,7 @@ class Issue(NamedTuple):
 class Validation(Protocol):
     """The run that a keyword is checked in."""
 
-    def check(self, value: Any, schema: Any, path: str) -> Iterator[Issue]:
+    def check(self, value: Any, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON, or whatever was given
         """Give what does not fit."""
 
     def fits(self, value: object, schema: object) -> bool:
@@ -44,7 +44,7 @@ class Validation(Protocol):
 Rule = Callable[[Validation, Any, Any, dict[str, Any], str], Iterator[Issue]]
 
 
-def is_type(value: Any, name: Any) -> bool:
+def is_type(value: Any, name: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
     """Say whether a value has a JSON Schema type: 1.0 is an integer, true is no number."""
     if name == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
@@ -76,7 +76,11 @@ def _show(value: object) -> str:
 
 
 def _type(
-    run: Validation, value: Any, expected: Any, schema: dict[str, Any], path: str
+    run: Validation,
+    value: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     names = expected if isinstance(expected, list) else [expected]
     if not any(is_type(value, name) for name in names):
@@ -84,7 +88,11 @@ def _type(
 
 
 def _enum(
-    run: Validation, value: Any, expected: Any, schema: dict[str, Any], path: str
+    run: Validation,
+    value: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if not any(same(value, item) for item in expected):
         yield Issue(
@@ -106,7 +114,11 @@ def _ref(
 
 
 def _required(
-    run: Validation, value: object, expected: Any, schema: dict[str, Any], path: str
+    run: Validation,
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name in expected:
@@ -115,7 +127,11 @@ def _required(
 
 
 def _properties(
-    run: Validation, value: object, expected: Any, schema: dict[str, Any], path: str
+    run: Validation,
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name, part in expected.items():
@@ -124,7 +140,11 @@ def _properties(
 
 
 def _pattern_properties(
-    run: Validation, value: object, expected: Any, schema: dict[str, Any], path: str
+    run: Validation,
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for pattern, part in expected.items():
@@ -163,7 +183,11 @@ def _property_names(
 
 
 def _dependent(
-    run: Validation, value: object, expected: Any, schema: dict[str, Any], path: str
+    run: Validation,
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name, others in expected.items():
@@ -184,7 +208,11 @@ def _items(
 
 
 def _prefix_items(
-    run: Validation, value: Any, expected: Any, schema: dict[str, Any], path: str
+    run: Validation,
+    value: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, list):
         for index, (item, part) in enumerate(zip(value, expected, strict=False)):
@@ -234,7 +262,11 @@ def _key(value: object) -> str:
 
 
 def _pattern(
-    run: Validation, value: Any, expected: Any, schema: dict[str, Any], path: str
+    run: Validation,
+    value: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, str):
         try:
@@ -249,7 +281,11 @@ def _pattern(
 
 
 def _multiple_of(
-    run: Validation, value: Any, expected: Any, schema: dict[str, Any], path: str
+    run: Validation,
+    value: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if not is_type(value, "number"):
         return
@@ -264,7 +300,7 @@ def _multiple_of(
         )
 
 
-def _alternatives(run: Validation, value: object, parts: Any, path: str) -> tuple[int, list[Issue]]:
+def _alternatives(run: Validation, value: object, parts: Any, path: str) -> tuple[int, list[Issue]]:  # noqa: ANN401  JSON, or whatever was given
     """Count the alternatives that fit, and say what is wrong with the nearest that does not."""
     fitting, closest = 0, list[Issue]()
     for part in parts:
@@ -285,7 +321,11 @@ def _any_of(
 
 
 def _none_fits(
-    value: object, expected: Any, path: str, closest: list[Issue], keyword: str
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    path: str,
+    closest: list[Issue],
+    keyword: str,
 ) -> Iterator[Issue]:
     count = len(expected)
     yield Issue(path, f"fits none of {count} alternatives, got {_show(value)}", expected, keyword)
@@ -310,7 +350,11 @@ def _one_of(
 
 
 def _all_of(
-    run: Validation, value: object, expected: Any, schema: dict[str, Any], path: str
+    run: Validation,
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     for part in expected:
         yield from run.check(value, part, path)
@@ -332,7 +376,11 @@ def _if(
 
 def _bound(kind: str, is_within: Callable[[float, float], bool], words: str) -> Rule:
     def rule(
-        run: Validation, value: Any, expected: Any, schema: dict[str, Any], path: str
+        run: Validation,
+        value: Any,  # noqa: ANN401  JSON, or whatever was given
+        expected: Any,  # noqa: ANN401  JSON, or whatever was given
+        schema: dict[str, Any],
+        path: str,
     ) -> Iterator[Issue]:
         if is_type(value, "number") and not is_within(value, expected):
             yield Issue(path, f"expected {words} {expected}, got {_show(value)}", expected, kind)
@@ -342,7 +390,11 @@ def _bound(kind: str, is_within: Callable[[float, float], bool], words: str) -> 
 
 def _size(kind: str, holder: type, sign: int, words: str) -> Rule:
     def rule(
-        run: Validation, value: object, expected: Any, schema: dict[str, Any], path: str
+        run: Validation,
+        value: object,
+        expected: Any,  # noqa: ANN401  JSON, or whatever was given
+        schema: dict[str, Any],
+        path: str,
     ) -> Iterator[Issue]:
         if isinstance(value, holder):
             size = len(value)  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ def _data(event: FlowEvent) -> object:
     return jsonable(event.data)
 
 
-def jsonable(value: object) -> Any:  # noqa: PLR0911  one line per kind
+def jsonable(value: object) -> object:  # noqa: PLR0911  one line per kind
     """Give a value as JSON; what JSON cannot say is given as text."""
     if value is None or isinstance(value, str | bool | int):
         return value

@@ -311,7 +311,7 @@ def workflow(
     version: str | None = None,
     accepts: Collection[str | None] = (),
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
-def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> object:
     """Make a flow of a function: its steps are kept by the checkpointer, and it goes on where it was.
 
     ```python

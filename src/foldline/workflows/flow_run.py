@@ -95,7 +95,7 @@ class FlowRun:
             if self.journal is not None:
                 await self.journal.release(self.io)
 
-    async def _result(self, value: object) -> Any:
+    async def _result(self, value: object) -> object:
         arguments = await self._open(value)
         self.context.version = self._version()
         if self.journal is not None and self.journal.interrupts:

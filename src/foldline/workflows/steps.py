@@ -73,7 +73,7 @@ class Step(Generic[P, R]):
         self._returns: Any = None
 
     @property
-    def returns(self) -> Any:
+    def returns(self) -> object:
         """The declared type of the result; Any where there is none."""
         if self._returns is None:
             self._returns = _return_type(self.function)
@@ -135,7 +135,7 @@ def step(
     timeout: float | None = None,
     on_failure: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, R]], Step[P, R]]: ...
-def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def step(function: Callable[..., Any] | None = None, /, **options: Any) -> object:
     """Keep a function's results: inside a flow it runs once per place, and its result is in the journal.
 
     `retry` is a number of attempts or a `RetryPolicy`, `timeout` are the seconds of one attempt, and `on_failure` is
@@ -231,7 +231,7 @@ def _tell_value(call: Call[Any], scope: Scope, value: object) -> None:
     scope.flow.tell("updates", call.step.name, {"node": call.step.name, "values": value})
 
 
-async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> Any:
+async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> object:
     """Run a call; say that it begins, and what came of it."""
     flow, name = scope.flow, call.step.name
     if "tasks" not in flow.wants:

@@ -375,7 +375,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     # -- about the model
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """Text."""
         return str
 

@@ -117,7 +117,7 @@ def encode_output_format(option: object, notes: list[str]) -> Block | None:
     return {"type": "json_schema", "structure": {"jsonSchema": definition}}
 
 
-def _read_schema(option: Any) -> tuple[str | None, str | None, Schema]:
+def _read_schema(option: Any) -> tuple[str | None, str | None, Schema]:  # noqa: ANN401  JSON, or whatever was given
     """Return name, description and schema of a response format, a class or a JSON Schema."""
     inner = option.get("json_schema", option) if isinstance(option, Mapping) else option
     if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
@@ -128,7 +128,7 @@ def _read_schema(option: Any) -> tuple[str | None, str | None, Schema]:
     return title, description, schema
 
 
-def close_objects(schema: object) -> Any:
+def close_objects(schema: object) -> object:
     """Return a schema whose objects take no properties but those they name, as schemas that are enforced must be."""
     if isinstance(schema, list):
         return [close_objects(item) for item in schema]

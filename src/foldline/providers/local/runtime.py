@@ -184,7 +184,7 @@ class Runtime:
         """Count the prompt of a request, template and tools included."""
         return len(self.tokenize(self.render(request)))
 
-    def ask(self, path: str, body: Any = None, method: str = "POST") -> Any:
+    def ask(self, path: str, body: Any = None, method: str = "POST") -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Ask the server something that exists only over HTTP."""
         connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
         try:
@@ -256,7 +256,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_after_fork)
 
 
-def decode_error(error: Any, model: str) -> ModelError:
+def decode_error(error: Any, model: str) -> ModelError:  # noqa: ANN401  JSON, or whatever was given
     """Turn an error of the server into ours."""
     status, message = int(error.get("code", 500)), str(error.get("message", "the model failed"))
     kind = status_error_class(status)
@@ -295,7 +295,7 @@ def default_threads() -> int:
     return max(1, min(MOST_THREADS, usable - 1))
 
 
-def load_library() -> Any:
+def load_library() -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Import xllamacpp, or say how to install it."""
     try:
         import xllamacpp  # noqa: PLC0415  an extra, and 50 ms
@@ -306,7 +306,7 @@ def load_library() -> Any:
     return xllamacpp
 
 
-def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:
+def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
     library = load_library()
     _check_file(path)
     params = library.CommonParams()
