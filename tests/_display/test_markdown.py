@@ -13,6 +13,8 @@ from foldline.documents import Document
 from foldline.messages import AIMessage, HumanMessage
 from tests._display.conftest import Browse
 
+pytestmark = pytest.mark.timing
+
 TAGS = {
     "a", "blockquote", "br", "code", "del", "details", "div", "em", "h3", "h4", "h5", "h6", "hr", "img", "li", "ol",
     "p", "pre", "span", "strong", "summary", "table", "td", "th", "tr", "ul",

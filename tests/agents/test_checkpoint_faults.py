@@ -21,6 +21,8 @@ from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 from tests.servers.databases import _accepts, wait_until
 
+pytestmark = pytest.mark.timing
+
 THREAD = {"configurable": {"thread_id": "t1"}}
 
 KILLED = """

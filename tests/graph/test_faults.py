@@ -17,6 +17,8 @@ from foldline.graph import START, Command, Send, StateGraph, interrupt
 from foldline.workflows.log import Log
 from tests.servers.databases import _accepts, postgres_server, wait_until
 
+pytestmark = pytest.mark.timing
+
 __all__ = ["postgres_server"]
 
 ONE = {"configurable": {"thread_id": "1"}}

@@ -15,6 +15,8 @@ from foldline.providers.vertex import VertexAIEmbeddings
 from foldline.rate_limiters import InMemoryRateLimiter, Quota
 from tests.servers import FaultServer, json_answer
 
+pytestmark = pytest.mark.timing
+
 VECTOR = [0.5, 0.25]
 
 

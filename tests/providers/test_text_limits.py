@@ -18,6 +18,8 @@ from foldline.rate_limiters import BaseRateLimiter, InMemoryRateLimiter
 from tests.providers.text_wires import WHOLE, WIRES, Wire
 from tests.servers import Answer, FaultServer, json_answer
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.fixture(params=sorted(WIRES))
 def wire(request: pytest.FixtureRequest, fault_server: FaultServer) -> Wire:

@@ -16,7 +16,7 @@ from foldline.rate_limiters.state import LEASE
 from tests.rate_limiters.fleet import PROCESSES, Plan, running_fleet, start_again
 from tests.servers.databases import Server, free_port
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timing]
 
 WINDOW = 8.0
 REQUESTS, TOKENS = 320, 32_000

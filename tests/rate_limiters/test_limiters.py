@@ -29,6 +29,8 @@ from foldline.rate_limiters.state import Cap, Learn
 from tests.rate_limiters.fleet import start_again
 from tests.servers.databases import free_port
 
+pytestmark = pytest.mark.timing
+
 Make = Callable[..., QuotaLimiter]
 
 

@@ -36,6 +36,8 @@ from foldline.workflows import (
     write,
 )
 
+pytestmark = pytest.mark.timing
+
 ONE = {"configurable": {"thread_id": "1"}}
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timing
+
 PROGRAM = """
 import operator, sys, time
 from pathlib import Path

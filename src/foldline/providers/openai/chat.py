@@ -104,6 +104,7 @@ class ChatOpenAI(CompletionsModel):
     prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
 
+    batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     block_paths: ClassVar[tuple[Path, ...]] = (("output",), *CompletionsModel.block_paths)
