@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from foldline._config import RunnableConfig
-    from foldline.batches.job import BatchJob
-    from foldline.batches.options import BatchOptions
+    from foldline.batches.job import BatchJob as BatchJob
+    from foldline.batches.options import BatchOptions as BatchOptions
     from foldline.runnables.base import Runnable
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
@@ -288,7 +288,7 @@ def batch_job(
 
     `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None goes on with what the store has.
     """
-    from foldline.batches.job import BatchJob
+    from foldline.batches.job import BatchJob as BatchJob
 
     return BatchJob(self, inputs, **options)
 

@@ -43,6 +43,9 @@ from foldline.runnables._opening import Opening
 from foldline.utils.short_repr import short_repr
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from foldline.runnables._forward import BatchJob, BatchOptions
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
     from foldline.runnables.retry import ExponentialJitterParams
@@ -676,7 +679,15 @@ class Runnable(ABC, Generic[Input, Output]):
         """Give the parts of this runnable and how they hang together, to be drawn."""
         return _forward.get_graph(self, config)
 
-    batch_job = _forward.batch_job
+    def batch_job(
+        self: Runnable[In, Out], inputs: object = None, **options: Unpack[BatchOptions]
+    ) -> BatchJob:
+        """Ask for many inputs once each, live or in the provider's batches, in a store that survives the process.
+
+        `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None goes on with what the store has.
+        """
+        return _forward.batch_job(self, inputs, **options)
+
     _call_with_config = _forward._call_with_config
     _acall_with_config = _forward._acall_with_config
     _transform_stream_with_config = _forward._transform_stream_with_config
