@@ -12,7 +12,7 @@ from foldline.cli.start import Code, drop_output
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="foldline",
     help="Talk to language models.",
     rich_markup_mode=None,

@@ -21,7 +21,7 @@ from foldline.load.lazy_dump import LazyDump
 from foldline.tracers._redact import Redactor
 from foldline.tracers.schemas import Run, run_key
 
-logger = logging.getLogger("foldline.tracers")
+logger: logging.Logger = logging.getLogger("foldline.tracers")
 
 VERSION = 1
 SCHEMA = """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SQLiteTracer"]
 
-logger = logging.getLogger("foldline.tracers")
+logger: logging.Logger = logging.getLogger("foldline.tracers")
 
 BATCH = 2_000
 """Runs of one transaction."""

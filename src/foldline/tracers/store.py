@@ -36,7 +36,7 @@ class TraceStore:
     __repr__ = short_repr
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
 
     def trace(self, trace_id: UUID | str) -> Run | None:
         """Give a trace as its root run, children below in the order they began; None where there is none."""
