@@ -44,6 +44,17 @@ class LLMManagerMixin:
     ) -> Any:
         """A content-block event arrived (v2 streaming)."""
 
+    def on_model_request(
+        self,
+        request: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """A request is about to be sent (`foldline.transports.Request`; its headers hold the key)."""
+
     def on_llm_end(
         self,
         response: LLMResult,

@@ -190,6 +190,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Batch, None]:
         sent = await self._http_request(request, run.io)
+        if run.manager is not None:
+            waiting = run.tell_now("on_model_request", (sent,), {})
+            if waiting is not None:
+                await waiting
         async with self._transport().open(sent, blocking=run.io.blocking) as response:
             decoder: WireDecoder | None = None
             if self.rate_limiter is not None:

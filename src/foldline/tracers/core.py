@@ -200,7 +200,7 @@ class _TracerCore(StreamObserver):
 
     def _run_with_retry_event(self, retry_state: object, run_id: UUID, **_: object) -> Run:
         run = self._get_run(run_id)
-        run.events.append({"name": "retry", "time": now(), "kwargs": _retry(retry_state)})
+        run.events.append({"name": "retry", "time": now(), "kwargs": describe_retry(retry_state)})
         return run
 
     # -- ends
@@ -300,7 +300,8 @@ def _digits(time: datetime) -> str:
     return f"{text[:4]}{text[5:7]}{text[8:13]}{text[14:16]}{text[17:19]}{text[20:26]}"
 
 
-def _retry(state: object) -> dict[str, Any]:
+def describe_retry(state: object) -> dict[str, Any]:
+    """Return what is known of another try."""
     if isinstance(
         state, dict
     ):  # foldline's own retries: {"attempt": 1, "error": ..., "delay": 0.5}
