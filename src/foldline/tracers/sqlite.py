@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SQLiteTracer"]
 
-<<<<<<< HEAD
-logger: logging.Logger = logging.getLogger("foldline.tracers")
-=======
->>>>>>> studio28
 
 class SQLiteTracer(StreamObserver, BaseCallbackHandler):
     """Writes every run into a SQLite file; read it with `TraceStore`.
