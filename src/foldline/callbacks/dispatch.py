@@ -20,7 +20,7 @@ from foldline.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-logger = logging.getLogger("foldline.callbacks")
+logger: logging.Logger = logging.getLogger("foldline.callbacks")
 
 IGNORED_BY: dict[str, str] = {
     "on_llm_start": "ignore_llm",

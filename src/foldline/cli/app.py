@@ -13,7 +13,7 @@ from foldline.cli.trace_commands import studio, traces
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="foldline",
     help="Talk to language models.",
     rich_markup_mode=None,

@@ -33,7 +33,7 @@ from foldline.tracers._schema import COLUMNS, ENDS, form_key
 from foldline.tracers.schemas import Run
 from foldline.utils._surrogates import mend_surrogates
 
-logger = logging.getLogger("foldline.tracers")
+logger: logging.Logger = logging.getLogger("foldline.tracers")
 
 Row = tuple[Any, ...]
 RedactHook = Callable[[dict[str, Any]], dict[str, Any] | None]

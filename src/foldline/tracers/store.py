@@ -49,7 +49,7 @@ class TraceStore:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
 
     __repr__ = short_repr
 
