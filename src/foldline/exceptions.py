@@ -28,6 +28,7 @@
   x MissingExtraError           an optional package is not installed; says the command
   x TracerException             a tracer was told of a run it does not know
   x UsageError                  you called foldline wrongly; says what to write instead
+    + MissingKeyError             a name or reference that is not there (a KeyError too)
     + RecursionLimitError         a runnable called runnables deeper than recursion_limit
   x FlowError                   a flow or a graph could not go on
     + FlowChangedError            the flow no longer fits its journal; names the first place that differs
@@ -60,6 +61,7 @@ __all__ = [
     "LimitExceededError",
     "MalformedStreamError",
     "MissingExtraError",
+    "MissingKeyError",
     "ModelAPIError",
     "ModelAuthenticationError",
     "ModelConnectionError",
@@ -302,6 +304,12 @@ class MissingExtraError(FoldlineError, ImportError):
 
 class UsageError(FoldlineError, ValueError):
     """foldline was called wrongly; the message says what to write instead."""
+
+
+class MissingKeyError(UsageError, KeyError):
+    """A name, a variable or a reference is not there."""
+
+    __str__ = Exception.__str__  # KeyError's own would quote the sentence
 
 
 class RecursionLimitError(UsageError, RecursionError):

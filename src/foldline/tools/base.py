@@ -37,7 +37,7 @@ from foldline.tools._arguments import (
     _DirectlyInjectedToolArg,
 )
 from foldline.tools._arguments import config_parameter as _get_runnable_config_param
-from foldline.tools._content import MAX_OUTPUT
+from foldline.tools._content import MAX_OUTPUT, TOOL_MESSAGE_BLOCK_TYPES
 from foldline.tools._plan import Plan
 from foldline.tools._schema import (
     create_schema_from_function,
@@ -60,6 +60,7 @@ __all__ = [
     "InjectedToolArg",
     "InjectedToolCallId",
     "SchemaAnnotationError",
+    "TOOL_MESSAGE_BLOCK_TYPES",
     "ToolException",
     "ToolTimeoutError",
     "_DirectlyInjectedToolArg",
