@@ -28,6 +28,10 @@ Json: TypeAlias = Any
 InitValidator = Callable[[tuple[str, ...], dict[str, Any]], None]
 
 
+HUB_ARGUMENTS = frozenset({"additional_content_fields"})
+"""What LangChain's prompt hub writes into the parts of a message, and LangChain ignores: a copy of the template."""
+
+
 class Secrets:
     """The secrets one call of `load` may use."""
 
@@ -203,6 +207,8 @@ class Reader:
     def _check_arguments(self, cls: type[BaseModel], kwargs: dict[str, Any]) -> None:
         if cls.model_config.get("extra") == "allow":
             return
+        for name in HUB_ARGUMENTS & kwargs.keys() - _argument_names(cls):
+            del kwargs[name]
         unknown = kwargs.keys() - _argument_names(cls)
         if unknown:
             raise self._error(f"{cls.__name__} has no argument {sorted(unknown)[0]!r:.80}")

@@ -233,12 +233,13 @@ class _RoleMessagePromptTemplate(_OneMessage):
         else:
             if partial_variables:
                 raise UsageError(
-                    "partial variables are for a template of one text: give them to the chat prompt instead"
+                    "Partial variables are not supported for list of templates: give them to the chat prompt"
                 )
             parts = [template] if isinstance(template, dict) else template
             if not isinstance(parts, Sequence):
                 raise UsageError(
-                    f"a template is text or a list of parts, not {type(parts).__name__}"
+                    f"Invalid template: {parts!r:.80}. A template is text or a list of parts, not "
+                    f"{type(parts).__name__}"
                 )
             prompt = [_part(part, template_format) for part in parts]
         return cls(prompt=prompt, **kwargs)

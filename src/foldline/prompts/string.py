@@ -92,8 +92,8 @@ def _check_names(template: str, kind: str, given: list[str]) -> None:
     lacking, idle = sorted(wanted - set(given)), sorted(set(given) - wanted)
     if lacking or (idle and kind == "jinja2"):
         raise UsageError(
-            f"the template {template[:80]!r} and its variables {given} do not fit: "
-            f"missing {lacking}, not in the template {idle}"
+            f"Invalid prompt schema; check for mismatched or missing input parameters from {given}: "
+            f"the template {template[:80]!r} misses {lacking}, and has no {idle}"
         )
 
 

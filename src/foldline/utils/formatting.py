@@ -1,4 +1,4 @@
-"""The one formatter of `{name}` templates: plain names, each with a format spec or conversion if need be (`{x:.2f}`).
+"""The one formatter of `{name}` templates: plain names, with a format spec or conversion where wanted (`{x:.2f}`).
 
 A template that reached into its values (`{user.__class__}`) would hand whoever writes templates the program's secrets,
 so an attribute, an index or a field inside a spec is refused when the template is compiled, and again whenever it is
@@ -133,9 +133,12 @@ def _checked_variables(template: str) -> tuple[str, ...]:
 def _check_field(template: str, field: str, spec: str, conversion: str | None) -> None:
     reason = ""
     if "." in field or "[" in field or "]" in field:
-        reason = f"{{{field}}} reaches into a value; only plain names are allowed"
+        reason = (
+            f"Invalid variable name {field!r}: Variable names cannot contain attribute access (.) or indexing ([]); "
+            "only plain names are allowed"
+        )
     elif "{" in spec or "}" in spec:
-        reason = f"{{{field}:{spec[:40]}}}: Nested replacement fields are not allowed"
+        reason = f"{{{field}:{spec[:40]}}}: Invalid format specifier; Nested replacement fields are not allowed"
     elif any(int(number) > MAX_WIDTH for number in NUMBERS.findall(spec)):
         reason = f"{{{field}:{spec[:40]}}} pads to more than {MAX_WIDTH:,} characters"
     elif conversion and conversion not in "rsa":

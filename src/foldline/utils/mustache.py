@@ -26,6 +26,8 @@ MISSING: Final = object()
 class ChevronError(TemplateError, SyntaxError):
     """A mustache template is not written as mustache is."""
 
+    __str__ = Exception.__str__  # SyntaxError's own wants a place in a file
+
 
 class Name(NamedTuple):
     """A place for a value."""
@@ -131,7 +133,7 @@ class _Compiler:
         if kind == "!":
             return
         if not name:
-            raise self._error(f"the tag at character {start} is empty")
+            raise self._error(f"the tag at character {start} is an empty tag")
         if kind == "=":
             self._take_delimiters(name)
         elif kind == ">":
