@@ -169,7 +169,8 @@ def useful_fields(model: BaseModel) -> dict[str, Any]:
     arguments = {}
     for name, field in cls.model_fields.items():
         value = getattr(model, name)
-        if not field.exclude and not _is_default(field, value):
+        # `type` tells readers of the JSON what it is, where they do not know the id.
+        if not field.exclude and (name == "type" or not _is_default(field, value)):
             arguments[name if by_name else argument_name(name, field)] = value
     arguments.update(model.__pydantic_extra__ or {})
     return arguments

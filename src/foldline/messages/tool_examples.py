@@ -19,7 +19,7 @@ CALL_RECEIVED = "You have correctly called this tool."
 
 
 def tool_example_to_messages(
-    input: str,  # noqa: A002  LangChain's name
+    input: str,
     tool_calls: Sequence[BaseModel],
     tool_outputs: Sequence[str] | None = None,
     *,

@@ -71,4 +71,6 @@ def compile_prompt(template: str, kind: str) -> Program:
     if kind == "jinja2":
         variables, fill = compile_jinja(template)
         return Program(template, kind, variables, fill)
-    raise UsageError(f"Unsupported template format: {kind}. Write 'f-string', 'mustache' or 'jinja2'")
+    raise UsageError(
+        f"Unsupported template format: {kind}. Write 'f-string', 'mustache' or 'jinja2'"
+    )

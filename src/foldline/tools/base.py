@@ -54,13 +54,13 @@ from foldline.tools.errors import (
 
 __all__ = [
     "FILTERED_ARGS",
+    "TOOL_MESSAGE_BLOCK_TYPES",
     "ArgsSchema",
     "BaseTool",
     "BaseToolkit",
     "InjectedToolArg",
     "InjectedToolCallId",
     "SchemaAnnotationError",
-    "TOOL_MESSAGE_BLOCK_TYPES",
     "ToolException",
     "ToolTimeoutError",
     "_DirectlyInjectedToolArg",
