@@ -193,6 +193,12 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             return
         del fields["tool_calls"], fields["invalid_tool_calls"]
 
+    def _calls_of_blocks(self) -> list[Json]:
+        """Return slices while more may come: a call whose arguments are still arriving is no call yet."""
+        if self.chunk_position == "last" or not self.tool_call_chunks:
+            return super()._calls_of_blocks()
+        return [{**one, "type": "tool_call_chunk"} for one in self.tool_call_chunks]
+
     def _lazy_value(self, name: str) -> Json:
         held = self._held()
         is_call = name in ("tool_calls", "invalid_tool_calls")

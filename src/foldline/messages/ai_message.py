@@ -124,8 +124,12 @@ class AIMessage(BaseMessage):
             provider,
             metadata=self.response_metadata,
             additional_kwargs=self.additional_kwargs,
-            calls=cast("list[dict[str, Json]]", [*self.tool_calls, *self.invalid_tool_calls]),
+            calls=cast("list[dict[str, Json]]", self._calls_of_blocks()),
         )
+
+    def _calls_of_blocks(self) -> list[Json]:
+        """Return the calls as `content_blocks` shows them."""
+        return [*self.tool_calls, *self.invalid_tool_calls]
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the message and its tool calls under a title line."""

@@ -105,23 +105,30 @@ def _translated(
 def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Json]]) -> list[Block]:
     """Put the message's calls where its content has them, and the rest at the end."""
     by_id = {call["id"]: call for call in calls if call.get("id")}
-    placed: set[str] = set()
+    slices = {
+        call["index"]: call
+        for call in calls
+        if call.get("type") == "tool_call_chunk" and call.get("index") is not None
+    }
+    placed: set[int] = set()
     whole: list[Block] = []
     for block in blocks:
-        id = block.get("id") if block.get("type") in common.CLIENT_CALLS else None
-        call = by_id.get(id) if isinstance(id, str) else None
+        call = None
+        if block.get("type") in common.CLIENT_CALLS:
+            name = block.get("id")
+            call = by_id.get(name) if isinstance(name, str) else slices.get(block.get("index"))
         if call is not None:
             # The parsed call knows its arguments best; the block knows what else the provider said.
             extras = common.with_extras(block, call.get("extras") or {}).get("extras")
             kept = {key: block[key] for key in ("index",) if key in block}
             block = {**_as_block(call), **kept, **({"extras": extras} if extras else {})}
-            placed.add(block["id"])
+            placed.add(id(call))
         whole.append(block)
     has_anonymous = any(b.get("type") in common.CLIENT_CALLS and not b.get("id") for b in blocks)
     whole += [
         _as_block(call)
         for call in calls
-        if call.get("id") not in placed and not (has_anonymous and not call.get("id"))
+        if id(call) not in placed and not (has_anonymous and not call.get("id"))
     ]
     return whole
 
