@@ -1,4 +1,4 @@
-"""What a user's type checker must see. Never run: mypy reads it in scripts/check."""
+"""What a user's type checker must see. Never run: mypy and pyright read it in scripts/check."""
 
 from typing import assert_type
 

@@ -1,6 +1,6 @@
 """foldline: everything a model says is one stream of content-block events, and every API is a view of it.
 
-The ten names of a first program; each is loaded when it is first used, so that `import foldline` costs next to nothing.
+The names of a first program; each is loaded when it is first used, so that `import foldline` costs next to nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from foldline._config import RunnableConfig
     from foldline.agents import create_agent
     from foldline.chat_models import init_chat_model
-    from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+    from foldline.messages import (
+        AIMessage,
+        AIMessageChunk,
+        ContentBlock,
+        HumanMessage,
+        SystemMessage,
+        ToolMessage,
+    )
     from foldline.output_parsers import StrOutputParser
     from foldline.prompts import ChatPromptTemplate
     from foldline.runnables import Runnable
@@ -25,7 +32,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AIMessage",
+    "AIMessageChunk",
     "ChatPromptTemplate",
+    "ContentBlock",
     "HumanMessage",
     "Runnable",
     "StrOutputParser",
@@ -42,7 +51,7 @@ __getattr__ = lazily(
     {
         ".agents": "create_agent",
         ".chat_models": "init_chat_model",
-        ".messages": "AIMessage HumanMessage SystemMessage ToolMessage",
+        ".messages": "AIMessage AIMessageChunk ContentBlock HumanMessage SystemMessage ToolMessage",
         ".output_parsers": "StrOutputParser",
         ".prompts": "ChatPromptTemplate",
         ".runnables": "Runnable",

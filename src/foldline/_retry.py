@@ -23,7 +23,7 @@ class RetryOwner:
         self._handles = handles
         self._outer = _owner.get()
         self._token: Token[RetryOwner | None] | None = None
-        self.is_active = True
+        self.is_active: bool = True
 
     @property
     def outer(self) -> RetryOwner | None:

@@ -33,6 +33,7 @@ from foldline.callbacks.manager import (
     CallbackManager,
     child_manager,
 )
+from foldline.tracers import _switch as _switch  # registers the environment's tracer
 from foldline.utils.uuid import uuid7
 
 Kind = Literal["chain", "tool", "retriever", "llm"]

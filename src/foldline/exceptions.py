@@ -22,6 +22,7 @@
   x ToolException               what a tool raises to speak to the model
   x BlockingCallError           `invoke` reached work that needs an event loop
   x BudgetExceeded              a usage limit was passed; .used .limit
+  x RateLimitError              a rate limiter would not let a request through; .wait
   x SchemaError                 serialised data does not fit (load)
   x StoreError                  a cache, history or store could not answer
   x SecurityError               refused: the request would leave what was allowed
@@ -76,6 +77,7 @@ __all__ = [
     "ModelTimeoutError",
     "OutputParserException",
     "OutputRejectedError",
+    "RateLimitError",
     "RecursionLimitError",
     "SchemaError",
     "SecurityError",
@@ -279,6 +281,15 @@ class BudgetExceeded(FoldlineError):
         self.used = used
         self.limit = limit
         self.partial: Any = None  # the answer that passed the limit, where one did
+        super().__init__(message)
+
+
+class RateLimitError(FoldlineError):
+    """A rate limiter would not let a request through: it never fits, or not within `max_wait`."""
+
+    def __init__(self, message: str, *, wait: float | None = None) -> None:
+        self.wait = wait
+        """Seconds after which it might be let through, where that is known."""
         super().__init__(message)
 
 

@@ -15,7 +15,7 @@ class Settings:
     __slots__ = ("debug", "llm_cache", "verbose")
 
     def __init__(self) -> None:
-        self.verbose = False
+        self.verbose: bool = False
         self.debug: BaseCallbackHandler | None = None
         """What prints every run; None while nobody debugs."""
         self.llm_cache: BaseCache | None = None

@@ -21,8 +21,11 @@ from typing import Any
 from foldline.transports.httpx import HttpxTransport
 from tests.faults import crowds, cutting
 from tests.faults.cancelling import cancel_everywhere
+from tests.faults.embedding_matrix import EmbeddingInjector
+from tests.faults.embedding_scenarios import EMBEDDING_SCENARIOS
 from tests.faults.matrix import SCENARIOS, Injector
 from tests.faults.peers import compare
+from tests.faults.shares import share_of
 from tests.security.page import main as draw_page
 from tests.servers import FaultServer
 
@@ -30,9 +33,9 @@ KEPT = Path(__file__).parents[2] / "docs" / "reliability.json"
 Figures = dict[str, Any]
 
 
-def cuts(*, long: bool, in_turn: bool = False) -> Figures:
+def cuts(*, long: bool, in_turn: bool = False, share: tuple[int, int] = (0, 1)) -> Figures:
     """Recorded streams × offsets × {clean end, FIN, RST}; `in_turn`, one of the three at each offset."""
-    tally = cutting.cut_all(1 if long else 131, in_turn=in_turn)
+    tally = cutting.cut_all(1 if long else 131, in_turn=in_turn, share=share)
     outcomes = dict(tally.kinds)
     invalid = outcomes.pop("invalid_tool_call", 0)
     return {"cuts": tally.cuts, "outcomes": outcomes, "with_invalid_tool_call": invalid,
@@ -61,6 +64,15 @@ def matrix(*, long: bool) -> Figures:
     return {"scenarios": len(SCENARIOS), "injected": report.injected, "signalled": report.signalled,
             "silent": silent, "untyped": untyped, "other_transports": others,
             "wrong": len(report.wrong) + silent + untyped, "examples": report.faults[:5]}  # fmt: skip
+
+
+def embeddings(*, long: bool) -> Figures:
+    """Scenarios × endpoints of embeddings, sync and async."""
+    with FaultServer.start() as server:
+        report = EmbeddingInjector(server).run(EMBEDDING_SCENARIOS)
+    return {"scenarios": len(EMBEDDING_SCENARIOS), "injected": report.injected, "signalled": report.signalled,
+            "silent": len(report.silent), "untyped": len(report.untyped), "wrong": len(report.faults),
+            "examples": report.faults[:5]}  # fmt: skip
 
 
 def cancels(*, long: bool) -> Figures:
@@ -92,6 +104,7 @@ def held(*, long: bool) -> Figures:
 
 RUNS: dict[str, Callable[..., Figures]] = {
     "matrix": matrix,
+    "embeddings": embeddings,
     "one_model": one_model,
     "held": held,
     "truncated_calls": truncated_calls,
@@ -135,9 +148,13 @@ def main() -> int:
     )
     parser.add_argument("--peers", action="store_true", help="ask the same of other clients")
     parser.add_argument("--only", choices=RUNS, action="append", help="only this run")
+    parser.add_argument(
+        "--share", type=share_of, help="of the cuts: K/N is the K-th of N shares of the bytes"
+    )
+    parser.add_argument("--json", type=Path, help="write the figures of the runs to this file")
     parser.add_argument("--save", action="store_true", help="renew docs/reliability.json")
     asked = parser.parse_args()
-    wrong = 0
+    wrong, taken = 0, {}
     if asked.peers:
         figures = {**about("scripts/faults --peers"), "clients": compare()}
         print(json.dumps(figures, indent=2))
@@ -146,13 +163,17 @@ def main() -> int:
         return 0
     for name in asked.only or [name for name in RUNS if name != "cuts_in_turn"]:
         began = time.monotonic()
-        figures = RUNS[name](long=asked.long)
+        more = {"share": asked.share} if asked.share and name.startswith("cuts") else {}
+        figures = RUNS[name](long=asked.long, **more)
         wrong += figures["wrong"]
         figures["seconds"] = round(time.monotonic() - began, 1)
         print(json.dumps({name: figures}), flush=True)
+        taken[name] = figures
         if asked.save:
             command = f"scripts/faults{' --long' if asked.long else ''} --only {name}"
             keep(name.removesuffix("_in_turn"), {**about(command), **figures})
+    if asked.json:
+        asked.json.write_text(json.dumps(taken, indent=1) + "\n")
     if asked.long and not asked.only:
         for run in BESIDE:
             command = [sys.executable, "-m", *run, *(["--save"] if asked.save else [])]

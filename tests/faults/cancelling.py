@@ -19,8 +19,9 @@ from foldline.language_models import BaseChatModel
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.transports import NativeTransport
+from tests.faults.matrix import EVERY_WIRE
 from tests.faults.probe import sockets
-from tests.faults.wires import SSE, WIRES, Wire
+from tests.faults.wires import Wire
 from tests.servers import Answer, FaultServer
 
 HOWS = ("await", "twice", "outside")
@@ -111,7 +112,8 @@ class Canceller:
 
     def sweep(self, wire: Wire, name: str, how: str = "await", pause: float = 0.0) -> None:
         """Cancel one way to ask at its first await, its second, and so on, until it gets through."""
-        answer = Answer(wire.pieces(), headers=SSE, framing="chunked", pause=pause)
+        headers = {"content-type": wire.content_type}
+        answer = Answer(wire.pieces(), headers=headers, framing="chunked", pause=pause)
         self.server.script_all(list(wire.paths), answer)
         asyncio.run(self._sweep(wire, name, how))
         if self.server.wait_for_open(0):
@@ -172,7 +174,7 @@ def cancel_everywhere(server: FaultServer, points: int) -> Cancels:
     found = Cancels()
     canceller = Canceller(server, found)
     for turn in count():
-        for place, (wire, name) in enumerate(product(WIRES.values(), ASKS)):
+        for place, (wire, name) in enumerate(product(EVERY_WIRE.values(), ASKS)):
             how = HOWS[(turn + place) % len(HOWS)]
             # From outside a pause is only more turns in which nothing happens.
             canceller.sweep(wire, name, how, 0.001 if turn % 2 and how != "outside" else 0.0)

@@ -23,11 +23,12 @@ from foldline.exceptions import (
 from foldline.messages import AIMessage
 from foldline.tools import tool
 from foldline.transports import NativeTransport
-from tests.faults.wires import RECORDINGS, WIRES, Wire, payload_of
+from tests.faults.matrix import EVERY_WIRE
+from tests.faults.wires import Wire
 
 How = Literal["clean", "fin", "rst"]
 HOWS: tuple[How, ...] = ("clean", "fin", "rst")
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+HEAD = "HTTP/1.1 200 OK\r\ncontent-type: {}\r\ntransfer-encoding: chunked\r\n\r\n"
 HOST = "http://127.0.0.1:9"
 
 
@@ -60,12 +61,15 @@ class HeldWire:
 class CutTransport(NativeTransport):
     """A native transport whose next connection is the wire it was given."""
 
+    content_type = "text/event-stream"
+
     def hold(self, body: bytes, how: How) -> None:
         """Let the next answer be these bytes of an event stream, ended so."""
         chunk = b"%x\r\n%s" % (len(body) + (how != "clean"), body)
         end = b"\r\n0\r\n\r\n" if how == "clean" else b""
         framed = (chunk if body else b"") + (end if body else end[2:])
-        self._blocking.pool.put(("127.0.0.1", 9, False, None), HeldWire([HEAD, framed], how))  # type: ignore[arg-type]
+        head = HEAD.format(self.content_type).encode()
+        self._blocking.pool.put(("127.0.0.1", 9, False, None), HeldWire([head, framed], how))  # type: ignore[arg-type]
 
 
 @dataclass
@@ -89,8 +93,9 @@ class Cutter:
     def __init__(self, wire: Wire, recording: str) -> None:
         self.wire = wire
         self.recording = recording
-        self.data = (RECORDINGS / f"{recording}.sse").read_bytes()
+        self.data = wire.data(recording)
         self.transport = CutTransport()
+        self.transport.content_type = wire.content_type
         self.model = wire.model(HOST, transport=self.transport)
         if wire.name == "host":  # each recording shows a habit of one host
             provider = recording.split("/")[1].split("-")[0]
@@ -111,7 +116,7 @@ class Cutter:
         for piece in self.wire.pieces(self.recording):
             at += len(piece)
             try:
-                if self.wire.is_last(payload_of(piece)):
+                if self.wire.is_last(self.wire.payload(piece)):
                     return at - piece.endswith(
                         b"\r\n"
                     )  # a CR alone ends a line: the LF may be missing
@@ -175,13 +180,22 @@ class Cutter:
         return None
 
 
-def cut_all(step: int = 1, wires: Iterable[str] = tuple(WIRES), *, in_turn: bool = False) -> Tally:
-    """Cut every recording of the wires at every `step`-th byte: in each way, or in one way after another."""
+def cut_all(
+    step: int = 1,
+    wires: Iterable[str] = tuple(EVERY_WIRE),
+    *,
+    in_turn: bool = False,
+    share: tuple[int, int] = (0, 1),
+) -> Tally:
+    """Cut every recording of the wires at every `step`-th byte: in each way, or in one way after another.
+
+    A share of N is every N-th of those bytes.
+    """
     tally = Tally()
     for name in wires:
-        for recording in WIRES[name].recordings():
-            cutter = Cutter(WIRES[name], recording)
-            for at in range(0, len(cutter.data), step):
+        for recording in EVERY_WIRE[name].recordings():
+            cutter = Cutter(EVERY_WIRE[name], recording)
+            for at in range(step * share[0], len(cutter.data), step * share[1]):
                 for how in (HOWS[at % len(HOWS)],) if in_turn else HOWS:
                     cutter.judge(at, how, tally)
             if step == 1:
@@ -203,7 +217,7 @@ def run_agents(step: int = 1) -> tuple[int, int, int]:
         return "fair"
 
     asked = raised = 0
-    for wire in WIRES.values():
+    for wire in EVERY_WIRE.values():
         cutter = Cutter(wire, wire.call)
         agent = create_agent(cutter.model, [get_weather])
         for at in range(1, cutter.complete_at, step):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from foldline.exceptions import (
     ContextOverflowError,
@@ -24,7 +25,7 @@ from foldline.exceptions import (
     StreamInterruptedError,
 )
 from tests.faults.scenario import Scenario, streamed
-from tests.faults.spoken import status_body
+from tests.faults.spoken import begun, event, status_body
 from tests.faults.wires import SSE, Wire
 from tests.servers.script import Answer, json_answer
 
@@ -142,7 +143,8 @@ def statuses() -> Iterator[Scenario]:
         "error": {
             "message": "This model's maximum context length is 8192 tokens",
             "type": "invalid_request_error",
-        }
+        },
+        "message": "Input is too long for requested model.",
     }
     yield Scenario(
         "F-H04", "context overflow", lambda w: json_answer(overflow, 400), (ContextOverflowError,)
@@ -155,7 +157,8 @@ def statuses() -> Iterator[Scenario]:
         }
     }
     yield Scenario(
-        "F-H02", "quota", lambda w: json_answer(quota, 429) if w.name != "google" else None, (ModelQuotaError,)
+        "F-H02", "quota", lambda w: json_answer(quota, 429) if w.name not in ("google", "bedrock") else None,
+        (ModelQuotaError,),
     )  # fmt: skip
     for name, headers, hits in (
         ("in 0 s", {"retry-after": "0"}, 2),
@@ -246,6 +249,51 @@ def connections() -> Iterator[Scenario]:
             )  # fmt: skip
 
 
+def llama() -> Iterator[Scenario]:
+    """What a llama.cpp server says when it is not ready, full, or asked for what it cannot do."""
+
+    def body(code: int, message: str, kind: str) -> dict[str, Any]:
+        return {"error": {"code": code, "message": message, "type": kind}}
+
+    def local(answer: Callable[[Wire], Answer | list[Answer]]) -> Callable[[Wire], Any]:
+        return lambda w: answer(w) if w.name in ("chat", "host") else None
+
+    loading = json_answer(body(503, "Loading model", "unavailable_error"), 503)
+    busy = json_answer(body(503, "no slot available", "unavailable_error"), 503)
+    overloaded = (ModelAPIError, ModelOverloadedError)
+    for name, answer in (("loading its model", loading), ("all slots busy", busy)):
+        yield Scenario(
+            "F-H03", f"llama.cpp, {name}", local(lambda w, a=answer: a), overloaded, hits=2
+        )
+        yield Scenario(
+            "F-H03", f"llama.cpp, {name}, then good", local(lambda w, a=answer: [a, w.good()]), hits=2
+        )  # fmt: skip
+    long = body(400, "request (5021 tokens) exceeds the available context size (512 tokens), try increasing it",
+                "exceed_context_size_error")  # fmt: skip
+    yield Scenario(
+        "F-H04", "llama.cpp, prompt too long", local(lambda w: json_answer(long, 400)), (ContextOverflowError,)
+    )  # fmt: skip
+    for message in (
+        "Failed to parse grammar",
+        "JSON schema conversion failed",
+        "Unsupported param: tools",
+    ):
+        refused = json_answer(body(400, message, "invalid_request_error"), 400)
+        yield Scenario(
+            "F-H04", f"llama.cpp, {message}", local(lambda w, a=refused: a), (ModelInvalidRequestError,)
+        )  # fmt: skip
+    yield Scenario(
+        "F-H03", "llama.cpp, not supported",
+        local(lambda w: json_answer(body(501, "This server does not support it", "not_supported_error"), 501)),
+        (ModelStatusError,), hits=None,
+    )  # fmt: skip
+    gone = event(body(500, "Context size has been exceeded.", "server_error"))
+    yield Scenario(
+        "F-T04", "llama.cpp, context used up in the middle", local(lambda w: streamed([*begun(w), gone])),
+        (ModelError,), keeps=True,
+    )  # fmt: skip
+
+
 def http_scenarios() -> list[Scenario]:
     """Every scenario of this file."""
-    return [*bodies(), *statuses(), *connections()]
+    return [*bodies(), *statuses(), *connections(), *llama()]

@@ -17,6 +17,7 @@ from foldline.language_models import BaseChatModel
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.messages import AIMessage, BaseMessage
 from foldline.transports import NativeTransport, Transport
+from tests.faults.frames import BEDROCK
 from tests.faults.http_scenarios import http_scenarios
 from tests.faults.scenario import Scenario
 from tests.faults.stream_scenarios import stream_scenarios
@@ -24,6 +25,7 @@ from tests.faults.wires import ENTRIES, WIRES, Wire
 from tests.servers import FaultServer
 
 SCENARIOS = [*stream_scenarios(), *http_scenarios()]
+EVERY_WIRE: dict[str, Wire] = {**WIRES, BEDROCK.name: BEDROCK}
 ONCE = RetryPolicy(max_retries=1, initial=0, jitter=False)
 
 
@@ -125,14 +127,14 @@ class Injector:
     def run(self, scenarios: Iterable[Scenario]) -> Report:
         """Inject on every wire and by every entry point, all of one scenario at once."""
         report = Report()
-        with ThreadPoolExecutor(len(WIRES) * len(ENTRIES)) as threads:
+        with ThreadPoolExecutor(len(EVERY_WIRE) * len(ENTRIES)) as threads:
             for scenario in scenarios:
                 self._inject(scenario, report, threads)
         self.transport.close()
         return report
 
     def _inject(self, scenario: Scenario, report: Report, threads: ThreadPoolExecutor) -> None:
-        wires = [wire for wire in WIRES.values() if self._teach(scenario, wire)]
+        wires = [wire for wire in EVERY_WIRE.values() if self._teach(scenario, wire)]
         pairs = [(wire, entry) for wire in wires for entry in ENTRIES]
         blocking = [pair for pair in pairs if not pair[1].startswith("a")]
         awaited = [pair for pair in pairs if pair[1].startswith("a")]
@@ -142,9 +144,28 @@ class Injector:
         if tasks:
             report.wrong.append(f"{scenario.id}: tasks left behind: {tasks}")
         used = self.server.used([path for pair in pairs for path in _paths(*pair)])
+        self._compare(report, scenario, dict(found), used)
         for (wire, entry), outcome in found:
             hits = sum(used[path] for path in _paths(wire, entry))
             self._judge(report, f"{scenario.id}, {wire.name}, {entry}", scenario, wire, outcome, hits)  # fmt: skip
+
+    def _compare(
+        self,
+        report: Report,
+        scenario: Scenario,
+        found: dict[tuple[Wire, str], Outcome],
+        used: dict[str, int],
+    ) -> None:
+        """Note where an async call came to another end than its sync twin, or cost another number of requests."""
+        for (wire, entry), outcome in found.items():
+            if entry.startswith("a"):
+                continue
+            ends = []
+            for way, end in ((entry, outcome), (f"a{entry}", found[wire, f"a{entry}"])):
+                ends.append((*describe(end), sum(used[path] for path in _paths(wire, way))))
+            if ends[0] != ends[1]:
+                where = f"{scenario.id}, {wire.name}, {entry}"
+                report.wrong.append(f"{where}: UNEQUAL, sync {ends[0]} and async {ends[1]}")
 
     async def _awaited(
         self, scenario: Scenario, pairs: list[tuple[Wire, str]]
@@ -155,7 +176,7 @@ class Injector:
         return outcomes, [repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}]
 
     def _teach(self, scenario: Scenario, wire: Wire) -> bool:
-        answers = scenario.said(wire)
+        answers = scenario.answers(wire)
         if answers is None:
             return False
         given = answers if isinstance(answers, list | tuple) else [answers]
@@ -196,6 +217,26 @@ class Injector:
             fault = f"{hits} requests instead of {scenario.hits}"
         if fault is not None:
             report.wrong.append(f"{where}: {fault}")
+
+
+FACTS = ("provider", "model", "status", "code", "request_id", "attempts", "is_retryable", "phase")
+
+
+def describe(outcome: Outcome) -> tuple[Any, ...]:
+    """What must be the same of a sync and an async call: the error and all it knows, or the message."""
+    error = outcome.error
+    message = outcome.message if error is None else getattr(error, "partial", None)
+    parts: list[Any] = [type(error).__name__, type(outcome.again).__name__, outcome.said]
+    parts += [str(getattr(error, name, None)) for name in FACTS]
+    if isinstance(message, AIMessage):
+        parts += [
+            message.content,
+            message.tool_calls,
+            message.invalid_tool_calls,
+            message.usage_metadata,
+        ]
+        parts.append(message.response_metadata.get("finish_reason"))
+    return tuple(map(repr, parts))
 
 
 def _paths(wire: Wire, entry: str) -> list[str]:

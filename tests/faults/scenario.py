@@ -7,7 +7,7 @@ that the answer is good in spite of its looks. `hits` is how many requests a cal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from foldline.transports import Limits, Timeouts
@@ -17,6 +17,13 @@ from tests.servers.script import Answer
 Said = Callable[[Wire], Answer | Sequence[Answer] | None]
 SMALL = Limits(sse_line=8192, sse_event=16384)
 HASTY = {"timeout": Timeouts(connect=5, first_byte=5, idle=0.25), "max_retries": 0}
+
+
+SSE_ROWS = frozenset(
+    {"F-S02", "F-S03", "F-S04", "F-S05", "F-S06", "F-S07", "F-S09", "F-S10", "F-S11", "F-S12", "F-S13", "F-T08"}
+)  # fmt: skip
+"""Rows about the lines of server-sent events."""
+SSE_NAMES = frozenset({"a drip past the deadline", "a bomb", "a web page as event stream"})
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,16 @@ class Scenario:
     may_pass: bool = False
     """Whether a good answer is as right as the error."""
 
+    def answers(self, wire: Wire) -> Answer | Sequence[Answer] | None:
+        """What the wire's server says, in turn, under the name that the wire's streams have."""
+        if not wire.is_sse and (self.row in SSE_ROWS or self.name in SSE_NAMES):
+            return None
+        answers = self.said(wire)
+        if answers is None or wire.is_sse:
+            return answers
+        several = answers if isinstance(answers, list | tuple) else [answers]
+        return [_renamed(answer, wire) for answer in several]
+
     @property
     def id(self) -> str:
         return f"{self.row} {self.name}"
@@ -45,3 +62,9 @@ class Scenario:
 def streamed(pieces: Sequence[Any], framing: Any = "chunked", **options: Any) -> Answer:
     body = pieces if framing == "chunked" else [b"".join(pieces)]
     return Answer(body, headers={**SSE, **options.pop("headers", {})}, framing=framing, **options)
+
+
+def _renamed(answer: Answer, wire: Wire) -> Answer:
+    if answer.headers.get("content-type") != SSE["content-type"]:
+        return answer
+    return replace(answer, headers={**answer.headers, "content-type": wire.content_type})

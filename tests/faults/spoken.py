@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.faults.frames import call_frames, exception_frame
 from tests.faults.wires import SSE, Wire, payload_of
 from tests.servers.script import Answer
 
@@ -31,8 +32,8 @@ def event(data: Any, name: str | None = None) -> bytes:
 
 def error_event(wire: Wire, kind: str, number: int) -> bytes:
     """An error told inside a stream; `number` is its place in it. Nothing where the vendor has no word for it."""
-    if wire.name == "google" and kind == "quota":
-        return b""
+    if wire.name == "bedrock" or (wire.name == "google" and kind == "quota"):
+        return exception_frame(kind) if wire.name == "bedrock" else b""
     if kind in ("text", "bare"):
         bare = {"message": "it broke", "type": "error", "code": 500}
         return event({"error": "it broke"} if kind == "text" else bare, "error")
@@ -52,6 +53,8 @@ def status_body(wire: Wire, status: int) -> Any:
     """An error's body as the vendor words it."""
     if wire.name == "google":
         return {"error": {"code": status, "message": "it broke"}}
+    if wire.name == "bedrock":
+        return {"message": "it broke"}
     if wire.name == "anthropic":
         return {"type": "error", "error": {"type": "invalid_request_error", "message": "it broke"}}
     return {"error": {"message": "it broke", "type": "invalid_request_error", "code": None}}
@@ -93,6 +96,8 @@ def call_stream(
     """An answer that calls `add` with these arguments as text; Gemini's arguments are no text."""
     if wire.name == "google":
         return None
+    if wire.name == "bedrock":
+        return call_frames(arguments, is_cut=is_cut, ends=ends)
     speak = {"anthropic": _anthropic_call, "responses": _responses_call}.get(wire.name, _chat_call)
     body, end = speak(arguments, is_cut=is_cut)
     return Answer([*body, *(end if ends else [])], headers=SSE, framing="chunked")

@@ -46,6 +46,20 @@ class Wire:
     """The text in one payload of the stream."""
     is_last: Callable[[Any], bool]
     """Whether a payload says that the answer is complete (E3)."""
+    content_type: str = SSE["content-type"]
+    """What a stream of it is called."""
+
+    @property
+    def is_sse(self) -> bool:
+        return self.content_type == SSE["content-type"]
+
+    def payload(self, piece: bytes) -> Any:
+        """The JSON of one event."""
+        return payload_of(piece)
+
+    def data(self, recording: str) -> bytes:
+        """A recorded stream."""
+        return (RECORDINGS / f"{recording}.sse").read_bytes()
 
     def model(self, base_url: str, **fields: Any) -> BaseChatModel:
         given = {"api_key": "sk-canary", "retry_on_error": NO_RETRY, **fields}
@@ -58,7 +72,7 @@ class Wire:
     def first_text(self, recording: str | None = None) -> int:
         """How many events there are up to the first text, that one included."""
         for count, piece in enumerate(self.pieces(recording), 1):
-            if self.said(payload_of(piece)):
+            if self.said(self.payload(piece)):
                 return count
         raise AssertionError(f"{recording or self.text} says nothing")
 
@@ -66,13 +80,13 @@ class Wire:
         """The events before the first that says that the answer is complete."""
         kept: list[bytes] = []
         for piece in self.pieces(recording):
-            if self.is_last(payload_of(piece)):
+            if self.is_last(self.payload(piece)):
                 break
             kept.append(piece)
         return kept
 
     def true_text(self, recording: str | None = None) -> str:
-        return "".join(self.said(payload_of(piece)) for piece in self.pieces(recording))
+        return "".join(self.said(self.payload(piece)) for piece in self.pieces(recording))
 
     def whole(self, recording: str | None = None) -> Any:
         """The same answer in one piece."""

@@ -115,6 +115,19 @@ def run(names: list[str], minutes: float, seed: int, folder: Path | None) -> dic
     return {fuzzer.target.name: fuzzer.outcome for fuzzer in fuzzers}
 
 
+def run_counted(
+    names: list[str], inputs: int, seed: int, folder: Path | None
+) -> dict[str, Outcome]:
+    """Give every target so many inputs, however long it takes."""
+    signal.signal(signal.SIGALRM, alarm)
+    outcomes = {}
+    for name in names:
+        fuzzer = Fuzzer(TARGETS[name], seed, folder)
+        fuzzer.turn(float("inf"), inputs)
+        outcomes[name] = fuzzer.outcome
+    return outcomes
+
+
 def show(outcomes: dict[str, Outcome]) -> None:
     print(f"{'target':<18}{'inputs':>12}{'refused':>10}{'inputs/s':>10}{'failures':>10}")
     for name, one in outcomes.items():
@@ -131,6 +144,7 @@ def show(outcomes: dict[str, Outcome]) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.long", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="for all targets together")
+    parser.add_argument("--inputs", type=int, help="inputs for each target, in place of --minutes")
     parser.add_argument("--targets", nargs="*", default=list(TARGETS), choices=list(TARGETS))
     parser.add_argument("--seed", type=int, default=None, help="default: the time")
     parser.add_argument("--failures", type=Path, help="folder for the inputs that failed")
@@ -141,7 +155,10 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     seed = given.seed if given.seed is not None else time.time_ns() % 2**32
     print(f"seed {seed}")
-    outcomes = run(given.targets, given.minutes, seed, given.failures)
+    if given.inputs:
+        outcomes = run_counted(given.targets, given.inputs, seed, given.failures)
+    else:
+        outcomes = run(given.targets, given.minutes, seed, given.failures)
     show(outcomes)
     figures: dict[str, Any] = {
         name: {**asdict(one), "rate": round(one.rate), "failures": len(one.failures)}

@@ -11,6 +11,7 @@ import argparse
 import ast
 import compileall
 import copy
+import json
 import os
 import random
 import shutil
@@ -19,17 +20,35 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+from tests.faults.shares import share_of
 from tests.security.page import save
 
 ROOT = Path(__file__).parents[2]
-SUBJECTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    # what -> its file, the tests that should notice
-    "decoder": ("_sse.py", ("tests/test_sse.py",)),
-    "assembler": ("protocol/fold.py", ("tests/protocol/test_fold.py",)),
-    "retry": ("language_models/retry.py", ("tests/language_models/test_retry.py",)),
-    "serde": ("load/_reader.py", ("tests/load/test_load.py", "tests/load/test_dump.py")),
-}
+SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    # part -> its files, the tests that should notice
+    "decoder": (
+        ("_sse.py", "providers/_reading.py"),
+        ("tests/test_sse.py", "tests/providers/test_shared_reading.py"),
+    ),
+    "assembler": (
+        ("protocol/fold.py", "protocol/folded.py"),
+        ("tests/protocol/test_fold.py", "tests/protocol/test_replay.py", "tests/protocol/test_writer.py",
+         "tests/protocol/test_merge.py"),
+    ),
+    "retry": (
+        ("language_models/call/retry.py", "_retry.py", "language_models/call/attempts.py"),
+        ("tests/language_models/test_retry.py", "tests/runnables/test_retry.py",
+         "tests/language_models/test_defects.py", "tests/language_models/test_turn.py",
+         "tests/language_models/test_usage.py"),
+    ),
+    "serde": (
+        ("load/_reader.py", "load/dump.py"),
+        ("tests/load/test_load.py", "tests/load/test_dump.py", "tests/load/test_messages.py",
+         "tests/load/test_serializable.py", "tests/load/test_registry.py"),
+    ),
+}  # fmt: skip
 PATIENCE = 300
 """Seconds for the tests of one mutant."""
 TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -130,32 +149,47 @@ def is_killed(package: Path, tests: tuple[str, ...]) -> bool:
     return done.returncode != 0
 
 
-def score(name: str, each: int, seed: int) -> dict[str, object]:
-    """Break one file in some places, chosen at random, and count what is noticed."""
-    file, tests = SUBJECTS[name]
+def places(package: Path, files: tuple[str, ...]) -> list[tuple[str, int]]:
+    """Every mistake that can be made in a part: the file, and the number of the mistake in it."""
+    return [
+        (file, number)
+        for file in files
+        for number in range(len(list(changes(ast.parse(_read(package, file))))))
+    ]
+
+
+def _read(package: Path, file: str) -> str:
+    return (package / "foldline" / file).read_text(encoding="utf-8")
+
+
+def score(name: str, each: int, seed: int, share: tuple[int, int] = (0, 1)) -> dict[str, Any]:
+    """Break one part in some places, chosen at random, and count what is noticed; a share is every n-th of them."""
+    files, tests = SUBJECTS[name]
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "src"
         shutil.copytree(ROOT / "src", package, ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(package, quiet=2)  # once, not in every run
-        target = package / "foldline" / file
-        source = target.read_text(encoding="utf-8")
         if is_killed(package, tests):
-            raise SystemExit(f"the tests of {file} fail without a mutant: {' '.join(tests)}")
-        every = len(list(changes(ast.parse(source))))
-        chosen = random.Random(seed).sample(range(every), min(each, every))
+            raise SystemExit(f"the tests of {name} fail without a mutant: {' '.join(tests)}")
+        every = places(package, files)
+        chosen = random.Random(seed).sample(every, min(each, len(every)))[share[0] :: share[1]]
         survivors: list[str] = []
-        for number in chosen:
+        for file, number in chosen:
+            source = _read(package, file)
             text, what = mutated(source, number)
+            target = package / "foldline" / file
             target.write_text(text, encoding="utf-8")
             if not is_killed(package, tests):
-                survivors.append(what)
-                print(f"{name}: survived: {what}", flush=True)
+                survivors.append(f"{file}, {what}")
+                print(f"{name}: survived: {file}, {what}", flush=True)
+            target.write_text(source, encoding="utf-8")
     print(f"{name}: {len(chosen) - len(survivors)} of {len(chosen)} killed", flush=True)
     return {
-        "file": file,
-        "possible": every,
+        "files": list(files),
+        "possible": len(every),
         "tried": len(chosen),
         "killed": len(chosen) - len(survivors),
+        "survivors": survivors,
     }
 
 
@@ -165,10 +199,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=list(SUBJECTS), choices=list(SUBJECTS))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
+        "--share", type=share_of, default=(0, 1), help="K/N: every N-th, from the K-th"
+    )
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument(
         "--save", action="store_true", help="renew docs/reliability.json and its page"
     )
     given = parser.parse_args(arguments)
-    found = {name: score(name, given.each, given.seed) for name in given.only}
+    found = {name: score(name, given.each, given.seed, given.share) for name in given.only}
+    if given.json:
+        given.json.write_text(json.dumps({"subjects": found}, indent=1) + "\n")
     if given.save:
         command = f"python -m tests.fuzz.mutants --each {given.each} --seed {given.seed}"
         save("mutants", command, {"subjects": found})

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from foldline.protocol.fold import MessageBuilder
@@ -95,6 +96,8 @@ def main() -> int:
         "searched_slowest": searched[1],
     }
     print(json.dumps(figures))
+    if "--json" in sys.argv:
+        Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps(figures) + "\n")
     if "--save" in sys.argv:
         save("speed", "python -m tests.fuzz.speed", figures)
     return int(seconds > 0.2 or whole[0] > 1.0)

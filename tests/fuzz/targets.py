@@ -198,7 +198,7 @@ def embedded(data: bytes) -> None:
     parsed, refused = parse_wire(data), 0
     for model in embedders():
         try:
-            (vector,) = model._read(parsed, 1)
+            (vector,) = model._check_lengths(model._check_count(model._read(parsed), 1))
         except ModelError:
             refused += 1
             continue

@@ -209,6 +209,13 @@ def test_secrets_never_leave_in_a_dump(holder):
     assert CANARY not in dumps(Document("x", metadata={"a": SecretStr(CANARY)}))
 
 
+@pytest.mark.parametrize("length", [7, 8, 9])
+def test_a_secret_of_eight_letters_or_more_is_found_inside_a_text(length):
+    secret = "k" * length
+    written = dumps(Holder(key=secret, headers={"note": f"my {secret} here"}))
+    assert (secret in written) is (length < 8)
+
+
 def test_a_secret_in_the_key_of_a_dict_is_an_error():
     with pytest.raises(SchemaError, match="key of this dict holds a secret") as caught:
         dumps(Holder(key=CANARY, headers={CANARY: 1}))

@@ -478,3 +478,27 @@ def feeding_args(slices):
 
 def test_F_U07_four_megabytes_of_arguments_are_linear():
     assert growth(feeding_args, 50_000) < 2.5
+
+
+BROKEN = {"event": "error", "message": "it broke"}
+LOST = text("x", index=7)
+
+
+@pytest.mark.parametrize(
+    ("more", "goes_on", "taken"),
+    [
+        ([], True, 4),
+        ([done(type="text", text="ab")], True, 5),
+        ([done(type="text", text="ab"), END], False, 6),
+        ([BROKEN, END], False, 5),
+        ([LOST, END], False, 4),
+    ],
+    ids=["open", "block ended", "finished", "an error is told", "an event has no place"],
+)
+def test_feeding_all_says_how_many_events_were_taken_and_whether_it_goes_on(more, goes_on, taken):
+    builder = MessageBuilder()
+
+    assert builder.feed_all([START, begin(text=""), text("a"), text("b"), *more]) is goes_on
+    assert builder.taken == taken
+    assert (builder.error is not None) is (BROKEN in more)
+    assert (builder.fault is not None) is (LOST in more)

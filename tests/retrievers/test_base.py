@@ -189,3 +189,24 @@ def test_FC03_a_retriever_cancelled_at_its_start_still_ends_once() -> None:
         return slow.told
 
     assert [asyncio.run(main(ticks)) for ticks in (1, 2)] == [["start", "CancelledError"]] * 2
+
+
+def test_the_older_name_of_invoke_finds_the_same_and_tells_the_same(call: Any):
+    class Heard(BaseCallbackHandler):
+        def __init__(self) -> None:
+            self.told: list[Any] = []
+
+        def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+            self.told.append((query, kwargs["tags"], kwargs["name"]))
+
+    class Echo(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            return [Document(query)]
+
+    heard = Heard()
+    named = {"callbacks": [heard], "tags": ["t"], "metadata": {"a": 1}, "run_name": "n"}
+
+    found = call.run(Echo(), "get_relevant_documents", "why?", **named)
+
+    assert found == [Document("why?")]
+    assert heard.told == [("why?", ["t"], "n")]

@@ -35,8 +35,11 @@ from tests.security.page import save
 
 BATCH = 3
 """Records of one append: all of them are there, or none."""
-MOST_APPENDS = 6
-"""After how many appends a writer is killed, at most; one in six is killed before its first."""
+LEAST_RECORDS = 10
+"""Records a writer has acknowledged before it is killed; one kill in `EARLY` comes before, and is counted apart."""
+EARLY = 8
+MORE_APPENDS = 6
+"""Appends after those, at most, so that kills come at different sizes."""
 LAST_MOMENT = 0.012
 """Seconds it lives on after that, at most: two or three appends."""
 FRESH = 25
@@ -160,9 +163,13 @@ class Tally:
     """What came of the kills on one kind of store."""
 
     kills: int = 0
+    """Writers killed after `LEAST_RECORDS` acknowledged records or more."""
     acknowledged: int = 0
+    """Records that those writers acknowledged."""
+    least: int = 0
+    """The fewest of one such writer."""
     before_the_first: int = 0
-    """Writers killed before they acknowledged anything."""
+    """Further kills, before a writer had acknowledged so many: while it opened the file, or at its first appends."""
     faults: list[str] = field(default_factory=list)
 
 
@@ -176,21 +183,25 @@ class Loop:
         self.tally = Tally()
 
     def run(self, kills: int) -> Tally:
-        tally = self.tally
-        for done in range(kills):
+        tally, done = self.tally, 0
+        while tally.kills < kills:
             path = self._folder / f"{self._kind}-{done // FRESH}.db"
             start = len(self._held(path)) if path.exists() else 0
-            acknowledged = self._killed_writer(path, start)
-            tally.kills += 1
-            tally.before_the_first += acknowledged == start
-            tally.acknowledged += acknowledged - start
+            acknowledged = self._killed_writer(path, start, is_early=done % EARLY == 0)
+            done += 1
+            if (records := acknowledged - start) < LEAST_RECORDS:
+                tally.before_the_first += 1
+            else:
+                tally.kills += 1
+                tally.acknowledged += records
+                tally.least = min(tally.least or records, records)
             try:
                 self._check(path, acknowledged)
             except (AssertionError, ValueError, LookupError, sqlite3.Error) as error:
                 tally.faults.append(f"{path.name}, kill {done}: {type(error).__name__}: {error}")
         return tally
 
-    def _killed_writer(self, path: Path, start: int) -> int:
+    def _killed_writer(self, path: Path, start: int, *, is_early: bool) -> int:
         """Let a writer live for a moment; give how many records it acknowledged, those before it included."""
         reading, writing = os.pipe()
         child = os.fork()
@@ -199,7 +210,10 @@ class Loop:
             write_on(STORES[self._kind](path), start, writing)
         os.close(writing)
         with os.fdopen(reading, "rb", buffering=0) as pipe:
-            said = self._until(pipe, self._random.randrange(MOST_APPENDS))
+            least = 0 if is_early else -(-LEAST_RECORDS // BATCH)
+            said = self._until(
+                pipe, least + self._random.randrange(1 if is_early else MORE_APPENDS)
+            )
             time.sleep(self._random.random() * LAST_MOMENT)
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
@@ -271,10 +285,10 @@ def main(arguments: list[str] | None = None) -> int:
         share = len(range(number, given.kills, len(given.stores)))
         with tempfile.TemporaryDirectory() as folder:
             tallies[kind] = Loop(kind, Path(folder), seed + number).run(share)
-    print(f"{'store':<14}{'kills':>8}{'acknowledged':>14}{'before the first':>18}{'faults':>8}")
+    print(f"{'store':<14}{'kills':>8}{'acknowledged':>14}{'least':>7}{'earlier':>9}{'faults':>8}")
     for kind, one in tallies.items():
         print(
-            f"{kind:<14}{one.kills:>8}{one.acknowledged:>14,}{one.before_the_first:>18}{len(one.faults):>8}"
+            f"{kind:<14}{one.kills:>8}{one.acknowledged:>14,}{one.least:>7}{one.before_the_first:>9}{len(one.faults):>8}"
         )
     for fault in [f"{kind}: {told}" for kind, one in tallies.items() for told in one.faults]:
         print(fault)

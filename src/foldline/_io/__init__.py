@@ -72,6 +72,8 @@ class Channel(Protocol):
 
     def put(self, item: Any) -> None: ...
     async def get(self) -> Any: ...
+    async def get_within(self, seconds: float) -> Any:
+        """Return the next item, or None where none came in time."""
 
 
 class IO(Protocol):

@@ -160,6 +160,12 @@ class ThreadChannel:
     async def get(self) -> Any:
         return self._items.get()
 
+    async def get_within(self, seconds: float) -> Any:
+        try:
+            return self._items.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
 
 class LoopChannel:
     """Items arrive in the order they were put, from the loop's own thread or from another one."""
@@ -183,3 +189,10 @@ class LoopChannel:
             self._arrived.clear()
             await self._arrived.wait()
         return self._items.popleft()
+
+    async def get_within(self, seconds: float) -> Any:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.get()
+        except TimeoutError:
+            return None

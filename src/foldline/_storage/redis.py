@@ -22,7 +22,8 @@ RedisClient: TypeAlias = Any
 class RedisServer:
     """One server: a URL, or a client of the user's own."""
 
-    def __init__(self, url_or_client: str | RedisClient) -> None:
+    def __init__(self, url_or_client: str | RedisClient, *, timeout: float | None = None) -> None:
+        """Use a URL, with a bound of seconds for each answer, or a client that has its own."""
         try:
             import redis  # noqa: PLC0415  an extra
         except ImportError as error:
@@ -31,6 +32,11 @@ class RedisServer:
             ) from error
         self._redis = redis
         self._given = url_or_client
+        self._options = (
+            {}
+            if timeout is None
+            else {"socket_timeout": timeout, "socket_connect_timeout": timeout}
+        )
         self._made: tuple[int, RedisClient] | None = None
 
     @property
@@ -38,7 +44,7 @@ class RedisServer:
         if not isinstance(self._given, str):
             return self._given
         if self._made is None or self._made[0] != os.getpid():
-            self._made = (os.getpid(), self._redis.Redis.from_url(self._given))
+            self._made = (os.getpid(), self._redis.Redis.from_url(self._given, **self._options))
         return self._made[1]
 
     @contextmanager

@@ -31,13 +31,23 @@ class Database:
     """A SQLite file with a schema: `migrations[n]` brings version n to n + 1."""
 
     def __init__(
-        self, path: str | Path, kind: str, migrations: Sequence[str], *, patience: float = PATIENCE
+        self,
+        path: str | Path,
+        kind: str,
+        migrations: Sequence[str],
+        *,
+        patience: float = PATIENCE,
+        is_durable: bool = True,
     ) -> None:
-        """Open a file for one kind of store; what other kinds keep in it is left alone."""
+        """Open a file for one kind of store; what other kinds keep in it is left alone.
+
+        What is not durable is written without waiting for the disk: a loss of power may undo the last of it.
+        """
         self.path = str(path)
         self._kind = kind
         self._migrations = migrations
         self._patience = patience
+        self._synchronous = "FULL" if is_durable else "NORMAL"
         self._lock = mutex()
         self._in_use = mutex()  # a database in memory has one connection, so one user at a time
         self._pid = os.getpid()
@@ -115,7 +125,7 @@ class Database:
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
             self._migrate(connection)
         except BaseException:

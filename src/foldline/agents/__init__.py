@@ -13,22 +13,26 @@ from foldline.outputs.agent import AgentAction, AgentActionMessageLog, AgentFini
 
 if TYPE_CHECKING:
     from foldline.agents.agent import Agent, StateSnapshot
-    from foldline.agents.executor import AgentExecutor, AgentExecutorIterator
-    from foldline.agents.factory import create_agent
-    from foldline.agents.output_parsers import AgentOutputParser, MultiActionAgentOutputParser
-    from foldline.agents.plans import (
+    from foldline.agents.classic.executor import AgentExecutor, AgentExecutorIterator
+    from foldline.agents.classic.initialize import AgentType, initialize_agent
+    from foldline.agents.classic.plans import (
         BaseMultiActionAgent,
         BaseSingleActionAgent,
         RunnableAgent,
         RunnableMultiActionAgent,
     )
-    from foldline.agents.recipes import (
+    from foldline.agents.classic.recipes import (
         create_json_chat_agent,
+        create_openai_functions_agent,
         create_openai_tools_agent,
         create_react_agent,
+        create_self_ask_with_search_agent,
         create_structured_chat_agent,
         create_tool_calling_agent,
+        create_xml_agent,
     )
+    from foldline.agents.factory import create_agent
+    from foldline.agents.output_parsers import AgentOutputParser, MultiActionAgentOutputParser
     from foldline.agents.runtime import InjectedState, InjectedStore, Runtime, ToolRuntime
     from foldline.agents.state import AgentState, add_messages
     from foldline.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
@@ -44,6 +48,7 @@ __all__ = [
     "AgentOutputParser",
     "AgentState",
     "AgentStep",
+    "AgentType",
     "AutoStrategy",
     "BaseMultiActionAgent",
     "BaseSingleActionAgent",
@@ -62,10 +67,14 @@ __all__ = [
     "add_messages",
     "create_agent",
     "create_json_chat_agent",
+    "create_openai_functions_agent",
     "create_openai_tools_agent",
     "create_react_agent",
+    "create_self_ask_with_search_agent",
     "create_structured_chat_agent",
     "create_tool_calling_agent",
+    "create_xml_agent",
+    "initialize_agent",
     "interrupt",
 ]
 
@@ -74,14 +83,16 @@ __getattr__ = lazily(
     __name__,
     {
         ".agent": "Agent StateSnapshot",
-        ".executor": "AgentExecutor AgentExecutorIterator",
+        ".classic.executor": "AgentExecutor AgentExecutorIterator",
         ".factory": "create_agent",
         "foldline.workflows.interrupts": "Command Interrupt interrupt",
         ".output_parsers": "AgentOutputParser MultiActionAgentOutputParser",
-        ".plans": "BaseMultiActionAgent BaseSingleActionAgent RunnableAgent "
+        ".classic.plans": "BaseMultiActionAgent BaseSingleActionAgent RunnableAgent "
         "RunnableMultiActionAgent",
-        ".recipes": "create_json_chat_agent create_openai_tools_agent create_react_agent "
-        "create_structured_chat_agent create_tool_calling_agent",
+        ".classic.initialize": "AgentType initialize_agent",
+        ".classic.recipes": "create_json_chat_agent create_openai_functions_agent "
+        "create_openai_tools_agent create_react_agent create_self_ask_with_search_agent "
+        "create_structured_chat_agent create_tool_calling_agent create_xml_agent",
         ".runtime": "InjectedState InjectedStore Runtime ToolRuntime",
         ".state": "AgentState add_messages",
         ".structured_output": "AutoStrategy ProviderStrategy ToolStrategy",

@@ -6,12 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from foldline.agents.output_parsers import ToolAgentAction
-from foldline.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from foldline.outputs.agent import AgentAction, _as_text
+from foldline.messages import AIMessage, BaseMessage, FunctionMessage, HumanMessage, ToolMessage
+from foldline.outputs.agent import AgentAction, AgentActionMessageLog, _as_text
 
-__all__ = ["format_log_to_messages", "format_log_to_str", "format_to_tool_messages"]
+__all__ = [
+    "format_log_to_messages",
+    "format_log_to_str",
+    "format_to_openai_function_messages",
+    "format_to_openai_tool_messages",
+    "format_to_tool_messages",
+    "format_xml",
+]
 
 Steps = Sequence[tuple[AgentAction, Any]]
+XML_TAGS = ("tool", "tool_input", "observation", "final_answer")
 
 
 def format_log_to_str(
@@ -53,3 +61,41 @@ def format_to_tool_messages(intermediate_steps: Steps) -> list[BaseMessage]:
             )
         )
     return messages
+
+
+format_to_openai_tool_messages = format_to_tool_messages
+
+
+def format_to_openai_function_messages(intermediate_steps: Steps) -> list[BaseMessage]:
+    """Write the steps as the messages that asked for a function and the functions' answers."""
+    messages: list[BaseMessage] = []
+    for action, observation in intermediate_steps:
+        if isinstance(action, AgentActionMessageLog):
+            answer = FunctionMessage(_as_text(observation), name=action.tool)
+            messages += [*action.message_log, answer]
+        else:
+            messages.append(AIMessage(action.log))
+    return messages
+
+
+def format_xml(intermediate_steps: Steps) -> str:
+    """Write the steps as tags; tags inside a tool's input or answer are written in brackets."""
+    return "".join(
+        f"<tool>{_bracketed(action.tool)}</tool>"
+        f"<tool_input>{_bracketed(_as_text(action.tool_input))}</tool_input>"
+        f"<observation>{_bracketed(_as_text(observation))}</observation>"
+        for action, observation in intermediate_steps
+    )
+
+
+def _bracketed(text: str) -> str:
+    for tag in XML_TAGS:
+        text = text.replace(f"<{tag}>", f"[[{tag}]]").replace(f"</{tag}>", f"[[/{tag}]]")
+    return text
+
+
+def plain_tags(text: str) -> str:
+    """Read what `format_xml` wrote in brackets."""
+    for tag in XML_TAGS:
+        text = text.replace(f"[[{tag}]]", f"<{tag}>").replace(f"[[/{tag}]]", f"</{tag}>")
+    return text

@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any, cast
 
+from foldline._lazy import lazily
 from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from foldline.output_parsers.base import BaseOutputParser
@@ -27,6 +28,15 @@ __all__ = [
     "ToolAgentAction",
     "ToolsAgentOutputParser",
 ]
+
+# The parsers of the older agents, under LangChain's path too.
+__getattr__ = lazily(
+    "foldline.agents",
+    {
+        ".classic.parsers": "ConvoOutputParser OpenAIFunctionsAgentOutputParser "
+        "ReActDocstoreOutputParser SelfAskOutputParser XMLAgentOutputParser"
+    },
+)
 
 FINAL = "Final Answer:"
 ACTION = re.compile(r"Action[ \t]{0,8}\d{0,4}[ \t]{0,8}:")

@@ -21,7 +21,7 @@ class LLMManagerMixin:
 
     def on_llm_new_token(
         self,
-        token: str | list[str | dict[str, Any]],
+        token: str,
         *,
         chunk: GenerationChunk | ChatGenerationChunk | None = None,
         run_id: UUID,

@@ -44,6 +44,15 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
         self._lock = mutex()
         self.usage_metadata: dict[str, UsageMetadata] = {}
         """Model name -> tokens so far."""
+        self.costs: dict[str, float | None] = {}
+        """Model name -> what its runs have cost; None, and not 0, where that is not known of one of them."""
+
+    @property
+    def cost(self) -> float | None:
+        """What all runs have cost; None, and not 0, where that is not known of one of them."""
+        with self._lock:
+            costs = list(self.costs.values())
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
 
     def __repr__(self) -> str:
         return repr(self.usage_metadata)
@@ -51,6 +60,7 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Add what a run spent. Several answers to one prompt share one bill: the first carries it."""
         from foldline.messages.usage import add_usage  # noqa: PLC0415  listeners load messages only when one came
+        from foldline.prices.cost import message_cost  # noqa: PLC0415  and prices only then
 
         for generations in response.generations:
             message = getattr(generations[0], "message", None) if generations else None
@@ -59,8 +69,13 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
                 continue
             said = message.response_metadata
             name = said.get("model_name") or said.get("model") or UNNAMED
+            cost = said.get("cost")
+            if cost is None:  # not said by the call: asked of the table
+                cost = message_cost(message)
             with self._lock:
                 self.usage_metadata[name] = add_usage(self.usage_metadata.get(name), usage)
+                sums = self.costs.get(name, 0.0)
+                self.costs[name] = None if sums is None or cost is None else sums + cost
 
 
 _counting: ContextVar[UsageMetadataCallbackHandler | None] = ContextVar(

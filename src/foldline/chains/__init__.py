@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RouterChain,
         RouterOutputParser,
     )
+    from foldline.chains.saving import load_chain
     from foldline.chains.sequential import SequentialChain, SimpleSequentialChain, TransformChain
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "create_history_aware_retriever",
     "create_retrieval_chain",
     "create_stuff_documents_chain",
+    "load_chain",
     "load_qa_chain",
 ]
 
@@ -70,6 +72,7 @@ __getattr__ = lazily(
         ".llm": "ConversationChain LLMChain",
         ".retrieval": "ConversationalRetrievalChain RetrievalQA create_history_aware_retriever "
         "create_retrieval_chain create_stuff_documents_chain",
+        ".saving": "load_chain",
         ".router": "LLMRouterChain MultiPromptChain MultiRouteChain Route RouterChain "
         "RouterOutputParser",
         ".sequential": "SequentialChain SimpleSequentialChain TransformChain",

@@ -14,7 +14,8 @@ from abc import ABC
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,6 +24,7 @@ from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.callbacks.base import Callbacks
 from foldline.chains._older import OlderCalls, Values
+from foldline.chains.saving import save_chain
 from foldline.exceptions import UsageError
 from foldline.globals import get_verbose
 from foldline.load.lazy_dump import LazyDump
@@ -68,11 +70,26 @@ class Chain(OlderCalls, ABC):
     metadata: Values | None = None
     """Metadata of every run of this chain."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, ignored_types=(list, property))
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        arbitrary_types_allowed=True, ignored_types=(list, property)
+    )
 
     @property
     def _chain_type(self) -> str:
         raise NotImplementedError(f"{type(self).__name__} cannot be saved")
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Whether this can be dumped: yes, where its author named its type."""
+        return cls._chain_type is not Chain._chain_type
+
+    def save(self, file_path: Path | str) -> None:
+        """Write this chain as a JSON file, which `load_chain` reads; not its memory."""
+        if self.memory is not None:
+            raise UsageError(
+                f"{self.get_name()} has a memory, which holds a conversation and is not saved: set memory=None first"
+            )
+        save_chain(self, file_path)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """Give the inputs that a caller names, those of the memory aside."""

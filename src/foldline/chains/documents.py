@@ -108,6 +108,10 @@ class StuffDocumentsChain(BaseCombineDocumentsChain):
     document_separator: str = "\n\n"
 
     @property
+    def _chain_type(self) -> str:
+        return "stuff_documents_chain"
+
+    @property
     def input_keys(self) -> list[str]:
         """The documents, and what else the prompt needs."""
         others = [one for one in self.llm_chain.input_keys if one != self.document_variable_name]
@@ -141,6 +145,10 @@ class ReduceDocumentsChain(BaseCombineDocumentsChain):
     token_max: int = 3000
     collapse_max_retries: int = 10
     """How often groups may be combined again before giving up."""
+
+    @property
+    def _chain_type(self) -> str:
+        return "reduce_documents_chain"
 
     def _size(self, documents: list[Document]) -> int:
         return _count(
@@ -192,6 +200,10 @@ class MapReduceDocumentsChain(BaseCombineDocumentsChain):
     reduce_documents_chain: BaseCombineDocumentsChain
     document_variable_name: str = "context"
 
+    @property
+    def _chain_type(self) -> str:
+        return "map_reduce_documents_chain"
+
     async def _combine(
         self, documents: list[Document], rest: Values, run: Run, *, stream: bool
     ) -> Pieces:
@@ -227,6 +239,10 @@ class RefineDocumentsChain(BaseCombineDocumentsChain):
     document_variable_name: str = "context"
     initial_response_name: str = "existing_answer"
     document_prompt: AnyPrompt = Field(default_factory=lambda: DOCUMENT_PROMPT)
+
+    @property
+    def _chain_type(self) -> str:
+        return "refine_documents_chain"
 
     async def _combine(
         self, documents: list[Document], rest: Values, run: Run, *, stream: bool

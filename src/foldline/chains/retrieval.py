@@ -58,6 +58,10 @@ class RetrievalQA(Chain):
         return cls.from_chain_type(llm, **kwargs)
 
     @property
+    def _chain_type(self) -> str:
+        return "retrieval_qa"
+
+    @property
     def input_keys(self) -> list[str]:
         """The question."""
         return [self.input_key]
@@ -125,6 +129,10 @@ class ConversationalRetrievalChain(Chain):
         return cls(
             retriever=retriever, combine_docs_chain=combine, question_generator=generator, **kwargs
         )
+
+    @property
+    def _chain_type(self) -> str:
+        return "conversational_retrieval"
 
     @property
     def input_keys(self) -> list[str]:

@@ -26,6 +26,10 @@ class SequentialChain(Chain):
     """Give the outputs of every chain."""
 
     @property
+    def _chain_type(self) -> str:
+        return "sequential_chain"
+
+    @property
     def input_keys(self) -> list[str]:
         """The inputs of the row."""
         return self.input_variables
@@ -91,6 +95,10 @@ class SimpleSequentialChain(Chain):
     """Strip white space around every output."""
     input_key: str = "input"
     output_key: str = "output"
+
+    @property
+    def _chain_type(self) -> str:
+        return "simple_sequential_chain"
 
     @property
     def input_keys(self) -> list[str]:

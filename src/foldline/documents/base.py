@@ -10,7 +10,7 @@ import mimetypes
 from collections.abc import Generator
 from io import BufferedReader, BytesIO
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -51,7 +51,7 @@ class Blob(BaseMedia):
     path: PathLike | None = None
     """The file the data is in, or came from."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True, frozen=True)
 
     @model_validator(mode="after")
     def _has_data(self) -> Self:

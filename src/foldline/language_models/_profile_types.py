@@ -7,16 +7,9 @@ from typing import Literal
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from foldline.prices.types import Prices
+
 __all__ = ["ModelProfile", "ModelProfileRegistry", "Prices", "ReasoningRules"]
-
-
-class Prices(TypedDict, total=False):
-    """What a million tokens cost, in one currency of your choice."""
-
-    input: float
-    output: float
-    cache_read: float
-    cache_creation: float
 
 
 class ReasoningRules(TypedDict, total=False):
@@ -81,6 +74,7 @@ class ModelProfile(TypedDict, total=False):
     """Known options that the model refuses."""
     reasoning: ReasoningRules
     prices: Prices
+    """What a MILLION tokens cost; goes before the table of `foldline.prices`."""
 
 
 ModelProfileRegistry = dict[str, ModelProfile]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -81,7 +81,9 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     custom_get_token_ids: Callable[[str], list[int]] | None = Field(default=None, exclude=True)
     """Your tokenizer, for counting."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        arbitrary_types_allowed=True, protected_namespaces=()
+    )
 
     @property
     def InputType(self) -> Any:

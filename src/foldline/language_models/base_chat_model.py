@@ -20,7 +20,6 @@ from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
 from foldline.callbacks.base import Callbacks
-from foldline.exceptions import UsageError
 from foldline.language_models.base import BaseLanguageModel, Params
 from foldline.language_models.call.author import (
     inherited_chunks,
@@ -29,13 +28,14 @@ from foldline.language_models.call.author import (
 )
 from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.generate import generate_each
+from foldline.language_models.call.llm_output import combine_llm_outputs
+from foldline.language_models.call.record_calls import answer_deltas, answer_record, read_record
 from foldline.language_models.call.request import ChatRequest, messages_of
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.count import TokenCount, count_tokens
 from foldline.language_models.policies.model_hooks import ModelHooks
 from foldline.language_models.policies.prompt_caching import CacheConfig
 from foldline.language_models.profile import ModelProfile, find_profile
-from foldline.language_models.records.deltas import DeltaView
 from foldline.language_models.records.invoke_options import AgentInvokeOptions
 from foldline.language_models.records.parts import ChatModelOutputDelta
 from foldline.language_models.records.records import (
@@ -43,22 +43,22 @@ from foldline.language_models.records.records import (
     ChatModelOutput,
     input_of,
     is_record,
-    output_of,
 )
 from foldline.language_models.streams.stream import AsyncChatModelStream, ChatModelStream
-from foldline.language_models.structured.output import StructuredCheck, structured_options
+from foldline.language_models.structured.output import structured_options
 from foldline.language_models.structured.parser import RawAndParsed, Schema, StructuredParser
 from foldline.language_models.structured.tool_binding import Validate, bound_tools
 from foldline.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage
 from foldline.messages.output_version import output_version
 from foldline.outputs import ChatGenerationChunk, ChatResult, LLMResult
+from foldline.prices.types import check_prices
 from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from foldline.protocol.folded import Bounds
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables import _trace
 from foldline.runnables._opening import Opening
 from foldline.runnables.base import Runnable
-from foldline.utils.spelling import snake_case
+from foldline.utils.spelling import in_snake_case
 
 __all__ = ["BaseChatModel"]
 
@@ -156,7 +156,10 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     @model_validator(mode="after")
     def _set_model_profile(self) -> Self:
-        if self.profile is None:
+        if self.profile is not None:
+            if "prices" in self.profile:
+                check_prices(self.profile["prices"], f"{type(self).__name__}(profile=…)")
+        else:
             found = self._resolve_model_profile()
             if found is not None:
                 self.__dict__["profile"] = found  # what was found is not what the caller set
@@ -264,14 +267,15 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         if type(value) is ChatPromptValue:
             messages = list(value.messages)
         elif type(value) is not str and type(value) is not list and is_record(value):
-            record, asked, _ = self._read_record(value, options)
+            record, asked, _ = read_record(self, value, options)
             messages, options = record.messages, {**asked, **options}
         else:
             messages = messages_of(value)
         stop = options.pop("stop", None)
         if type(stop) is str:
             stop = [stop]
-        streams = stream and not self._streaming_disabled(options)
+        streams = stream or self.__dict__.get("streaming") is True
+        streams = streams and not self._streaming_disabled(options)
         return ChatRequest(messages, stop, options, streams)
 
     @property
@@ -417,19 +421,6 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         tools: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> Runnable[Any, Params]: ...
-    @overload
-    def with_structured_output(
-        self,
-        schema: Any,
-        *,
-        method: str = "auto",
-        include_raw: bool = False,
-        strict: bool | None = None,
-        max_retries: int = 0,
-        repair: bool = True,
-        tools: Sequence[Any] | None = None,
-        **kwargs: Any,
-    ) -> Runnable[Any, Any]: ...
     def with_structured_output(
         self,
         schema: Any,
@@ -495,8 +486,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         """Answer a `ChatModelInput` with a `ChatModelOutput`, or with delta records that add up to one."""
         run = Run.blocking(config, kwargs)
         if streaming:
-            return drive_each(self._run_deltas(input, run))
-        return drive(self._run_record(input, run))
+            return drive_each(answer_deltas(self, input, run))
+        return drive(answer_record(self, input, run))
 
     @overload
     async def arun(
@@ -527,33 +518,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         """Answer a `ChatModelInput` with a `ChatModelOutput`, or with delta records that add up to one."""
         run = Run.asynchronous(config, kwargs)
         if streaming:
-            return self._run_deltas(input, run)
-        return await self._run_record(input, run)
-
-    async def _run_record(self, input: Any, run: Run) -> ChatModelOutput:
-        record, options, check = self._read_record(input, run.kwargs)
-        message = await self._step(record.messages, run.patched(kwargs={**options, **run.kwargs}))
-        return output_of(message, check)
-
-    async def _run_deltas(self, input: Any, run: Run) -> AsyncGenerator[ChatModelOutputDelta, None]:
-        record, options, check = self._read_record(input, run.kwargs)
-        patched = run.patched(kwargs={**options, **run.kwargs})
-        call, view = ChatCall(self, record.messages, patched, stream=True), DeltaView(check)
-        async with aclosing(call.batches()) as batches:
-            async for batch in batches:
-                for delta in view.show(batch):
-                    yield delta
-        assert call.message is not None
-        for delta in view.finish(output_of(call.message, check)):
-            yield delta
-
-    def _read_record(
-        self, input: Any, options: Params
-    ) -> tuple[ChatModelInput, Params, StructuredCheck | None]:
-        """Read a record: the call options it asks for, and the check that reads its JSON."""
-        record, given = input_of(input), options.get("retry_on_error")
-        policy = self._retry_policy if given is None else RetryPolicy.of(given)
-        return record, *record.call_options(self.profile, policy.max_retries)
+            return answer_deltas(self, input, run)
+        return await answer_record(self, input, run)
 
     # -- several conversations at once
 
@@ -612,7 +578,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         return await self.agenerate(messages, stop, callbacks, **kwargs)
 
     def _combine_llm_outputs(self, llm_outputs: list[Params | None]) -> Params:
-        return {}
+        return combine_llm_outputs(llm_outputs)
 
 
 RUN_KEYS = ("callbacks", "tags", "metadata", "run_name", "run_id")
@@ -620,17 +586,3 @@ RUN_KEYS = ("callbacks", "tags", "metadata", "run_name", "run_id")
 
 def _with_stop(kwargs: Params, stop: list[str] | None) -> Params:
     return kwargs if stop is None else {**kwargs, "stop": stop}
-
-
-def in_snake_case(fields: Mapping[str, Any], values: Any) -> Any:
-    """Return the arguments of a constructor with those in camelCase under the field's own name."""
-    if not isinstance(values, dict) or all(map(str.islower, values)):
-        return values
-    read: Params = {}
-    for name, value in values.items():
-        spelled = snake_case(name)
-        known = spelled if name not in fields and spelled in fields else name
-        if known in read:
-            raise UsageError(f"{name} and {known} mean the same: give one")
-        read[known] = value
-    return read

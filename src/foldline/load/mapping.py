@@ -20,6 +20,8 @@ LOADABLE: dict[Group, dict[str, str]] = {
     },
     "core": {
         "foldline.agents": "AgentAction AgentActionMessageLog AgentFinish AgentStep",
+        "foldline.chains": "ConversationChain LLMChain MapReduceDocumentsChain ReduceDocumentsChain"
+        " RefineDocumentsChain SequentialChain SimpleSequentialChain StuffDocumentsChain",
         "foldline.documents": "Document",
         "foldline.outputs": "ChatGeneration ChatGenerationChunk ChatResult Generation GenerationChunk"
         " LLMResult RunInfo",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
@@ -67,7 +67,7 @@ class Serializable(BaseModel):
     ```
     """
 
-    model_config = ConfigDict(extra="ignore", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", defer_build=True)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

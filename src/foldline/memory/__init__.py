@@ -14,21 +14,35 @@ if TYPE_CHECKING:
         ConversationTokenBufferMemory,
     )
     from foldline.memory.chat_memory import BaseChatMemory
+    from foldline.memory.entity import (
+        BaseEntityStore,
+        ConversationEntityMemory,
+        InMemoryEntityStore,
+        StoredEntities,
+    )
+    from foldline.memory.knowledge import ConversationKGMemory, KnowledgeGraph, KnowledgeTriple
     from foldline.memory.simple import CombinedMemory, ReadOnlySharedMemory, SimpleMemory
     from foldline.memory.summary import ConversationSummaryBufferMemory, ConversationSummaryMemory
     from foldline.memory.vectorstore import VectorStoreRetrieverMemory
 
 __all__ = [
     "BaseChatMemory",
+    "BaseEntityStore",
     "BaseMemory",
     "CombinedMemory",
     "ConversationBufferMemory",
     "ConversationBufferWindowMemory",
+    "ConversationEntityMemory",
+    "ConversationKGMemory",
     "ConversationSummaryBufferMemory",
     "ConversationSummaryMemory",
     "ConversationTokenBufferMemory",
+    "InMemoryEntityStore",
+    "KnowledgeGraph",
+    "KnowledgeTriple",
     "ReadOnlySharedMemory",
     "SimpleMemory",
+    "StoredEntities",
     "VectorStoreRetrieverMemory",
 ]
 
@@ -39,6 +53,8 @@ __getattr__ = lazily(
         ".buffer": "ConversationBufferMemory ConversationBufferWindowMemory "
         "ConversationTokenBufferMemory",
         ".chat_memory": "BaseChatMemory",
+        ".entity": "BaseEntityStore ConversationEntityMemory InMemoryEntityStore StoredEntities",
+        ".knowledge": "ConversationKGMemory KnowledgeGraph KnowledgeTriple",
         ".simple": "CombinedMemory ReadOnlySharedMemory SimpleMemory",
         ".summary": "ConversationSummaryBufferMemory ConversationSummaryMemory",
         ".vectorstore": "VectorStoreRetrieverMemory",

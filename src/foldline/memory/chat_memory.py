@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
@@ -32,7 +32,7 @@ class BaseChatMemory(BaseMemory, ABC):
     memory_key: str = "history"
     """The variable this memory gives."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     @property
     def memory_variables(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from pydantic import ConfigDict
 
@@ -32,7 +32,7 @@ class VectorStoreRetrieverMemory(BaseMemory):
     exclude_input_keys: tuple[str, ...] = ()
     """Inputs not to remember."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     @property
     def memory_variables(self) -> list[str]:

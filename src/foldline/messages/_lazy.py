@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -37,7 +37,7 @@ PYDANTIC_SLOTS: Final = frozenset(
 class LazyFields(BaseModel):
     """A model whose missing fields are worked out when they are read."""
 
-    model_config = ConfigDict(defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
 
     if TYPE_CHECKING:
 

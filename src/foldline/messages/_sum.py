@@ -18,6 +18,8 @@ from foldline.messages._growth import (
     merge_metadata,
     reduce_pairs,
 )
+from foldline.messages.block_translators import standard_blocks
+from foldline.messages.native_content import is_native, native_content
 from foldline.protocol.blocks import Json
 from foldline.protocol.merge import add_usage, copy_json
 
@@ -26,6 +28,7 @@ __all__ = ["ChunkLog", "Held", "Part", "slice_part", "snapshot"]
 Part = str | dict[str, Json]
 """What a chunk says: its text if it says nothing else, else its fields."""
 
+STANDARD = {"output_version": "v1"}
 DERIVED = frozenset({"tool_calls", "invalid_tool_calls", "type"})
 MERGED = {"response_metadata": merge_metadata, "additional_kwargs": merge_kwargs}
 CHUNK_TYPES = frozenset({"tool_call_chunk", "server_tool_call_chunk"})
@@ -97,14 +100,15 @@ class ChunkSum:
     def value(self, name: str) -> Json:
         """Give one field of the sum, or None where no part says anything of it."""
         if name == "content":
-            return self._said()
+            return self._form()[0]
         if name == "tool_call_chunks":
             return self._calls.chunks()
         if name in ("tool_calls", "invalid_tool_calls"):
             parsed = self._calls.final() if self.is_last else self._calls.parsed()
             return parsed[name == "invalid_tool_calls"]
         if name in MERGED:
-            return self._merged(name)
+            beside = self._form()[1] if name == "additional_kwargs" and self.is_last else {}
+            return {**self._merged(name), **beside}
         if name == "__names__":
             return [field for field in self._names if field != "__extra__"]
         return copy_json(self._fields.get(name))
@@ -113,6 +117,19 @@ class ChunkSum:
     def is_last(self) -> bool:
         """Whether the stream said that nothing more comes."""
         return self._fields.get("chunk_position") == "last"
+
+    def _form(self) -> tuple[str | list[Any], dict[str, Json]]:
+        """Give the content, and what stands beside it: once the message is whole, in its provider's words (v0)."""
+        content = self._said()
+        if not self.is_last:
+            return content, {}
+        metadata = self._merged("response_metadata")
+        if metadata.get("output_version") == "v1" or not is_native(metadata):
+            return content, {}
+        calls = [call for some in self._calls.final() for call in some]
+        blocks: Any = standard_blocks(content, None, metadata=STANDARD, calls=calls)
+        native = native_content(blocks, metadata)
+        return (content, {}) if native is None else native
 
     def _said(self) -> str | list[Any]:
         content = self._content.value()

@@ -14,6 +14,7 @@ from typing import Literal
 from foldline.messages._lazy import set_real_fields
 from foldline.messages.ai_chunk import AIMessageChunk, set_sum, slice_chunk
 from foldline.messages.ai_message import is_plain
+from foldline.messages.native_content import holds_calls
 from foldline.messages.usage import whole_usage
 from foldline.protocol.blocks import Json
 from foldline.protocol.events import DELTA_FIELDS
@@ -241,6 +242,8 @@ class ChunkView:
         if block.kind == "text" and block is not self._plain_text:
             return False
         kind = {"tool_call_chunk": "tool_call"}.get(block.kind, block.kind)
+        if block.is_client_call and holds_calls(self._metadata):
+            return False
         return is_plain([{**news, "type": kind}])
 
     def _turn_to_lists(self, index: int, *, is_new: bool) -> list[Block]:

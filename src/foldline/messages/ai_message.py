@@ -200,11 +200,13 @@ def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Json
     metadata = dict(folded.metadata)
     if output_version == "v1":
         metadata["output_version"] = "v1"
+    if is_text and output_version == "v0":
+        content, beside = blocks[0]["text"], folded.additional_kwargs
+    else:
+        content, beside = _content(folded, output_version)
     fields: dict[str, Json] = {
-        "content": blocks[0]["text"]
-        if is_text and output_version == "v0"
-        else _content(blocks, output_version),
-        "additional_kwargs": folded.additional_kwargs,
+        "content": content,
+        "additional_kwargs": beside,
         "response_metadata": metadata,
         "id": folded.id,
         "tool_calls": calls,
@@ -244,7 +246,17 @@ def is_plain(blocks: Sequence[Mapping[str, Json]]) -> bool:
     return True
 
 
-def _content(blocks: list[dict[str, Json]], output_version: str) -> str | list[dict[str, Json]]:
-    if output_version == "v1" or not is_plain(blocks):
-        return blocks
-    return "".join(block["text"] for block in blocks if block.get("type") == "text")
+def _content(folded: FoldedMessage, output_version: str) -> tuple[Json, dict[str, Json]]:
+    """Give the content in the form that is asked for, and what stands beside it in `additional_kwargs`."""
+    from foldline.messages.native_content import native_content  # noqa: PLC0415  it knows the translators
+
+    blocks: list[dict[str, Json]] = folded.blocks  # type: ignore[assignment]
+    beside = folded.additional_kwargs
+    if output_version == "v1":
+        return blocks, beside
+    native = native_content(blocks, folded.metadata)
+    if native is not None:
+        return native[0], {**beside, **native[1]} if native[1] else beside
+    if not is_plain(blocks):
+        return blocks, beside
+    return "".join(block["text"] for block in blocks if block.get("type") == "text"), beside

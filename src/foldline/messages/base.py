@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Self, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
 
 from pydantic import ConfigDict, Field, field_validator
 
@@ -72,7 +72,7 @@ class BaseMessage(Serializable):
     """A unique name of this message, the provider's where there is one."""
 
     # Pydantic builds a class when it is first used, not when it is imported: most programs use three of fifteen.
-    model_config = ConfigDict(extra="allow", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow", defer_build=True)
 
     def __init__(
         self,

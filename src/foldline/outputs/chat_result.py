@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
@@ -24,7 +24,7 @@ class ChatResult(BaseModel):
     ```
     """
 
-    model_config = ConfigDict(defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
 
     generations: list[SerializeAsAny[ChatGeneration]]
     """One for each candidate."""

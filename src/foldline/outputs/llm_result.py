@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
@@ -28,7 +28,7 @@ class LLMResult(BaseModel):
     ```
     """
 
-    model_config = ConfigDict(defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
 
     generations: list[list[SerializeAsAny[AnyGeneration]]]
     """For each prompt, its candidates."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -12,7 +13,7 @@ __all__ = ["RunInfo"]
 class RunInfo(BaseModel):
     """The run that made one result; read `config["callbacks"]` for more than its id."""
 
-    model_config = ConfigDict(defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
 
     run_id: UUID
     """The id that callbacks and traces know the run by."""

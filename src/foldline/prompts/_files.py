@@ -91,9 +91,7 @@ def write_text(file: str | Path, text: str) -> None:
     """Write a file that code named; the folder must be there, or is made."""
     path = Path(file)
     if path.suffix != ".json":
-        raise UsageError(
-            f"{str(path)!r}: prompts are written as JSON; name a file that ends in .json"
-        )
+        raise UsageError(f"{str(path)!r}: it is written as JSON; name a file that ends in .json")
     path.parent.mkdir(parents=True, exist_ok=True)
     folder, name = open_folder(path, None)
     target = folder._checked(name)

@@ -57,7 +57,7 @@ class BlockWriter:
     def __init__(self, *, allow_repeated_ids: bool = False) -> None:
         self._registry = BlockRegistry()
         self._calls: dict[tuple[str, str], Json] = {}
-        self.allow_repeated_ids = allow_repeated_ids
+        self.allow_repeated_ids: bool = allow_repeated_ids
         self.current: GrowingBlock | None = None
         """The block on the wire that spoke last, while it is open."""
 

@@ -94,7 +94,7 @@ class MessageBuilder:
         """How many events of the last batch were taken."""
         self.tails: dict[int, str] = {}
         """Index -> what the finish of a block said beyond its deltas (T15); most say nothing."""
-        self.is_sole_owner = False
+        self.is_sole_owner: bool = False
         """Whether nobody else holds what is fed, so that it need not be copied."""
 
     @property

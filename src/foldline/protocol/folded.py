@@ -97,12 +97,12 @@ class OpenBlock:
 
     def __init__(self, content: Block, limits: Bounds) -> None:
         kind = content["type"]
-        self.content = content
-        self.delta = GROWS.get(kind, "")
+        self.content: Block = content
+        self.delta: str = GROWS.get(kind, "")
         self.field, target = DELTA_FIELDS.get(self.delta, ("", ""))
         self.parts: list[str] = []
         # Only arguments have a bound of their own; other text is bounded by the message.
-        self.room = limits.tool_args if target == "args" else limits.message
+        self.room: int = limits.tool_args if target == "args" else limits.message
         if isinstance(said := content.get(target), str):
             if said:
                 self.parts.append(said)

@@ -59,18 +59,18 @@ class GrowingBlock:
     )
 
     def __init__(self, kind: str, key: Key | None, content: dict[str, Json]) -> None:
-        self.kind = kind
-        self.key = key
-        self.content = content
+        self.kind: str = kind
+        self.key: Key | None = key
+        self.content: dict[str, Json] = content
         self.id: str | None = None
-        self.index = -1
+        self.index: int = -1
         """The index on the wire; -1 until the block has said something."""
         self.parts: list[str] = []
-        self.held = ""
+        self.held: str = ""
         """Text that may yet turn out not to belong: an opening `null` of a call, the first slice of a picture."""
         self.joiner: SurrogateJoiner | Base64Joiner | None = None
-        self.is_finished = False
-        self.streams = False
+        self.is_finished: bool = False
+        self.streams: bool = False
         self.looks = 0
         self.seen = -1
 

@@ -1,12 +1,15 @@
-"""What embeddings share: one body for both colours and both kinds of text; over HTTP also batches, retries, the checks.
+"""What embeddings share: one body for sync and async and both kinds of text; the checks of vectors; over HTTP retries.
 
-A provider gives `_embed_some` (one batch), or over HTTP the request of a batch and how its answer reads.
+A provider gives `_embed_some` (one batch), or over HTTP the request of a batch and how its answer reads. A vector that
+is missing, empty, of another length than its neighbours, or holds what is no finite number is an error, never a result:
+it would spoil an index without a word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from math import isfinite
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -14,16 +17,20 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.embeddings.base import Embeddings
-from foldline.exceptions import ModelError
+from foldline.exceptions import MalformedStreamError, ModelError, UsageError
+from foldline.language_models.call.deadline import pause, within
 from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.policies.usage import time_left
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._keys import resolve_key
-from foldline.providers._wire import dump_body
-from foldline.transports import Request
+from foldline.providers._wire import dump_body, is_error_body, request_id
+from foldline.transports import Request, Response
 
-__all__ = ["BatchedEmbeddings", "HttpEmbeddings"]
+__all__ = ["BatchedEmbeddings", "HttpEmbeddings", "check_texts", "order_rows", "read_vector"]
 
 Vectors = list[list[float]]
+NUMBERS = frozenset({int, float})
+MIXED = "several models answer under this name; vectors of different models cannot be compared"
 
 
 class BatchedEmbeddings(Embeddings):
@@ -35,16 +42,22 @@ class BatchedEmbeddings(Embeddings):
     async def _embed_some(self, texts: list[str], io: IO, *, is_query: bool) -> Vectors:
         raise NotImplementedError
 
+    def _malformed(self, message: str) -> MalformedStreamError:
+        """Return the error of an answer that cannot be used."""
+        raise NotImplementedError
+
     async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
+        check_texts(texts)
         size = self._batch_size()
         batches = [texts[start : start + size] for start in range(0, len(texts), size)]
 
         async def embed_batch(batch: list[str]) -> Vectors:
-            return await self._embed_some(batch, io, is_query=is_query)
+            return await self._embed_batch(batch, io, is_query=is_query)
 
         limit = self._concurrency()
         if limit == 1 or len(batches) < 2:
-            return [vector for batch in batches for vector in await embed_batch(batch)]
+            made = [vector for batch in batches for vector in await embed_batch(batch)]
+            return self._check_lengths(made)
         vectors: dict[int, Vectors] = {}
         outcomes = io.as_completed(embed_batch, batches, limit=limit)
         async with aclosing(outcomes):
@@ -52,7 +65,14 @@ class BatchedEmbeddings(Embeddings):
                 if outcome.error is not None:
                     raise outcome.error
                 vectors[outcome.place] = outcome.value
-        return [vector for place in sorted(vectors) for vector in vectors[place]]
+        return self._check_lengths(
+            [vector for place in sorted(vectors) for vector in vectors[place]]
+        )
+
+    async def _embed_batch(self, batch: list[str], io: IO, *, is_query: bool) -> Vectors:
+        """Embed one batch, no longer than the usage scopes around the call allow."""
+        vectors = await within(self._embed_some(batch, io, is_query=is_query), io)
+        return self._check_count(vectors, len(batch))
 
     def _batch_size(self) -> int:
         return self.chunk_size
@@ -60,6 +80,29 @@ class BatchedEmbeddings(Embeddings):
     def _concurrency(self) -> int:
         """Return how many batches may be under way at once."""
         return 1
+
+    def _check_count(self, vectors: Vectors, count: int) -> Vectors:
+        if len(vectors) != count:
+            raise self._malformed(f"{count} texts were sent and {len(vectors)} vectors came back")
+        return vectors
+
+    def _check_lengths(self, vectors: Vectors) -> Vectors:
+        """Raise unless all vectors of a call are of one length, and of the one that was asked for."""
+        lengths = {len(vector) for vector in vectors}
+        if len(lengths) > 1:
+            found = " and ".join(map(str, sorted(lengths)))
+            raise self._malformed(f"the vectors of one call have {found} numbers: {MIXED}")
+        wanted = self._wanted_length()
+        if wanted is not None and lengths and lengths != {wanted}:
+            raise self._malformed(
+                f"vectors of {wanted} numbers were asked for and vectors of {lengths.pop()} came: "
+                "this model has no choice of dimensions; leave the setting out"
+            )
+        return vectors
+
+    def _wanted_length(self) -> int | None:
+        """Return how many numbers a vector must have, where that was asked for."""
+        return None
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed texts that will be searched."""
@@ -81,7 +124,7 @@ class BatchedEmbeddings(Embeddings):
 class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     """Embeddings behind an HTTP API."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         populate_by_name=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True
     )
 
@@ -125,20 +168,38 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         while True:
             attempt += 1
             try:
-                return await self._sent(texts, io, is_query=is_query)
+                return await self._send_batch(texts, io, is_query=is_query)
             except ModelError as error:
                 error.attempts = attempt
-                if not policy.allows(error, attempt):
+                error.provider = error.provider or self._provider
+                error.model = error.model or self._model_name
+                delay, left = policy.delay(attempt, error), time_left()
+                if not policy.allows(error, attempt) or (left is not None and delay >= left):
                     raise
-                await io.sleep(policy.delay(attempt, error))
+            await pause(delay, io)
 
-    async def _sent(self, texts: list[str], io: IO, *, is_query: bool) -> Vectors:
+    async def _send_batch(self, texts: list[str], io: IO, *, is_query: bool) -> Vectors:
         sent = self._request(texts, await resolve_key(self._key(), io), is_query=is_query)
         sent = await self._authorize(sent, io)
         async with self._transport().open(sent, blocking=io.blocking) as response:
-            if response.status >= 400:
-                raise self._hidden(self._status_error(response, await response.read_error()), sent)
-            return self._read(self._parse(await response.read()), len(texts))
+            try:
+                if response.status >= 400:
+                    raise self._status_error(response, await response.read_error())
+                return self._check_count(self._read(await self._receive(response)), len(texts))
+            except ModelError as error:
+                error.request_id = error.request_id or request_id(response.headers)
+                self._hidden(error, sent)
+                raise
+
+    async def _receive(self, response: Response) -> Any:  # noqa: ANN401
+        """Read the JSON of an answer."""
+        body = await response.read()
+        if not body.strip():
+            raise self._malformed("the answer is empty", is_retryable=True)
+        kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
+        if kind == "text/html":
+            raise self._malformed("the provider sent a web page: is base_url right?")
+        return self._parse(body)
 
     def _request(self, texts: list[str], key: str | None, *, is_query: bool) -> Request:
         path, body = self._encode(texts, is_query=is_query)
@@ -156,11 +217,46 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             limits=self.limits,
         )
 
-    def _read(self, answer: Any, count: int) -> Vectors:  # noqa: ANN401
+    def _read(self, answer: Any) -> Vectors:  # noqa: ANN401
+        if is_error_body(answer):
+            raise self._stream_error(answer)
         try:
-            vectors = self._decode(answer)
+            return self._decode(answer)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._malformed(f"the answer is no list of embeddings: {error!r:.100}") from error
-        if len(vectors) != count:
-            raise self._malformed(f"{count} texts were sent and {len(vectors)} vectors came back")
-        return vectors
+
+
+def read_vector(numbers: Sequence[Any]) -> list[float]:
+    """Read one vector as a provider sent it; raise ValueError unless it is a list of finite numbers."""
+    if not isinstance(numbers, list) or not numbers:
+        raise ValueError(f"a vector is a list of numbers, not {numbers!r:.40}")
+    if not NUMBERS.issuperset(map(type, numbers)):
+        odd = next(number for number in numbers if type(number) not in NUMBERS)
+        raise ValueError(f"{odd!r:.40} in a vector is no number")
+    vector = [float(number) for number in numbers]
+    if not all(map(isfinite, vector)):
+        raise ValueError("a vector holds NaN or infinity")
+    return vector
+
+
+def order_rows(rows: Any) -> list[Any]:  # noqa: ANN401  whatever JSON came
+    """Return rows by their `index`, each place once; rows that all have none are in order already."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise TypeError(f"rows are a list of objects, not {rows!r:.40}")
+    places = [row.get("index") for row in rows]
+    if all(place is None for place in places):
+        return rows
+    if {bool, float} & set(map(type, places)) or sorted(places) != list(range(len(rows))):
+        raise ValueError(f"the places of the vectors are {places!r:.60}")
+    return sorted(rows, key=lambda row: int(row["index"]))
+
+
+def check_texts(texts: Any) -> None:  # noqa: ANN401  whatever a caller gave
+    """Raise unless this is a list of texts; a single text is iterable too, letter by letter."""
+    if isinstance(texts, str | bytes):
+        raise UsageError(
+            "embed_documents takes a list of texts: put the text in a list, or use embed_query"
+        )
+    for text in texts:
+        if not isinstance(text, str):
+            raise UsageError(f"only text can be embedded, not {type(text).__name__} ({text!r:.40})")

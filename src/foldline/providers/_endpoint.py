@@ -46,7 +46,7 @@ class Endpoint(BaseModel):
     """Settings of a connection, and what is made of them."""
 
     # An error of validation would show what was given, a key for one.
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
     )
 

@@ -15,7 +15,7 @@ from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, BaseMessage
 from foldline.messages.dicts import finished_blocks
 
-__all__ = ["ForeignBlocks", "add_note", "blocks_for", "is_own"]
+__all__ = ["ForeignBlocks", "add_note", "blocks_for", "is_own", "note_title"]
 
 ForeignBlocks: TypeAlias = Literal["convert", "drop", "refuse"]
 Block: TypeAlias = dict[str, Any]
@@ -115,3 +115,11 @@ def add_note(notes: list[str], note: str) -> None:
     """Say what was lost, once."""
     if note not in notes:
         notes.append(note)
+
+
+def note_title(block: Block, notes: list[str]) -> None:
+    """Say that the title of a plain-text document is not sent, where the wire has texts and no documents."""
+    if block["type"] == "text-plain" and (
+        block.get("title") or (block.get("extras") or {}).get("title")
+    ):
+        add_note(notes, "the title of a text-plain block was not sent: write it into the text")

@@ -21,7 +21,7 @@ from foldline._io import BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.exceptions import ModelAuthenticationError, ModelError
-from foldline.language_models.base_chat_model import BaseChatModel, in_snake_case
+from foldline.language_models.base_chat_model import BaseChatModel
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
@@ -34,8 +34,18 @@ from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
 from foldline.providers._names import read_names
 from foldline.providers._reading import Reading, StreamReading
-from foldline.providers._wire import ODD, WireDecoder, digest, dump_body, guarded, request_id
+from foldline.providers._wire import (
+    ODD,
+    WireDecoder,
+    digest,
+    dump_body,
+    guarded,
+    is_error_body,
+    request_id,
+    retry_after,
+)
 from foldline.transports import Request, Response
+from foldline.utils.spelling import in_snake_case
 
 __all__ = ["HttpChatModel"]
 
@@ -58,7 +68,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
     The fields are LangChain's, under all the names it accepts. What is not set is not sent.
     """
 
-    model_config = ConfigDict(populate_by_name=True, hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        populate_by_name=True, hide_input_in_errors=True
+    )
 
     model: str = ""
     """The model's id."""
@@ -79,6 +91,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
     """Put the response's headers into `response_metadata["headers"]`."""
 
     _makes_new_events: ClassVar[bool] = True
+    stream_type: ClassVar[str] = "text/event-stream"
+    """What the provider calls a stream in `content-type`."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
     sent_fields: ClassVar[tuple[str, ...]] = ()
@@ -128,14 +142,14 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
-        if not (given := request.options) and not self.streaming:
+        if not (given := request.options) and request.stream is stream:
             return request
         for alias in given.keys() & self.aliases.keys():
             given[self.aliases[alias]] = given.pop(alias)
         if given.get("stop") and not request.stop:  # under another name
             request.stop = given.pop("stop")
-        if self.streaming and not request.stream and not self._streaming_disabled(given):
-            n = given.get("n", self.__dict__.get("n"))  # several answers are no stream
+        if request.stream and not stream:  # by `streaming`: several answers are no stream
+            n = given.get("n", self.__dict__.get("n"))
             request.stream = not n or n == 1
         return request
 
@@ -168,6 +182,11 @@ class HttpChatModel(Endpoint, BaseChatModel):
         sent = await self._http_request(request, run.io)
         async with self._transport().open(sent, blocking=run.io.blocking) as response:
             decoder: WireDecoder | None = None
+            if self.rate_limiter is not None:
+                wait = retry_after(response.headers)
+                self.rate_limiter.observe(
+                    response.headers, status=response.status, retry_after=wait
+                )
             try:
                 # Not before: of five hundred calls that wait, each would hold a decoder with nothing to decode.
                 decoder = self._decoder(request)
@@ -190,7 +209,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         if not body.strip():
             raise self._malformed("the answer is empty", is_retryable=True)
         data = self._parse(body)
-        if isinstance(data, dict) and not data.get("id") and _is_error(data):
+        if is_error_body(data) and not (isinstance(data, dict) and data.get("id")):
             raise self._stream_error(data)
         return guarded(self._malformed, decoder.whole, data)
 
@@ -240,7 +259,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         kind = kind.split(";")[0].strip().lower()
         if kind == "text/html":
             raise self._malformed("the provider sent a web page: is base_url right?")
-        return kind == "text/event-stream" or (request.stream and not kind.endswith("json"))
+        return kind == self.stream_type or (request.stream and not kind.endswith("json"))
 
     def _more_metadata(self, request: ChatRequest, response: Response) -> Body:
         more: Body = {}
@@ -264,7 +283,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         path, body = self._encode(request)
         headers = self._auth_headers(key) if key else {}
         headers["content-type"] = "application/json"
-        headers["accept"] = "text/event-stream" if request.stream else "application/json"
+        headers["accept"] = self.stream_type if request.stream else "application/json"
         if more := self._extra_headers(request):
             headers |= more
         if self.default_headers:
@@ -358,8 +377,3 @@ def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
         if event["event"] == "message-finish":
             event["metadata"] = {**event.get("metadata", {}), **metadata}
     return batch
-
-
-def _is_error(data: Body) -> bool:
-    """Whether a whole answer tells of an error; some gateways send the event of a stream as the body."""
-    return bool(data.get("error")) or data.get("type") == "error"

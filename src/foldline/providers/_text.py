@@ -186,7 +186,9 @@ def add_usage(total: Usage, more: Json) -> None:
 class HttpLLM(Endpoint, WireLLM):
     """A text model behind an HTTP API. What is not set is not sent."""
 
-    model_config = ConfigDict(populate_by_name=True, hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        populate_by_name=True, hide_input_in_errors=True
+    )
 
     model: str = ""
     """The model's id."""

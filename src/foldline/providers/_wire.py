@@ -41,6 +41,7 @@ __all__ = [
     "error_class",
     "guarded",
     "guarded_value",
+    "is_error_body",
     "merge_settings",
     "odd_payload",
     "read_failure",
@@ -151,6 +152,13 @@ def read_failure(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error 
         message=None if message is None else str(message),
         status=int(status) if status is not None else None,
     )
+
+
+def is_error_body(data: Any) -> bool:  # noqa: ANN401  whatever JSON came under a good status
+    """Say whether a whole answer tells of an error; gateways send the event of a stream, or a list, as body."""
+    if isinstance(data, list) and data:
+        data = data[0]
+    return isinstance(data, dict) and (bool(data.get("error")) or data.get("type") == "error")
 
 
 def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type[ModelError] | None:

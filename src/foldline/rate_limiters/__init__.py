@@ -1,4 +1,4 @@
-"""Rate limiters: wait until a call may be made; in memory, or in Redis for a fleet."""
+"""Rate limiters: wait until a call may be made; in memory, in SQLite for one machine, in Redis for a fleet."""
 
 from __future__ import annotations
 
@@ -8,16 +8,31 @@ from foldline._lazy import lazily
 
 if TYPE_CHECKING:
     from foldline.rate_limiters.base import BaseRateLimiter
+    from foldline.rate_limiters.limiter import Permit, QuotaLimiter
     from foldline.rate_limiters.memory import InMemoryRateLimiter
-    from foldline.rate_limiters.redis import RedisRateLimiter
+    from foldline.rate_limiters.quotas import Quota
+    from foldline.rate_limiters.redis import LocalLimit, RedisRateLimiter
+    from foldline.rate_limiters.sqlite import SQLiteRateLimiter
 
-__all__ = ["BaseRateLimiter", "InMemoryRateLimiter", "RedisRateLimiter"]
+__all__ = [
+    "BaseRateLimiter",
+    "InMemoryRateLimiter",
+    "LocalLimit",
+    "Permit",
+    "Quota",
+    "QuotaLimiter",
+    "RedisRateLimiter",
+    "SQLiteRateLimiter",
+]
 
 __getattr__ = lazily(
     __name__,
     {
         ".base": "BaseRateLimiter",
+        ".limiter": "Permit QuotaLimiter",
         ".memory": "InMemoryRateLimiter",
-        ".redis": "RedisRateLimiter",
+        ".quotas": "Quota",
+        ".redis": "LocalLimit RedisRateLimiter",
+        ".sqlite": "SQLiteRateLimiter",
     },
 )

@@ -1,70 +1,80 @@
-"""`InMemoryRateLimiter`: a token bucket for the calls of one process."""
+"""`InMemoryRateLimiter`: limits for the calls of one process."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 
-from foldline._io import ASYNC, BLOCKING, IO
-from foldline._io.drive import drive
 from foldline._io.locks import mutex
-from foldline.exceptions import UsageError
-from foldline.rate_limiters.base import BaseRateLimiter
+from foldline.rate_limiters.limiter import QuotaLimiter
+from foldline.rate_limiters.quotas import Quota, make_rules
+from foldline.rate_limiters.state import Operation, Reply, State, apply
 
 __all__ = ["InMemoryRateLimiter"]
 
 
-class InMemoryRateLimiter(BaseRateLimiter):
-    """A token bucket for the calls of one process, shared by threads and tasks.
+class InMemoryRateLimiter(QuotaLimiter):
+    """Limits for the calls of one process, shared by its threads and tasks.
 
     ```python
     from foldline.rate_limiters import InMemoryRateLimiter
 
-    limiter = InMemoryRateLimiter(requests_per_second=10, max_bucket_size=2)
+    limiter = InMemoryRateLimiter(requests_per_minute=500, tokens_per_minute=30_000, max_wait=60)
+    with limiter.reserve(tokens=1200) as permit:
+        permit.settle(950)
     print(limiter.acquire(blocking=False))
-    #> False
+    #> True
     ```
+
+    `requests_per_second` with `max_bucket_size` is LangChain's bucket, which begins empty.
     """
+
+    _is_quick = True
 
     def __init__(
         self,
         *,
-        requests_per_second: float = 1,
+        requests_per_second: float | None = None,
         check_every_n_seconds: float = 0.1,
         max_bucket_size: float = 1,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        requests_per_day: float | None = None,
+        tokens_per_day: float | None = None,
+        quotas: Iterable[Quota] = (),
+        max_wait: float | None = None,
+        learn: bool = True,
+        reserve_max_tokens: bool = False,
     ) -> None:
-        """Fill at a rate up to a size; the bucket begins empty, as in LangChain."""
-        if requests_per_second <= 0 or max_bucket_size < 1:
-            raise UsageError("requests_per_second must be above 0 and max_bucket_size at least 1")
-        self.requests_per_second = requests_per_second
-        self.check_every_n_seconds = check_every_n_seconds
+        """Hold to every limit that is given; `quotas` takes those of other times."""
+        rules = make_rules(
+            requests_per_second=requests_per_second,
+            max_bucket_size=max_bucket_size,
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
+            requests_per_day=requests_per_day,
+            tokens_per_day=tokens_per_day,
+            quotas=quotas,
+        )
+        super().__init__(
+            rules, max_wait=max_wait, learn=learn, reserve_max_tokens=reserve_max_tokens
+        )
+        self.requests_per_second = rules.rate
         self.max_bucket_size = max_bucket_size
-        self.available_tokens = 0.0
-        self.last: float | None = None
-        self._lock = mutex()
+        self.check_every_n_seconds = (
+            check_every_n_seconds  # LangChain's; requests are woken instead
+        )
+        self._state = State()
 
-    def _take(self) -> bool:
-        with self._lock:
-            now = time.monotonic()
-            if self.last is None:
-                self.last = now
-            filled = self.available_tokens + (now - self.last) * self.requests_per_second
-            self.available_tokens, self.last = min(filled, self.max_bucket_size), now
-            if self.available_tokens < 1:
-                return False
-            self.available_tokens -= 1
-            return True
+    @property
+    def available_tokens(self) -> float:
+        """What the bucket of `requests_per_second` held at the last look."""
+        return self._state.bucket
 
-    async def _acquire(self, io: IO, *, wait: bool) -> bool:
-        while not self._take():
-            if not wait:
-                return False
-            await io.sleep(self.check_every_n_seconds)
-        return True
+    def _begin(self) -> None:
+        super()._begin()
+        self._state_lock = mutex()
 
-    def acquire(self, *, blocking: bool = True) -> bool:
-        """Take one permission: wait for it, or say at once whether there is one."""
-        return drive(self._acquire(BLOCKING, wait=blocking))
-
-    async def aacquire(self, *, blocking: bool = True) -> bool:
-        """Take one permission: wait for it, or say at once whether there is one."""
-        return await self._acquire(ASYNC, wait=blocking)
+    def _apply(self, operations: Sequence[Operation]) -> Reply:
+        with self._state_lock:
+            return apply(self._state, self.rules, self._caller, operations, time.monotonic())

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from typing_extensions import TypedDict
 
+from foldline._config import RunnableConfig
 from foldline._run import Run
+from foldline.callbacks.base import Callbacks
 from foldline.callbacks.manager import (
     AsyncCallbackManagerForRetrieverRun,
     CallbackManagerForRetrieverRun,
@@ -70,6 +72,36 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
     """Tags of this retriever's runs."""
     metadata: dict[str, Any] | None = None
     """Metadata of this retriever's runs."""
+
+    # -- the older names of `invoke`
+
+    def get_relevant_documents(
+        self,
+        query: str,
+        *,
+        callbacks: Callbacks = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        run_name: str | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Find documents: `invoke` under its older name."""
+        config = _config(callbacks=callbacks, tags=tags, metadata=metadata, run_name=run_name)
+        return self.invoke(query, config, **kwargs)
+
+    async def aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        callbacks: Callbacks = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        run_name: str | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Find documents: `ainvoke` under its older name."""
+        config = _config(callbacks=callbacks, tags=tags, metadata=metadata, run_name=run_name)
+        return await self.ainvoke(query, config, **kwargs)
 
     # -- what an author writes
 
@@ -144,6 +176,10 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
         whole = await add_up(inputs)
         if whole is not NOTHING:
             yield await self._step(whole, run)
+
+
+def _config(**given: Any) -> RunnableConfig:
+    return cast("RunnableConfig", {key: value for key, value in given.items() if value is not None})
 
 
 FAR = 1000

@@ -57,7 +57,9 @@ class RunnableGenerator(Runnable[Input, Output]):
         self._blocking: Callable[..., Any] | None = None if is_async else transform
         self._async: Callable[..., Any] | None = transform if is_async else atransform
         given = getattr(transform, "__name__", None)
-        self.name = name or (given if given and given != "<lambda>" else type(self).__name__)
+        self.name: str | None = name or (
+            given if given and given != "<lambda>" else type(self).__name__
+        )
 
     def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
         plain = run.io.blocking and run.manager is None and not run.given

@@ -47,7 +47,7 @@ class AsciiCanvas:
             )
         self.cols = cols
         self.lines = lines
-        self.canvas = [[" "] * cols for _ in range(lines)]
+        self.canvas: list[list[str]] = [[" "] * cols for _ in range(lines)]
 
     def draw(self) -> str:
         """Give what was drawn."""

@@ -15,8 +15,8 @@ class PngDrawer:
 
     def __init__(self, fontname: str | None = None, labels: LabelsDict | None = None) -> None:
         """Take what LangChain's takes."""
-        self.fontname = fontname or "arial"
-        self.labels = labels or LabelsDict(nodes={}, edges={})
+        self.fontname: str = fontname or "arial"
+        self.labels: LabelsDict = labels or LabelsDict(nodes={}, edges={})
 
     def draw(self, graph: Any, output_path: str | None = None) -> NoReturn:
         """Refuse, and say what to do."""

@@ -104,7 +104,7 @@ class RunnableLambda(Runnable[Input, Output]):
         self.func: Callable[..., Any] | None = None if is_async else func
         self.afunc: Callable[..., Any] | None = func if is_async else afunc
         given = getattr(func, "__name__", None)
-        self.name = name or (given if given and given != "<lambda>" else None)
+        self.name: str | None = name or (given if given and given != "<lambda>" else None)
         self._wants = {
             id(one): _functions.wanted(one) for one in (self.func, self.afunc) if one is not None
         }

@@ -47,7 +47,9 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         middle: list[Any] | None = None,
         last: Any = None,
     ) -> None:
-        """Make a sequence of at least two steps, flattening sequences without a name of their own."""
+        """Make a sequence of at least two steps, one by one or as a list; nested ones without a name are flattened."""
+        if len(steps) == 1 and isinstance(steps[0], list | tuple):
+            steps = tuple(steps[0])
         given = list(steps) or [step for step in (first, *(middle or []), last) if step is not None]
         flat: list[Runnable[Any, Any]] = []
         for step in given:

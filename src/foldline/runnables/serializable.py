@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_origin
 
 from pydantic import ConfigDict
 
@@ -20,7 +20,9 @@ class RunnableSerializable(Serializable, Runnable[Input, Output]):
     name: str | None = None
     """The name of this runnable in traces."""
 
-    model_config = ConfigDict(protected_namespaces=(), arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        protected_namespaces=(), arbitrary_types_allowed=True
+    )
 
     if not TYPE_CHECKING:
         # `RunnableSerializable[str, int]` says what goes in and out. Pydantic would make a class of it, in the

@@ -58,7 +58,7 @@ class Asker:
 
     def __init__(self, colour: str) -> None:
         self.colour = colour
-        self.is_blocking = colour == "blocking"
+        self.is_blocking: bool = colour == "blocking"
 
     def invoke(self, model: Any, prompt: Any, config: Any = None, **options: Any) -> Any:
         """Give the answer."""

@@ -48,7 +48,7 @@ class RecordingTransport:
 
     def __init__(self, inner: Transport, path: str | Path) -> None:
         self.inner = inner
-        self.path = Path(path)
+        self.path: Path = Path(path)
 
     def open(self, request: Request, *, blocking: bool) -> AbstractAsyncContextManager[Response]:
         """Send a request and record what comes of it."""
@@ -164,7 +164,7 @@ class ReplayTransport:
     """
 
     def __init__(self, path: str | Path, *, repeat: bool = False, pace: float = 0.0) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self.requests: list[Request] = []
         """Every request that was asked, in order."""
         self._repeat = repeat

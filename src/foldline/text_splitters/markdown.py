@@ -59,12 +59,12 @@ class MarkdownHeaderTextSplitter:
             raise UsageError(
                 "headers_to_split_on has an empty sign: give for example ('#', 'title')"
             )
-        self.headers_to_split_on = sorted(
+        self.headers_to_split_on: list[tuple[str, str]] = sorted(
             headers_to_split_on, key=lambda header: len(header[0]), reverse=True
         )
         self.return_each_line = return_each_line
         self.strip_headers = strip_headers
-        self.custom_header_patterns = custom_header_patterns or {}
+        self.custom_header_patterns: dict[str, int] = custom_header_patterns or {}
 
     def split_text(self, text: str) -> list[Document]:
         """Cut a text into one document per section, or per paragraph with `return_each_line`."""

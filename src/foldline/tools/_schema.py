@@ -7,7 +7,7 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
 
 import typing_extensions
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
@@ -32,7 +32,9 @@ from foldline.utils.docstrings import Docstring, parse_docstring
 class Arguments(BaseModel):
     """Base of the models made here: what a function does not take is refused, where Pydantic would drop it."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, protected_namespaces=())
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        arbitrary_types_allowed=True, protected_namespaces=()
+    )
 
 
 def not_said() -> None:

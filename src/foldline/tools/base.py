@@ -138,7 +138,9 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     _kind: ClassVar[Kind] = "tool"
 
-    model_config = ConfigDict(extra="ignore", arbitrary_types_allowed=True, protected_namespaces=())
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="ignore", arbitrary_types_allowed=True, protected_namespaces=()
+    )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

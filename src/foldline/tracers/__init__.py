@@ -1,4 +1,4 @@
-"""Tracers: handlers that record runs, in memory, on a terminal, as streams of events, in SQLite, in OpenTelemetry.
+"""Tracers: handlers that record runs in memory, on a terminal, in SQLite, in OpenTelemetry, in LangSmith, as events.
 
 Every model imports the markers of `_streaming`; the recorders themselves are loaded when asked for.
 """
@@ -11,6 +11,7 @@ from foldline._lazy import lazily
 
 if TYPE_CHECKING:
     from foldline.tracers.base import AsyncBaseTracer, BaseTracer
+    from foldline.tracers.langchain import LangChainTracer
     from foldline.tracers.log_stream import LogStreamCallbackHandler, RunLog, RunLogPatch
     from foldline.tracers.otel import OpenTelemetryTracer
     from foldline.tracers.run_collector import RunCollectorCallbackHandler
@@ -23,6 +24,7 @@ __all__ = [
     "AsyncBaseTracer",
     "BaseTracer",
     "ConsoleCallbackHandler",
+    "LangChainTracer",
     "LogStreamCallbackHandler",
     "OpenTelemetryTracer",
     "Run",
@@ -37,6 +39,7 @@ __getattr__ = lazily(
     __name__,
     {
         ".base": "AsyncBaseTracer BaseTracer",
+        ".langchain": "LangChainTracer",
         ".log_stream": "LogStreamCallbackHandler RunLog RunLogPatch",
         ".otel": "OpenTelemetryTracer",
         ".run_collector": "RunCollectorCallbackHandler",

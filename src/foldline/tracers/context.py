@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
+from foldline.callbacks.base import BaseCallbackHandler
 from foldline.callbacks.hooks import register_configure_hook
 from foldline.tracers.run_collector import RunCollectorCallbackHandler
 
-__all__ = ["collect_runs", "register_configure_hook"]
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from foldline.tracers.langchain import LangChainTracer
+
+__all__ = ["collect_runs", "register_configure_hook", "tracing_v2_enabled"]
 
 _collecting: ContextVar[RunCollectorCallbackHandler | None] = ContextVar(
     "run_collector", default=None
 )
 register_configure_hook(_collecting, inheritable=True)
+_tracing: ContextVar[BaseCallbackHandler | None] = ContextVar("tracing_v2", default=None)
+register_configure_hook(_tracing, inheritable=True)
 
 
 @contextmanager
@@ -37,3 +46,24 @@ def collect_runs() -> Generator[RunCollectorCallbackHandler, None, None]:
         yield collector
     finally:
         _collecting.reset(token)
+
+
+@contextmanager
+def tracing_v2_enabled(
+    project_name: str | None = None,
+    *,
+    example_id: UUID | str | None = None,
+    tags: list[str] | None = None,
+    client: Any = None,
+) -> Generator[LangChainTracer, None, None]:
+    """Send every trace that begins inside the block to LangSmith (extra `langsmith`)."""
+    from foldline.tracers.langchain import LangChainTracer  # noqa: PLC0415  an extra
+
+    tracer = LangChainTracer(
+        example_id=example_id, project_name=project_name, tags=tags, client=client
+    )
+    token = _tracing.set(tracer)
+    try:
+        yield tracer
+    finally:
+        _tracing.reset(token)

@@ -53,7 +53,7 @@ class HttpxTransport:
     """
 
     def __init__(self, options: HttpOptions | None = None) -> None:
-        self.options = options or HttpOptions()
+        self.options: HttpOptions = options or HttpOptions()
         for name, value in self.options.headers.items():
             check_header(name, value)
         if self.options.http2 and find_spec("h2") is None:

@@ -46,7 +46,7 @@ class NativeTransport:
     """
 
     def __init__(self, options: HttpOptions | None = None) -> None:
-        self.options = options or HttpOptions()
+        self.options: HttpOptions = options or HttpOptions()
         if self.options.http2:
             raise UsageError(
                 "NativeTransport speaks HTTP/1.1: use foldline.transports.httpx.HttpxTransport "

@@ -50,7 +50,7 @@ class Template:
     __slots__ = ("_format", "template", "variables")
 
     def __init__(self, template: str) -> None:
-        self.template = template
+        self.template: str = template
         self.variables: tuple[str, ...] = _checked_variables(template)
         # Safe here: nothing but plain names is left, and format_map looks those up as keys.
         self._format = template.format_map
@@ -91,7 +91,7 @@ class StrictFormatter:
             raise _missing(template, values)
 
 
-formatter = StrictFormatter()
+formatter: StrictFormatter = StrictFormatter()
 
 
 @lru_cache(maxsize=512)

@@ -53,9 +53,9 @@ class MustacheTemplate:
     __slots__ = ("_parts", "template", "variables")
 
     def __init__(self, template: str) -> None:
-        self.template = template
+        self.template: str = template
         self._parts = _Compiler(template).compile()
-        self.variables = tuple(_top_names(self._parts))
+        self.variables: tuple[str, ...] = tuple(_top_names(self._parts))
 
     def format(self, values: Mapping[str, object], *, escape: bool = True) -> str:
         """Render; `escape` writes HTML's special characters as entities, except in raw names."""

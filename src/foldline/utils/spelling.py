@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["snake_case", "snake_keys"]
+from foldline.exceptions import UsageError
+
+__all__ = ["in_snake_case", "snake_case", "snake_keys"]
 
 
 def snake_case(name: str) -> str:
@@ -26,3 +28,17 @@ def snake_case(name: str) -> str:
 def snake_keys(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a mapping with its own keys in snake_case; what is inside its values stays as written."""
     return {snake_case(str(key)): value for key, value in values.items()}
+
+
+def in_snake_case(fields: Mapping[str, Any], values: Any) -> Any:  # noqa: ANN401  as a validator gets it
+    """Return the arguments of a constructor with those in camelCase under the field's own name."""
+    if not isinstance(values, dict) or all(map(str.islower, values)):
+        return values
+    read: dict[str, Any] = {}
+    for name, value in values.items():
+        spelled = snake_case(name)
+        known = spelled if name not in fields and spelled in fields else name
+        if known in read:
+            raise UsageError(f"{name} and {known} mean the same: give one")
+        read[known] = value
+    return read

@@ -247,6 +247,7 @@ def test_a_wrong_key_shows_none(call, stub):
 
 
 def test_a_call_can_be_cancelled(fault_server):
+    fault_server.drop_all()  # idle connections of the tests before
     fault_server.script(
         STREAM_PATH, Answer([BEGINNING, ("stall", None)], headers=STREAM_TYPE, framing="chunked")
     )

@@ -21,13 +21,13 @@ def model_of(stub: BedrockStub, answer: Any, **fields: Any) -> BedrockEmbeddings
 
 def test_titan_embeds_one_text_in_a_request(stub, call):
     model = model_of(
-        stub, {"embedding": [1, 2], "inputTextTokenCount": 3}, dimensions=256, normalize=False
+        stub, {"embedding": [1, 2], "inputTextTokenCount": 3}, dimensions=2, normalize=False
     )
 
     assert call.run(model, "embed_documents", ["a", "b", "c"]) == [[1.0, 2.0]] * 3
     bodies = sorted(request["body"]["inputText"] for request in stub.requests)
     assert bodies == ["a", "b", "c"]
-    assert stub.requests[0]["body"].items() >= {"dimensions": 256, "normalize": False}.items()
+    assert stub.requests[0]["body"].items() >= {"dimensions": 2, "normalize": False}.items()
     assert stub.requests[0]["path"] == "/model/amazon.titan-embed-text-v2%3A0/invoke"
 
 
@@ -42,15 +42,15 @@ def test_vectors_come_in_the_order_of_the_texts(stub, call):
     ("model_id", "body"),
     [
         ("amazon.titan-embed-text-v1", {"inputText": "a"}),
-        ("amazon.titan-embed-text-v2:0", {"inputText": "a", "dimensions": 512}),
+        ("amazon.titan-embed-text-v2:0", {"inputText": "a", "dimensions": 1}),
         (
             "amazon.titan-embed-image-v1",
-            {"inputText": "a", "embeddingConfig": {"outputEmbeddingLength": 512}},
+            {"inputText": "a", "embeddingConfig": {"outputEmbeddingLength": 1}},
         ),
     ],
 )
 def test_every_titan_takes_its_own_options(stub, call, model_id, body):
-    model = model_of(stub, {"embedding": [0.5]}, model=model_id, dimensions=512)
+    model = model_of(stub, {"embedding": [0.5]}, model=model_id, dimensions=1)
 
     assert call.run(model, "embed_query", "a") == [0.5]
     assert stub.requests[0]["body"] == body
@@ -75,7 +75,7 @@ def test_cohere_is_told_of_a_query(stub, call):
         stub,
         {"embeddings": [[1]]},
         model="us.cohere.embed-v4:0",
-        dimensions=256,
+        dimensions=1,
         model_kwargs={"max_tokens": 9},
     )
 
@@ -83,7 +83,7 @@ def test_cohere_is_told_of_a_query(stub, call):
     assert stub.requests[0]["body"] == {
         "texts": ["a"],
         "input_type": "search_query",
-        "output_dimension": 256,
+        "output_dimension": 1,
         "max_tokens": 9,
     }
 

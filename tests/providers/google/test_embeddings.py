@@ -23,7 +23,8 @@ def test_texts_are_sent_in_parts_and_vectors_come_in_order(fault_server, call):
         {"embeddings": [{"values": [1, 0]}, {"values": [0, 1]}]},
         {"embeddings": [{"values": [1, 1]}]},
     )
-    model = model_of(fault_server, json_answer(two), json_answer(one), chunk_size=2, dimensions=2)
+    options = {"chunk_size": 2, "dimensions": 2, "max_concurrency": 1}  # answers come in turn
+    model = model_of(fault_server, json_answer(two), json_answer(one), **options)
 
     assert call.run(model, "embed_documents", ["a", "b", "c"]) == [
         [1.0, 0.0],

@@ -169,8 +169,9 @@ class _Attempt:
     async def ask(self) -> AsyncGenerator[Any, None]:
         """Wait for the rate limit and a share of the usage; ask the model."""
         call, request, usage = self._call, self._request, self.usage
-        if call.model.rate_limiter is not None:
-            await wait_for_rate_limit(call.model.rate_limiter, call.run.io)
+        limiter = call.model.rate_limiter
+        if limiter is not None and not limiter.takes_reservations:
+            await wait_for_rate_limit(limiter, call.run.io)
         if usage is not None:
             await usage.reserve(request)
         self._is_asked = True
@@ -324,6 +325,8 @@ class _Attempt:
     async def judge(self, error: Exception) -> ChatRequest | WholeAnswer | Exception:
         """Return what follows a failure: the request of another attempt, an answer in its place, or what to raise."""
         call, is_delivered = self._call, self._is_out
+        if self.usage is not None:
+            await self.usage.flush()
         if self._may_be_repeated(error, is_delivered=is_delivered):
             if is_delivered:
                 self.parting = [reset_event(call.builder.id, call.attempts, error)]

@@ -16,6 +16,7 @@ from foldline._run import Run
 from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
 from foldline.language_models.call.chunk_bridge import ChunkBridge
+from foldline.language_models.call.llm_output import llm_output_of
 from foldline.language_models.call.message_bounds import attach_partial
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
@@ -98,24 +99,28 @@ class AuthorHooks:
         nearest = min((places[name] for name in STREAMING if name in places), default=None)
         near = {name for name in STREAMING if places.get(name) == nearest and nearest is not None}
         is_native = not near.isdisjoint(NATIVE)
-        self.defines_events = "_events" in places
-        self.has_events = "_events" in near
+        self.defines_events: bool = "_events" in places
+        self.has_events: bool = "_events" in near
         """Whether `_events` is the method that streams."""
         uses_native = not self.has_events and is_native
-        self.native = _by_mode(places, *NATIVE) if uses_native else (None, None)
+        self.native: ByMode | tuple[None, None] = (
+            _by_mode(places, *NATIVE) if uses_native else (None, None)
+        )
         uses_chunks = not self.has_events and not is_native
-        self.chunks = _by_mode(places, *CHUNKS) if uses_chunks else (None, None)
-        self.generate = _by_mode(places, *GENERATE)
-        self.streams = nearest is not None or self.process != (None, None)
+        self.chunks: ByMode | tuple[None, None] = (
+            _by_mode(places, *CHUNKS) if uses_chunks else (None, None)
+        )
+        self.generate: ByMode = _by_mode(places, *GENERATE)
+        self.streams: bool = nearest is not None or self.process != (None, None)
         """Whether the model can answer piece by piece."""
         whole = min((places[name] for name in GENERATE if name in places), default=None)
         is_older = self.has_events and whole is not None and places["_events"] < whole
-        self.generates = whole is not None and not is_older
+        self.generates: bool = whole is not None and not is_older
         """Whether the model has a method that gives the whole answer, and no newer events to fold."""
-        self.preprocesses = "_preprocess" in places
-        self.postprocesses = "_postprocess" in places
-        self.record_preprocesses = "preprocess" in places
-        self.record_postprocesses = "postprocess" in places
+        self.preprocesses: bool = "_preprocess" in places
+        self.postprocesses: bool = "_postprocess" in places
+        self.record_preprocesses: bool = "preprocess" in places
+        self.record_postprocesses: bool = "postprocess" in places
 
 
 def _is_answered_by_process(places: dict[str, int]) -> bool:
@@ -313,7 +318,9 @@ async def inherited_result(
         async for item in source:
             for event in (item,) if isinstance(item, dict) else item:
                 builder.feed(event)
-    return chat_result(AIMessage.from_fold(builder.result(), model._output_version))
+    result = chat_result(AIMessage.from_fold(builder.result(), model._output_version))
+    result.llm_output = llm_output_of(result)
+    return result
 
 
 # -- `super().process(...)` of a subclass whose parent answers by one of LangChain's methods

@@ -29,7 +29,7 @@ class WholeAnswer(Sequence[Event]):
     __slots__ = ("_events", "result")
 
     def __init__(self, result: ChatResult) -> None:
-        self.result = result
+        self.result: ChatResult = result
         self._events: list[Event] | None = None
 
     @property

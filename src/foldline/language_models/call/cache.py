@@ -118,4 +118,6 @@ def _replayed(generation: Generation) -> ChatGeneration:
     if isinstance(message, AIMessage) and message.usage_metadata is not None:
         usage = {**message.usage_metadata, "total_cost": 0}
         message.usage_metadata = cast("Any", usage)
+    if "cost" in message.response_metadata:
+        message.response_metadata["cost"] = 0.0
     return ChatGeneration._trusted(message)

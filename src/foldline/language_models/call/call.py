@@ -21,6 +21,7 @@ from foldline.language_models.call.author import AuthorHooks, author_hooks
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
 from foldline.language_models.call.cache import CallCache
 from foldline.language_models.call.listeners import CallListeners
+from foldline.language_models.call.llm_output import llm_output_of
 from foldline.language_models.call.message_bounds import attach_partial
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
@@ -106,6 +107,11 @@ class ChatCall:
             self._opening = opening
             self.version = version
 
+    @property
+    def llm_output(self) -> dict[str, Any] | None:
+        """What the finished call says of its provider: nothing, where a cache answered and so nothing was spent."""
+        return {} if self._is_cached or self.result is None else llm_output_of(self.result)
+
     @classmethod
     def of_opening(cls, model: CallModel, opening: Opening) -> ChatCall:
         """Make the call behind a `stream_v2`: its input and run are known when it is first read."""
@@ -188,7 +194,7 @@ class ChatCall:
         structured = take_format(request.options) if request.options else None
         self.settings = take_settings(model, request, run.given.get("configurable") or {})
         if listeners is not None:
-            listeners.choose_events(stream=self.stream, generates=hooks.generates)
+            listeners.choose_events(stream=request.stream, generates=hooks.generates)
             await listeners.tell_start(request, structured)
         request.note = self._note
         if hooks.preprocesses:
@@ -325,7 +331,7 @@ class ChatCall:
         self.is_complete = True
         try:
             if self.run.manager is not None:
-                output = LLMResult._trusted([[*result.generations]], result.llm_output)
+                output = LLMResult._trusted([[*result.generations]], self.llm_output)
                 await self.run.tell("on_llm_end", output)
         except Exception as error:  # noqa: BLE001  raised once the reader has the answer
             self._end_error = error

@@ -51,7 +51,7 @@ def _run(io: IO, config: dict[str, Any], kwargs: dict[str, Any]) -> Run:
 def _llm_result(model: CallModel, results: list[ChatResult], calls: list[ChatCall]) -> LLMResult:
     result = LLMResult(
         generations=[result.generations for result in results],
-        llm_output=model._combine_llm_outputs([result.llm_output for result in results]),
+        llm_output=model._combine_llm_outputs([call.llm_output for call in calls]),
     )
     ids = [call.run.id for call in calls if call.run.id is not None]
     result.run = [RunInfo(run_id=id) for id in ids] or None

@@ -73,6 +73,8 @@ class CallListeners:
         """
         if self._is_invoke and generates and not (stream or self._shows_events):
             return
+        if self._is_invoke and stream and not self._shows_events:
+            self._emits_tokens = True  # the model streams under `invoke` too (`streaming=True`)
         handlers = self._run.handlers
         if self._shows_events or not (self._is_invoke or self._is_chunks):
             self.tells_events = bool(listening(handlers, "on_stream_event"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
 from foldline._run import Run
@@ -49,6 +49,7 @@ class CallModel(KeyedModel, Protocol):
     def _streaming_disabled(self, options: dict[str, Any]) -> bool: ...
     def _request(self, value: Any, run: Run, *, stream: bool) -> ChatRequest: ...
     def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Any, None]: ...
+    def _step(self, input: Any, run: Run) -> Coroutine[Any, Any, Any]: ...
     async def _preprocess(self, request: ChatRequest, run: Run) -> ChatRequest: ...
     async def _postprocess(
         self, request: ChatRequest, result: ChatResult, run: Run

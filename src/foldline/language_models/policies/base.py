@@ -6,6 +6,7 @@ down it for every batch of every attempt; `after` and `on_error` run up it, once
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from foldline._run import Run
@@ -27,6 +28,10 @@ class FoldedAttempt(Protocol):
     def message(self) -> AIMessage: ...
     @property
     def usage(self) -> UsageMetadata | None: ...
+    @property
+    def has_begun(self) -> bool: ...
+    @property
+    def response_metadata(self) -> Mapping[str, Any]: ...
 
 
 class CallContext(Protocol):

@@ -40,7 +40,7 @@ class GuardsPolicy(Policy):
         self._guards = call.settings.guards
         self._io = call.run.io
         self._received = cast("FoldedAttempt", call.received)
-        self.holds_back = call.settings.guard_mode == "buffer"
+        self.holds_back: bool = call.settings.guard_mode == "buffer"
         """Whether nothing goes out before the guards have passed."""
         self._held: list[Event] = []
         self._replacement: AIMessage | None = None

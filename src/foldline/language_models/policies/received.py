@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from foldline.language_models.call.batch import Batch, WholeAnswer
@@ -61,3 +62,15 @@ class ReceivedMessage(Policy):
         """The usage that the message reports, if it does yet."""
         usage: Any = self._builder.usage if self._whole is None else self.message.usage_metadata
         return usage or None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the provider has begun to answer."""
+        return self._whole is not None or self._builder.is_started
+
+    @property
+    def response_metadata(self) -> Mapping[str, Any]:
+        """What the answer says of itself so far."""
+        if self._whole is not None:
+            return self.message.response_metadata
+        return self._builder.metadata

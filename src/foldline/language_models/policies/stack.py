@@ -59,6 +59,7 @@ def policies_for(call: CallContext, request: ChatRequest) -> list[Policy]:
         has_blocks = has_blocks or type(message.content) is list
     takes_names = call.model._tool_name_pattern or profile.get("tool_name_pattern")
     is_in_scope = SCOPE.get() is not None
+    is_counted = is_in_scope or call.model.rate_limiter is not None or "prices" in profile
     is_known = profile or takes_names or is_in_scope
     has_options = options or request.stop
     applies = (
@@ -70,8 +71,8 @@ def policies_for(call: CallContext, request: ChatRequest) -> list[Policy]:
         takes_names and (is_hooked or names_tools),  # tool names
         settings.prompt_cache,  # prompt caching
         settings.checks,  # tool call screening
-        settings.checks or settings.guards or is_in_scope,  # received message
-        is_in_scope,  # usage
+        settings.checks or settings.guards or is_counted,  # received message
+        is_counted,  # usage
         settings.checks,  # checks
         settings.guards,  # guards
     )

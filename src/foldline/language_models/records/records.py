@@ -7,7 +7,7 @@ keeps the ordered blocks in `.message`; its other fields are views of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -48,7 +48,7 @@ Options = dict[str, Any]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         alias_generator=to_camel,
         populate_by_name=True,
         arbitrary_types_allowed=True,

@@ -26,7 +26,7 @@ class Failure:
     __slots__ = ("_traceback", "error")
 
     def __init__(self, error: BaseException) -> None:
-        self.error = error
+        self.error: BaseException = error
         self._traceback: TracebackType | None = error.__traceback__
 
     def again(self) -> BaseException:

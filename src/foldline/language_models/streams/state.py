@@ -37,7 +37,7 @@ class StreamState:
         message_id: str | None = None,
     ) -> None:
         """Make a stream of a source, or one that somebody else drives; the names say where it comes from."""
-        self.namespace = namespace or []
+        self.namespace: list[str] = namespace or []
         self.node = node
         self._message_id = message_id
         self._source = source

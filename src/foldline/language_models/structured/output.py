@@ -60,11 +60,11 @@ class OutputSchema:
         if isinstance(schema, Mapping) and is_server_tool(schema):
             raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider and no schema")
         self.given = schema
-        self.is_model = isinstance(schema, type) and issubclass(schema, BaseModel)
+        self.is_model: bool = isinstance(schema, type) and issubclass(schema, BaseModel)
         self.is_dataclass = isinstance(schema, type) and dataclasses.is_dataclass(schema)
         self.json_schema: dict[str, Any] = _json_schema(schema)
-        self.name = _name(self.json_schema.get("title")) or "Answer"
-        self.description = self.json_schema.get("description")
+        self.name: str = _name(self.json_schema.get("title")) or "Answer"
+        self.description: Any | None = self.json_schema.get("description")
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:

@@ -57,7 +57,7 @@ class StructuredParser(Runnable[AIMessage, Any]):
     def __init__(self, check: StructuredCheck, *, include_raw: bool) -> None:
         self.check = check
         self.include_raw = include_raw
-        self.name = "StructuredParser"
+        self.name: str = "StructuredParser"
 
     @property
     def OutputType(self) -> Any:
@@ -176,7 +176,7 @@ class _Partial:
 class _OfDataclass(BaseModel):
     """The shape of a dataclass in which everything may still be missing."""
 
-    model_config = ConfigDict(defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
     foldline_made_of: ClassVar[type]
 
 

@@ -13,6 +13,7 @@ from foldline.messages.block_translators.pipeline import of_message
 from foldline.protocol.blocks import Json
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
+from foldline.utils.media_types import media_type_of_block
 
 __all__ = [
     "convert_to_openai_data_block",
@@ -231,11 +232,17 @@ def convert_to_openai_image_block(block: Block) -> Block:
     if image.get("url"):
         url = image["url"]
     elif image.get("base64"):
-        if not image.get("mime_type"):
-            raise UsageError("an image in base64 needs mime_type, e.g. 'image/png'")
-        url = f"data:{image['mime_type']};base64,{image['base64']}"
+        mime = media_type_of_block(image)
+        if not mime:
+            raise UsageError(
+                "the bytes of an image in base64 do not say what it is: give mime_type, e.g. 'image/png'"
+            )
+        url = f"data:{mime};base64,{image['base64']}"
     else:
-        raise UsageError("chat completions take images by url or base64; this block has neither")
+        raise UsageError(
+            "chat completions take images by url or base64, and by file id only Responses do "
+            "(use_responses_api=True): this block has neither url nor base64"
+        )
     detail = _extras(image).get("detail") or image.get("detail")
     return {
         "type": "image_url",
@@ -253,11 +260,12 @@ def convert_to_openai_data_block(
     if data["type"] == "file":
         return _openai_file(data, api)
     if data["type"] == "audio":
-        if not data.get("base64") or not isinstance(data.get("mime_type"), str):
+        mime = media_type_of_block(data)
+        if not data.get("base64") or not isinstance(mime, str):
             raise UsageError(
                 "OpenAI takes audio as base64 with mime_type; this block has neither or one"
             )
-        form = data["mime_type"].partition("/")[2]
+        form = mime.partition("/")[2]
         return {"type": "input_audio", "input_audio": {"data": data["base64"], "format": form}}
     raise UsageError(f"OpenAI has no place for a block of the type {data['type']!r}")
 
@@ -279,7 +287,7 @@ def _openai_file(data: Block, api: str) -> Block:
     name = data.get("filename") or data.get("title") or extras.get("filename") or extras.get("name")
     file: Block = {}
     if data.get("base64"):
-        mime = data.get("mime_type") or "application/octet-stream"
+        mime = media_type_of_block(data) or "application/octet-stream"
         file["file_data"] = f"data:{mime};base64,{data['base64']}"
         file["filename"] = name or unnamed_file()
     elif data.get("file_id"):

@@ -17,7 +17,7 @@ from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessag
 from foldline.messages.openai import convert_to_openai_data_block, openai_role
 from foldline.protocol.blocks import MEDIA_TYPES
 from foldline.providers._completions.host import Host
-from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, is_own
+from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, is_own, note_title
 
 __all__ = ["MessageEncoder"]
 
@@ -77,6 +77,7 @@ class MessageEncoder:
         if kind == "text":
             return {"type": "text", "text": block["text"], **_cache_control(block)}
         if kind == "text-plain" and block.get("text") is not None:
+            note_title(block, self._notes)
             return {"type": "text", "text": block["text"]}
         if kind in MEDIA_TYPES and kind != "video":
             return convert_to_openai_data_block(block)

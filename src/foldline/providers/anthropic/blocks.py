@@ -9,6 +9,7 @@ from typing import Any, Final
 from foldline.exceptions import UsageError
 from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages.block_translators.common import data_url
+from foldline.utils.media_types import media_type_of_block
 
 __all__ = ["encode_citation", "encode_document", "encode_image", "marked"]
 
@@ -74,7 +75,7 @@ def _source(block: Block, mime: str) -> Block:
     if block.get("base64"):
         return {
             "type": "base64",
-            "media_type": block.get("mime_type") or mime,
+            "media_type": media_type_of_block(block) or mime,
             "data": block["base64"],
         }
     if block.get("file_id"):

@@ -11,6 +11,7 @@ from foldline.exceptions import UsageError
 from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages.block_translators.common import data_url
 from foldline.providers.bedrock.wire import FORMATS, Block
+from foldline.utils.media_types import media_type_of_block
 
 __all__ = [
     "cache_point",
@@ -92,7 +93,7 @@ def _source(block: Block) -> tuple[Block, str]:
     """Return where the data of a block is, and its MIME type."""
     if block.get("url"):
         block = {**block, **data_url(str(block["url"]))}
-    mime = str(block.get("mime_type") or "").split(";")[0].strip().lower()
+    mime = str(media_type_of_block(block) or "").split(";")[0].strip().lower()
     if block.get("base64"):
         return {"bytes": block["base64"]}, mime
     url = str(block.get("url") or block.get("file_id") or "")

@@ -99,6 +99,7 @@ class ChatBedrockConverse(AwsChatModel, Counting):
     stream_usage: bool = True
     """LangChain's: usage always comes with this API."""
 
+    stream_type: ClassVar[str] = STREAM_TYPE
     provider_name: ClassVar[str] = PROVIDER
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS
@@ -117,9 +118,6 @@ class ChatBedrockConverse(AwsChatModel, Counting):
         )
         operation = "converse-stream" if request.stream else "converse"
         return encode_model_path(model, operation), body
-
-    def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
-        return {"accept": STREAM_TYPE} if request.stream else {}
 
     def _model_of(self, request: ChatRequest) -> str:
         return str(request.options.get("model") or self.model)

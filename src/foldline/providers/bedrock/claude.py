@@ -79,6 +79,7 @@ class ChatAnthropicBedrock(VendorModel, CloudClaude):
     base_model: str | None = None
     """The id of the model behind an ARN that does not name it: its profile is used."""
 
+    stream_type: ClassVar[str] = STREAM_TYPE
     provider_name: ClassVar[str] = "anthropic_bedrock"
     aliases: ClassVar[Mapping[str, str]] = {**ALIASES, "base_model_id": "base_model"}
     error_table: ClassVar[Mapping[str, type[ModelError]]] = CLAUDE_ERRORS
@@ -98,7 +99,7 @@ class ChatAnthropicBedrock(VendorModel, CloudClaude):
         return encode_model_path(self._model_of(request), operation), body
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
-        return {"accept": STREAM_TYPE} if request.stream else {}
+        return {}  # no header of Anthropic's own address
 
     def _reading(self, decoder: WireDecoder) -> Reading:
         return ChunkReading(decoder, self._stream_error, self._parse, self._malformed, self.limits)

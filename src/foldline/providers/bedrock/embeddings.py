@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from foldline._io import IO
-from foldline.providers._embedding import HttpEmbeddings
+from foldline.providers._embedding import HttpEmbeddings, read_vector
 from foldline.providers._endpoint import Body
 from foldline.providers.bedrock.encode import base_model_name, encode_model_path
 from foldline.providers.bedrock.endpoint import ENDPOINT_ALIASES, PROVIDER, AwsEndpoint
@@ -107,4 +107,11 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
             vectors = answer["embeddings"]
             if isinstance(vectors, Mapping):  # by type, as Cohere 4 does
                 vectors = vectors["float"]
-        return [[float(value) for value in vector] for vector in vectors]
+        return [read_vector(vector) for vector in vectors]
+
+    def _wanted_length(self) -> int | None:
+        return (
+            None
+            if base_model_name(self.model).startswith(TITAN_WITHOUT_OPTIONS)
+            else self.dimensions
+        )

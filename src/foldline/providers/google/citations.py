@@ -24,7 +24,7 @@ class SpokenText:
     __slots__ = ("key", "notes", "slices", "starts")
 
     def __init__(self, key: int) -> None:
-        self.key = key
+        self.key: int = key
         """What the writer knows the block by."""
         self.slices: list[str] = []
         self.starts: dict[int | None, int] = {}

@@ -73,8 +73,8 @@ class CandidateDecoder:
     __slots__ = ("_metadata", "is_finished", "parts", "reason", "writer")
 
     def __init__(self, metadata: dict[str, Json]) -> None:
-        self.writer = EventWriter(metadata=metadata, usage_mode="last")
-        self.parts = PartsDecoder(self.writer)
+        self.writer: EventWriter = EventWriter(metadata=metadata, usage_mode="last")
+        self.parts: PartsDecoder = PartsDecoder(self.writer)
         self.is_finished = False
         """Whether Gemini said why it stopped."""
         self.reason: str | None = None

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from foldline._io import IO
 from foldline.exceptions import ModelError
-from foldline.providers._embedding import HttpEmbeddings
+from foldline.providers._embedding import HttpEmbeddings, read_vector
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import ErrorTable, Failure
 from foldline.providers.google.encode import encode_model
@@ -90,12 +90,17 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
 
     def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
         if self._is_vertex():
-            made = [one["embeddings"]["values"] for one in answer["predictions"]]
-            return [[float(value) for value in one] for one in made]
-        return [[float(value) for value in one["values"]] for one in answer["embeddings"]]
+            return [read_vector(one["embeddings"]["values"]) for one in answer["predictions"]]
+        return [read_vector(one["values"]) for one in answer["embeddings"]]
+
+    def _wanted_length(self) -> int | None:
+        return self.output_dimensionality
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         return with_delay(super()._status_error(response, body), body)
+
+    def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
+        return with_delay(super()._stream_error(body), body)
 
     def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
         return read_error(body)

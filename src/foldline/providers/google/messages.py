@@ -13,9 +13,10 @@ from typing import Any, Final
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.block_translators.common import data_url
-from foldline.providers._foreign import ForeignBlocks, blocks_for, is_own
+from foldline.providers._foreign import ForeignBlocks, blocks_for, is_own, note_title
 from foldline.providers._turns import TurnEncoder
 from foldline.providers.google.wire import MADE_ID, Part, camel
+from foldline.utils.media_types import media_type_of_block
 
 __all__ = ["MessageEncoder", "encode_media"]
 
@@ -75,6 +76,7 @@ class MessageEncoder(TurnEncoder):
         if kind == "text":
             return {"text": block["text"]} if block["text"] else None
         if kind == "text-plain" and block.get("text") is not None:
+            note_title(block, self._notes)
             return {"text": block["text"]}
         if kind in MEDIA or kind == "text-plain":
             return encode_media(block)
@@ -203,7 +205,7 @@ def encode_media(block: Block) -> Part:
     if block.get("url"):
         block = {**block, **data_url(str(block["url"]))}
     if block.get("base64"):
-        mime = block.get("mime_type") or MEDIA.get(block["type"], "text/plain")
+        mime = media_type_of_block(block) or MEDIA.get(block["type"], "text/plain")
         return {"inlineData": {"mimeType": mime, "data": block["base64"]}, **rest}
     address = block.get("url") or _file_address(block.get("file_id"))
     if not address:

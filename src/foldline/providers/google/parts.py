@@ -34,7 +34,7 @@ class PartsDecoder:
     )  # fmt: skip
 
     def __init__(self, writer: EventWriter) -> None:
-        self.writer = writer
+        self.writer: EventWriter = writer
         self.texts: list[SpokenText] = []
         """What was said, block by block, for citations."""
         self._base = ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from foldline._io import IO
-from foldline.providers._embedding import BatchedEmbeddings
-from foldline.providers.local.runtime import Runtime, Settings
+from foldline.exceptions import MalformedStreamError
+from foldline.providers._embedding import BatchedEmbeddings, read_vector
+from foldline.providers.local.runtime import PROVIDER, Runtime, Settings
 from foldline.providers.local.session import load
 
 CONTEXT = 512
@@ -41,16 +42,24 @@ class LocalEmbeddings(BatchedEmbeddings):
         vectors: list[list[float]] = await io.call(self.embed_now, texts)
         return vectors
 
+    def _malformed(self, message: str) -> MalformedStreamError:
+        return MalformedStreamError(message, provider=PROVIDER, model=self.model)
+
     def embed_now(self, texts: list[str]) -> list[list[float]]:
         """Embed in the calling thread, loading (and the first time fetching) the model if need be."""
         runtime = load(self.model, self._settings)
         fitting = [self._fit(text, runtime) for text in texts] if self.truncate else texts
-        return runtime.embed(fitting)
+        try:
+            return [read_vector(vector) for vector in runtime.embed(fitting)]
+        except ValueError as error:
+            raise self._malformed(
+                f"llama.cpp computed what is no vector ({error}): the file may be damaged"
+            ) from error
 
     def _fit(self, text: str, runtime: Runtime) -> str:
         # A token is at least one byte, so most texts need no counting.
-        most = self._settings.context - 2
-        if len(text.encode()) <= most:
+        most = max(1, min(self._settings.context, runtime.trained_context) - 2)
+        if len(text.encode(errors="replace")) <= most:
             return text
         tokens = runtime.tokenize(text)
         return text if len(tokens) <= most else runtime.detokenize(tokens[:most])

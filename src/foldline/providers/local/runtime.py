@@ -66,6 +66,14 @@ class Settings:
     state_folder: Path | None = None
     """Where the state of processed prompts may be kept."""
 
+    def __post_init__(self) -> None:
+        """Refuse what llama.cpp would hang or fail on without a reason."""
+        least = {"context": 1 if self.embedding else 0, "slots": 1, "threads": 1, "gpu_layers": -1}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if value is not None and value < bound:
+                raise UsageError(f"{name} of a local model is at least {bound}, not {value}")
+
 
 class Runtime:
     """One loaded model. Made by `Runtime.of`; threads may share it."""
@@ -73,9 +81,10 @@ class Runtime:
     def __init__(self, path: Path, settings: Settings) -> None:
         self.path = path
         self.settings = settings
-        self.name = path.stem
-        self.version = str(load_library().__version__)
+        self.name: str = path.stem
+        self.version: str = str(load_library().__version__)
         self._key = secrets.token_urlsafe(24)
+        self._trained_context: int | None = None
         self._server = _start(path, settings, self._key, self.name)
 
     @classmethod
@@ -137,16 +146,27 @@ class Runtime:
         """Give one normalised vector per text; the runtime must have been loaded with `embedding=True`."""
         if not texts:
             return []
-        answer = self._server.handle_embeddings({"input": texts})
+        try:
+            answer = self._server.handle_embeddings({"input": [_as_utf8(text) for text in texts]})
+        except (RuntimeError, ValueError) as error:
+            raise decode_error({"code": 500, "message": str(error)}, self.name) from error
         if "error" in answer:
             raise decode_error(answer["error"], self.name)
         return [row["embedding"] for row in sorted(answer["data"], key=lambda row: row["index"])]
 
+    @property
+    def trained_context(self) -> int:
+        """How many tokens the model was made for."""
+        if self._trained_context is None:
+            about = self.ask("/v1/models", None, "GET")["data"][0].get("meta") or {}
+            self._trained_context = int(about.get("n_ctx_train") or self.settings.context)
+        return self._trained_context
+
     def tokenize(self, text: str, *, add_special: bool = False) -> list[int]:
         """Give the model's own tokens of a text."""
-        tokens: list[int] = self.ask("/tokenize", {"content": text, "add_special": add_special})[
-            "tokens"
-        ]
+        tokens: list[int] = self.ask(
+            "/tokenize", {"content": _as_utf8(text), "add_special": add_special}
+        )["tokens"]
         return tokens
 
     def detokenize(self, tokens: list[int]) -> str:
@@ -255,6 +275,11 @@ def says_something(chunk: Chunk) -> bool:
     )
 
 
+def _as_utf8(text: str) -> str:
+    """Return a text that can be written as UTF-8: half a character, which no model has a token for, becomes "?"."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
 def default_threads() -> int:
     """Count the processors we may use, and leave one to the program.
 
@@ -306,9 +331,11 @@ def _start(path: Path, settings: Settings, key: str, alias: str) -> Json:
     try:
         return library.Server(params)
     except (RuntimeError, ValueError) as error:
+        template = "" if settings.template is None else "its `template` may be wrong, "
         raise ModelError(
-            f"{path} could not be loaded by llama.cpp ({error}); it may be damaged, of an unknown architecture, or too "
-            "large for the memory here (try a smaller `context`, and `verbose=True` to see the log)",
+            f"{path} could not be loaded by llama.cpp ({error}); {template}it may be damaged, of an unknown "
+            "architecture, or too large for the memory here (try a smaller `context`, and `verbose=True` to see the "
+            "log)",
             provider=PROVIDER,
             model=alias,
         ) from error
@@ -316,8 +343,14 @@ def _start(path: Path, settings: Settings, key: str, alias: str) -> Json:
 
 def _check_file(path: Path) -> None:
     try:
+        if "\0" not in str(path) and path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageError(
+                f"{path} is no file but a pipe, a socket or a device: give a GGUF file"
+            )
         with path.open("rb") as file:
             magic = file.read(4)
+    except ValueError as error:  # NUL
+        raise UsageError(f"{str(path)!r} cannot be the path of a file: {error}") from error
     except OSError as error:
         raise ModelNotFoundError(
             f"{path}: {error.strerror}; give the path of a GGUF file, or a name foldline can fetch ('smollm2-135m')",

@@ -193,10 +193,22 @@ def _needs_responses(
         tools = [tool for tool in said.get("tools") or () if isinstance(tool, Mapping)]
         if any(tool.get("type") in SERVER_TOOL_TYPES for tool in tools):
             return True
-    for message in request.messages:  # noqa: SIM110  a frame for each
-        if not isinstance(message.content, str) and _has_items(message, providers):
+    for message in request.messages:
+        if not isinstance(message.content, str) and (
+            _has_items(message, providers) or _shows_stored_image(message.content)
+        ):
             return True
     return False
+
+
+def _shows_stored_image(content: list[str | dict[str, Json]]) -> bool:
+    """See an image by the id of a stored file, in any spelling: chat completions take none."""
+    return any(
+        isinstance(block, dict)
+        and block.get("type") in ("image", "input_image")
+        and (block.get("file_id") or block.get("fileId") or block.get("source_type") == "id")
+        for block in content
+    )
 
 
 def _has_items(message: BaseMessage, providers: frozenset[str]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from foldline.providers._embedding import HttpEmbeddings
+from foldline.providers._embedding import HttpEmbeddings, order_rows, read_vector
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import ErrorTable
 from foldline.providers.openai.errors import ERRORS
@@ -58,8 +58,10 @@ class OpenAIEmbeddings(HttpEmbeddings):
         return "embeddings", {**body, **given, **self.model_kwargs}
 
     def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
-        rows = sorted(answer["data"], key=lambda row: row["index"])
-        return [_vector(row["embedding"]) for row in rows]
+        return [_read_embedding(row["embedding"]) for row in order_rows(answer["data"])]
+
+    def _wanted_length(self) -> int | None:
+        return self.dimensions
 
     def _extra_headers(self) -> dict[str, str]:
         return {"openai-organization": self.organization} if self.organization else {}
@@ -71,10 +73,10 @@ class OpenAIEmbeddings(HttpEmbeddings):
         return given or "https://api.openai.com/v1"
 
 
-def _vector(embedding: Any) -> list[float]:  # noqa: ANN401  numbers, or base64 of them
+def _read_embedding(embedding: Any) -> list[float]:  # noqa: ANN401  numbers, or base64 of them
     if not isinstance(embedding, str):
-        return [float(number) for number in embedding]
+        return read_vector(embedding)
     numbers = array("f", base64.b64decode(embedding, validate=True))
     if byteorder == "big":
         numbers.byteswap()
-    return numbers.tolist()
+    return read_vector(numbers.tolist())

@@ -12,7 +12,7 @@ from typing import Any, Final
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.openai import convert_to_openai_data_block, openai_role
 from foldline.protocol.blocks import MEDIA_TYPES
-from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for
+from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, note_title
 from foldline.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, SERVER_TOOLS, SPREAD
 
 __all__ = ["ItemEncoder"]
@@ -65,6 +65,7 @@ class ItemEncoder:
     def _part(self, block: Block) -> Body:
         kind = block["type"]
         if kind in ("text", "text-plain") and block.get("text") is not None:
+            note_title(block, self._notes)
             return {"type": "input_text", "text": block["text"]}
         if kind in MEDIA_TYPES:
             part = convert_to_openai_data_block(block, api="responses")

@@ -114,7 +114,7 @@ class MessageItem(Item):
 
     def done(self, native: Native) -> list[Event]:
         """End the parts that have not ended."""
-        self.native = {
+        self.native: dict[str, Json] = {
             **native,
             **{name: value for name, value in self.native.items() if value is not None},
         }

@@ -21,7 +21,7 @@ from pydantic import model_validator
 from foldline._io import OutOfTime
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
-from foldline.agents.acting import (
+from foldline.agents.classic.acting import (
     Acting,
     Doing,
     ExceptionTool,
@@ -30,7 +30,7 @@ from foldline.agents.acting import (
     ToolMap,
     Values,
 )
-from foldline.agents.plans import (
+from foldline.agents.classic.plans import (
     BaseMultiActionAgent,
     BaseSingleActionAgent,
     RunnableAgent,
@@ -45,7 +45,7 @@ from foldline.runnables.utils import AddableDict
 from foldline.tools.base import BaseTool
 from foldline.utils.input import get_color_mapping
 
-__all__ = ["AgentExecutor", "AgentExecutorIterator", "ExceptionTool", "InvalidTool"]
+__all__ = ["AgentExecutor", "AgentExecutorIterator", "ExceptionTool", "InvalidTool", "planner_of"]
 
 NextStep = list[FlowEvent]
 ASIDE = frozenset({"actions", "steps", "messages", "intermediate_step"})
@@ -65,8 +65,7 @@ class AgentExecutor(Acting):
     @model_validator(mode="after")
     def _prepare(self) -> Self:
         if isinstance(self.agent, Runnable):
-            cls = RunnableMultiActionAgent if _gives_several(self.agent) else RunnableAgent
-            self.__dict__["agent"] = cls(runnable=self.agent)
+            self.__dict__["agent"] = planner_of(self.agent)
         elif not isinstance(self.agent, BaseSingleActionAgent | BaseMultiActionAgent):
             raise ValueError(
                 f"agent must be a runnable or a planning agent, not {type(self.agent).__name__}"
@@ -300,6 +299,14 @@ def _piece(one: AgentAction | AgentStep) -> Values:
 
 def _config(run_manager: Any) -> Any:
     return {"callbacks": run_manager.get_child()} if run_manager is not None else None
+
+
+def planner_of(
+    runnable: Runnable[Any, Any], **fields: Any
+) -> RunnableAgent | RunnableMultiActionAgent:
+    """Return the planning agent of a runnable, by whether it gives one action at a time."""
+    cls = RunnableMultiActionAgent if _gives_several(runnable) else RunnableAgent
+    return cls(runnable=runnable, **fields)
 
 
 def _gives_several(runnable: Runnable[Any, Any]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field
 
 from foldline._run import Run
-from foldline.agents.plans import Plan, Steps
+from foldline.agents.classic.plans import Plan, Steps
 from foldline.chains.base import Chain
 from foldline.exceptions import OutputParserException
 from foldline.outputs.agent import AgentAction, AgentFinish, AgentStep

@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from foldline.agents.classic.parsers import (
+    OpenAIFunctionsAgentOutputParser,
+    SelfAskOutputParser,
+    XMLAgentOutputParser,
+)
 from foldline.agents.format_scratchpad import (
     format_log_to_messages,
     format_log_to_str,
+    format_to_openai_function_messages,
     format_to_tool_messages,
+    format_xml,
 )
 from foldline.agents.output_parsers import (
     AgentOutputParser,
@@ -25,19 +32,25 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.passthrough import RunnablePassthrough
 from foldline.tools.base import BaseTool
 from foldline.tools.render import render_text_description, render_text_description_and_args
+from foldline.utils.function_calling import convert_to_openai_function
 
 __all__ = [
     "TEMPLATE_TOOL_RESPONSE",
     "create_json_chat_agent",
+    "create_openai_functions_agent",
     "create_openai_tools_agent",
     "create_react_agent",
+    "create_self_ask_with_search_agent",
     "create_structured_chat_agent",
     "create_tool_calling_agent",
+    "create_xml_agent",
 ]
 
 Renderer = Callable[[list[BaseTool]], str]
 Prompt = BasePromptTemplate[Any]
 SCRATCHPAD = "agent_scratchpad"
+SEARCH_TOOL = "Intermediate Answer"
+"""The name of the one tool that `create_self_ask_with_search_agent` takes."""
 TEMPLATE_TOOL_RESPONSE = """TOOL RESPONSE:
 ---------------------
 {observation}
@@ -155,3 +168,48 @@ def create_json_chat_agent(
 
     described = _described(prompt, tools, tools_renderer)
     return _in_a_row(write, described, _stopping(llm, stop_sequence), JSONAgentOutputParser())
+
+
+def create_openai_functions_agent(
+    llm: Any, tools: Sequence[BaseTool], prompt: Prompt
+) -> Runnable[Any, Any]:
+    """Make an agent of a model that calls one function at a time, by OpenAI's older `functions`."""
+    _check(prompt, (SCRATCHPAD,))
+    functions = [convert_to_openai_function(tool) for tool in tools]
+    model = llm.bind(functions=functions) if functions else llm
+    return _in_a_row(
+        format_to_openai_function_messages, prompt, model, OpenAIFunctionsAgentOutputParser()
+    )
+
+
+def create_xml_agent(
+    llm: Any,
+    tools: Sequence[BaseTool],
+    prompt: Prompt,
+    tools_renderer: Renderer = render_text_description,
+    *,
+    stop_sequence: bool | list[str] = True,
+) -> Runnable[Any, Any]:
+    """Make an agent that asks for tools by tags: <tool>, <tool_input>, until a <final_answer>."""
+    _check(prompt, ("tools", SCRATCHPAD))
+    described = prompt.partial(tools=tools_renderer(list(tools)))
+    stop = ["</tool_input>"] if stop_sequence is True else stop_sequence
+    return _in_a_row(format_xml, described, _stopping(llm, stop), XMLAgentOutputParser())
+
+
+def create_self_ask_with_search_agent(
+    llm: Any, tools: Sequence[BaseTool], prompt: Prompt
+) -> Runnable[Any, Any]:
+    """Make an agent that asks itself follow-up questions, which its one tool answers."""
+    _check(prompt, (SCRATCHPAD,))
+    names = [tool.name for tool in tools]
+    if names != [SEARCH_TOOL]:
+        raise UsageError(
+            f"create_self_ask_with_search_agent takes one tool, named {SEARCH_TOOL!r}, not {names}"
+        )
+
+    def write(steps: Any) -> str:
+        return format_log_to_str(steps, observation_prefix="\nIntermediate answer: ", llm_prefix="")
+
+    model = llm.bind(stop=["\nIntermediate answer:"])
+    return _in_a_row(write, prompt, model, SelfAskOutputParser())

@@ -1,0 +1,174 @@
+"""`initialize_agent`: an executor from tools, a model and the name of a kind of agent; the kinds are a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from foldline.agents.classic import prompts
+from foldline.agents.classic.executor import AgentExecutor, planner_of
+from foldline.agents.classic.parsers import ConvoOutputParser, ReActDocstoreOutputParser
+from foldline.agents.classic.recipes import (
+    create_json_chat_agent,
+    create_openai_functions_agent,
+    create_openai_tools_agent,
+    create_react_agent,
+    create_self_ask_with_search_agent,
+    create_structured_chat_agent,
+)
+from foldline.agents.output_parsers import ReActJsonSingleInputOutputParser
+from foldline.callbacks.base import Callbacks
+from foldline.exceptions import UsageError
+from foldline.prompts.base import BasePromptTemplate
+from foldline.runnables.base import Runnable
+from foldline.tools.base import BaseTool
+
+__all__ = ["AgentType", "initialize_agent"]
+
+Options = Mapping[str, Any]
+Maker = Callable[[Any, Sequence[BaseTool], BasePromptTemplate[Any], Options], Runnable[Any, Any]]
+
+
+class AgentType(StrEnum):
+    """The kinds of agents that `initialize_agent` makes."""
+
+    ZERO_SHOT_REACT_DESCRIPTION = "zero-shot-react-description"
+    """Thinks aloud, and asks for one tool at a time."""
+    REACT_DOCSTORE = "react-docstore"
+    """Searches a store of documents and looks terms up in what it found."""
+    SELF_ASK_WITH_SEARCH = "self-ask-with-search"
+    """Asks itself follow-up questions, which a search answers."""
+    CONVERSATIONAL_REACT_DESCRIPTION = "conversational-react-description"
+    """Thinks aloud within a conversation."""
+    CHAT_ZERO_SHOT_REACT_DESCRIPTION = "chat-zero-shot-react-description"
+    """Thinks aloud, and asks for tools by JSON; for chat models."""
+    CHAT_CONVERSATIONAL_REACT_DESCRIPTION = "chat-conversational-react-description"
+    """Speaks in JSON within a conversation; for chat models."""
+    STRUCTURED_CHAT_ZERO_SHOT_REACT_DESCRIPTION = "structured-chat-zero-shot-react-description"
+    """Asks for tools of several arguments by JSON; for chat models."""
+    OPENAI_FUNCTIONS = "openai-functions"
+    """Calls one function at a time."""
+    OPENAI_MULTI_FUNCTIONS = "openai-multi-functions"
+    """Calls several tools at once."""
+
+
+class Kind(NamedTuple):
+    """How an agent of one kind is made, and which options its prompt takes."""
+
+    prompt: Callable[..., BasePromptTemplate[Any]]
+    make: Maker
+    options: frozenset[str]
+
+
+def _react(
+    llm: Any, tools: Sequence[BaseTool], prompt: Any, options: Options
+) -> Runnable[Any, Any]:
+    return create_react_agent(llm, tools, prompt, options.get("output_parser"))
+
+
+def _docstore(
+    llm: Any, tools: Sequence[BaseTool], prompt: Any, options: Options
+) -> Runnable[Any, Any]:
+    names = sorted(tool.name for tool in tools)
+    if names != ["Lookup", "Search"]:
+        raise UsageError(
+            f"{AgentType.REACT_DOCSTORE.value} takes the tools Search and Lookup, not {names}"
+        )
+    parser = options.get("output_parser") or ReActDocstoreOutputParser()
+    return create_react_agent(llm, tools, prompt, parser)
+
+
+def _conversational(
+    llm: Any, tools: Sequence[BaseTool], prompt: Any, options: Options
+) -> Runnable[Any, Any]:
+    parser = options.get("output_parser") or ConvoOutputParser(
+        ai_prefix=options.get("ai_prefix", "AI")
+    )
+    return create_react_agent(llm, tools, prompt, parser)
+
+
+def _chat_react(
+    llm: Any, tools: Sequence[BaseTool], prompt: Any, options: Options
+) -> Runnable[Any, Any]:
+    parser = options.get("output_parser") or ReActJsonSingleInputOutputParser()
+    return create_react_agent(llm, tools, prompt, parser)
+
+
+def _of(create: Callable[..., Runnable[Any, Any]]) -> Maker:
+    return lambda llm, tools, prompt, options: create(llm, tools, prompt)
+
+
+WORDS = frozenset({"prefix", "suffix", "format_instructions"})
+PARSED = WORDS | {"output_parser"}
+CHAT = frozenset({"system_message", "extra_prompt_messages"})
+KINDS: dict[AgentType, Kind] = {
+    AgentType.ZERO_SHOT_REACT_DESCRIPTION: Kind(prompts.react, _react, PARSED),
+    AgentType.REACT_DOCSTORE: Kind(prompts.docstore, _docstore, frozenset({"output_parser"})),
+    AgentType.SELF_ASK_WITH_SEARCH: Kind(
+        prompts.self_ask, _of(create_self_ask_with_search_agent), frozenset()
+    ),
+    AgentType.CONVERSATIONAL_REACT_DESCRIPTION: Kind(
+        prompts.conversational, _conversational, PARSED | {"ai_prefix", "human_prefix"}
+    ),
+    AgentType.CHAT_ZERO_SHOT_REACT_DESCRIPTION: Kind(prompts.chat_react, _chat_react, PARSED),
+    AgentType.CHAT_CONVERSATIONAL_REACT_DESCRIPTION: Kind(
+        prompts.chat_conversational, _of(create_json_chat_agent), frozenset({"system_message"})
+    ),
+    AgentType.STRUCTURED_CHAT_ZERO_SHOT_REACT_DESCRIPTION: Kind(
+        prompts.structured_chat, _of(create_structured_chat_agent), WORDS
+    ),
+    AgentType.OPENAI_FUNCTIONS: Kind(prompts.functions, _of(create_openai_functions_agent), CHAT),
+    AgentType.OPENAI_MULTI_FUNCTIONS: Kind(prompts.functions, _of(create_openai_tools_agent), CHAT),
+}
+"""Kind of agent -> its prompt, its maker, the options that `agent_kwargs` may name."""
+PARSER_OPTIONS = frozenset({"output_parser"})
+OWN_VARIABLES = frozenset({"agent_scratchpad", "tools", "tool_names"})
+"""Variables of a prompt that no caller gives."""
+
+
+def initialize_agent(
+    tools: Sequence[BaseTool],
+    llm: Any,
+    agent: AgentType | str | None = None,
+    callback_manager: Callbacks = None,
+    agent_path: str | None = None,
+    agent_kwargs: dict[str, Any] | None = None,
+    *,
+    tags: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> AgentExecutor:
+    """Make an executor of tools, a model and a kind of agent; `kwargs` are the executor's.
+
+    `agent_kwargs` change the kind's prompt (`prefix`, `suffix`, `system_message`, …) or its `output_parser`.
+    """
+    if agent_path is not None:
+        raise UsageError("agents are not loaded from files: name the kind of agent as `agent=`")
+    kind = _kind_of(agent)
+    row, options = KINDS[kind], dict(agent_kwargs or {})
+    unknown = options.keys() - row.options
+    if unknown:
+        known = ", ".join(sorted(row.options)) or "none"
+        raise UsageError(
+            f"agent_kwargs of {kind.value} are {known}; not {', '.join(sorted(unknown))}"
+        )
+    words = {name: value for name, value in options.items() if name not in PARSER_OPTIONS}
+    prompt = row.prompt(**words)
+    runnable = row.make(llm, tools, prompt, options)
+    inputs = [name for name in prompt.input_variables if name not in OWN_VARIABLES]
+    planner = planner_of(runnable, input_keys_arg=inputs, return_keys_arg=["output"])
+    all_tags = [*(tags or ()), kind.value]
+    callbacks = kwargs.pop("callbacks", None) or callback_manager
+    return AgentExecutor.from_agent_and_tools(
+        planner, tools, callbacks=callbacks, tags=all_tags, **kwargs
+    )
+
+
+def _kind_of(agent: AgentType | str | None) -> AgentType:
+    if agent is None:
+        return AgentType.ZERO_SHOT_REACT_DESCRIPTION
+    try:
+        return AgentType(agent)
+    except ValueError as error:
+        known = ", ".join(kind.value for kind in AgentType)
+        raise UsageError(f"there is no agent {agent!r}; the kinds are {known}") from error

@@ -1,0 +1,262 @@
+"""Content in a provider's own words, as messages hold it under "v0": `thinking`, `tool_use`, `reasoning_content`.
+
+The inverse of `block_translators`, and held to it: a block is written natively only where its translator reads it back
+the same, so `content_blocks` loses nothing. What has no native form stays a standard block. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Any, Final
+
+from foldline.messages.block_translators import standard_blocks
+from foldline.protocol.blocks import Json
+
+__all__ = ["holds_calls", "is_native", "native_content"]
+
+Block = dict[str, Json]
+Writer = Callable[[Block], Block]
+Content = str | list[Any]
+
+CALLS: Final = frozenset({"tool_call", "invalid_tool_call"})
+DOCUMENT_LOCATIONS: Final = frozenset({"char_location", "page_location", "content_block_location"})
+"""Anthropic's citations of a document, which has a `document_title` where other sources have a `title`."""
+REASONING_BESIDE: Final = frozenset(
+    {
+        "cerebras", "deepseek", "fireworks", "groq", "lmstudio", "moonshot", "nvidia", "ollama", "openrouter", "qwen",
+        "sambanova", "together", "vllm", "xai",
+    }
+)  # fmt: skip
+"""Providers whose content is text, with the reasoning in `additional_kwargs["reasoning_content"]`."""
+
+
+def is_native(metadata: Mapping[str, Json]) -> bool:
+    """Return whether a message of this metadata is in its provider's words."""
+    provider = metadata.get("model_provider")
+    return isinstance(provider, str) and (provider in WRITERS or provider in REASONING_BESIDE)
+
+
+def holds_calls(metadata: Mapping[str, Json]) -> bool:
+    """Return whether the provider's content holds its tool calls."""
+    provider = metadata.get("model_provider")
+    return isinstance(provider, str) and provider in CALLS_IN_CONTENT
+
+
+def native_content(
+    blocks: list[Block], metadata: Mapping[str, Json]
+) -> tuple[Content, dict[str, Json]] | None:
+    """Return the content that a provider's own messages have, and what stands beside it; None for one without.
+
+    `blocks` are standard and whole, calls among them.
+    """
+    provider = str(metadata.get("model_provider"))
+    if provider in REASONING_BESIDE:
+        return _with_reasoning_beside(blocks, provider)
+    writers = WRITERS.get(provider)
+    if writers is None:
+        return None
+    inside = provider in CALLS_IN_CONTENT or any(
+        block["type"] in CALLS and block.get("extras") for block in blocks
+    )
+    told = blocks if inside else [block for block in blocks if block["type"] not in CALLS]
+    if all(_is_plain_text(block) for block in told) and len(told) < 2:
+        return (told[0]["text"] if told else ""), {}
+    return [item for group in _groups(told) for item in _written(group, provider, writers)], {}
+
+
+def _is_plain_text(block: Block) -> bool:
+    return isinstance(block.get("text"), str) and not any(
+        value for key, value in block.items() if key not in ("type", "text", "index")
+    )
+
+
+def _groups(blocks: list[Block]) -> list[list[Block]]:
+    """Part blocks so that the summaries of one reasoning item stay together."""
+    groups: list[list[Block]] = []
+    for key, group in groupby(
+        blocks, lambda block: (block["type"] == "reasoning", block.get("id"))
+    ):
+        together = list(group)
+        groups += [together] if key[0] and key[1] else [[block] for block in together]
+    return groups
+
+
+def _written(group: list[Block], provider: str, writers: Mapping[str, Writer]) -> list[Block]:
+    """Write blocks natively where they are read back the same."""
+    writer = writers.get(group[0]["type"])
+    if writer is None:
+        return group
+    plain = [{key: value for key, value in block.items() if key != "index"} for block in group]
+    native = writer(plain[0] if len(plain) == 1 else {**plain[0], "blocks": plain})
+    if standard_blocks([native], provider) != plain:
+        return (
+            group
+            if len(group) == 1
+            else [item for one in group for item in _written([one], provider, writers)]
+        )
+    return [{**native, "index": group[0]["index"]} if "index" in group[0] else native]
+
+
+def _with_reasoning_beside(
+    blocks: list[Block], provider: str
+) -> tuple[Content, dict[str, Json]] | None:
+    told = [block for block in blocks if block["type"] not in CALLS]
+    reasoning = [block for block in told if block["type"] == "reasoning"]
+    texts = [block for block in told if block["type"] == "text"]
+    if (
+        not reasoning
+        or len(texts) > 1
+        or not all(map(_is_plain_text, texts))
+        or len(told) != len(reasoning) + len(texts)
+    ):
+        return None
+    beside: dict[str, Json] = {
+        "reasoning_content": "".join(str(block.get("reasoning") or "") for block in reasoning)
+    }
+    details = (reasoning[0].get("extras") or {}).get("reasoning_details")
+    if details:
+        beside["reasoning_details"] = details
+    content = texts[0]["text"] if texts else ""
+    calls = [block for block in blocks if block["type"] in CALLS]
+    read = standard_blocks(content, provider, additional_kwargs=beside, calls=calls)
+    same = [{key: value for key, value in block.items() if key != "index"} for block in blocks]
+    return (content, beside) if read == same else None
+
+
+# -- Anthropic
+
+
+def _thinking(block: Block) -> Block:
+    return {
+        "type": "thinking",
+        **({"id": block["id"]} if "id" in block else {}),
+        **({"thinking": block["reasoning"]} if "reasoning" in block else {}),
+        **(block.get("extras") or {}),
+    }
+
+
+def _cited_text(block: Block) -> Block:
+    rest = {key: value for key, value in block.items() if key != "annotations"}
+    if not block.get("annotations"):
+        return block
+    return {**rest, "citations": [_citation(note) for note in block["annotations"]]}
+
+
+def _citation(note: Block) -> Block:
+    if note.get("type") != "citation":
+        return note
+    extras = dict(note.get("extras") or {})
+    kind = extras.pop("citation_type", None)
+    title = "document_title" if kind in DOCUMENT_LOCATIONS else "title"
+    known = {
+        title if key == "title" else key: note[key]
+        for key in ("url", "title", "cited_text")
+        if key in note
+    }
+    return {**({"type": kind} if kind is not None else {}), **known, **extras}
+
+
+def _tool_use(block: Block) -> Block:
+    return {
+        "type": "tool_use",
+        "id": block.get("id"),
+        "name": block.get("name"),
+        "input": block.get("args"),
+        **(block.get("extras") or {}),
+    }
+
+
+def _server_tool_use(block: Block) -> Block:
+    extras = dict(block.get("extras") or {})
+    name = block["name"]
+    kind = "server_tool_use"
+    if name == "remote_mcp":
+        kind, name = "mcp_tool_use", extras.pop("tool_name", None)
+    return {"type": kind, "id": block.get("id"), "name": name, "input": block.get("args"), **extras}
+
+
+def _server_tool_result(block: Block) -> Block:
+    extras = dict(block.get("extras") or {})
+    return {
+        "type": extras.pop("block_type", "web_search_tool_result"),
+        "tool_use_id": block.get("tool_call_id"),
+        **({"content": block["output"]} if "output" in block else {}),
+        **({"id": block["id"]} if "id" in block else {}),
+        **extras,
+    }
+
+
+def _own_words(block: Block) -> Block:
+    value = block.get("value")
+    return dict(value) if isinstance(value, dict) else block
+
+
+# -- Bedrock's Converse, OpenAI's Responses
+
+
+def _reasoning_content(block: Block) -> Block:
+    text = {"text": block["reasoning"]} if "reasoning" in block else {}
+    return {
+        "type": "reasoning_content",
+        "reasoning_content": {**text, **(block.get("extras") or {})},
+    }
+
+
+def _reasoning_item(block: Block) -> Block:
+    blocks = block.get("blocks") or [block]
+    summary = [
+        {"type": "summary_text", "text": one["reasoning"]} for one in blocks if "reasoning" in one
+    ]
+    return {
+        "type": "reasoning",
+        **({"id": block["id"]} if "id" in block else {}),
+        "summary": summary,
+        **(block.get("extras") or {}),
+    }
+
+
+def _function_call(block: Block) -> Block:
+    extras = dict(block.get("extras") or {})
+    item = extras.pop("item_id", None)
+    return {
+        "type": "function_call",
+        **({"id": item} if item else {}),
+        "call_id": block.get("id"),
+        "name": block.get("name"),
+        "arguments": json.dumps(block.get("args"), ensure_ascii=False, separators=(",", ":")),
+        **extras,
+    }
+
+
+ANTHROPIC: Final[dict[str, Writer]] = {
+    "reasoning": _thinking,
+    "text": _cited_text,
+    "tool_call": _tool_use,
+    "server_tool_call": _server_tool_use,
+    "server_tool_result": _server_tool_result,
+    "non_standard": _own_words,
+}
+CONVERSE: Final[dict[str, Writer]] = {"reasoning": _reasoning_content, "tool_call": _tool_use}
+RESPONSES: Final[dict[str, Writer]] = {
+    "reasoning": _reasoning_item,
+    "tool_call": _function_call,
+}
+GEMINI: Final[dict[str, Writer]] = {"reasoning": _thinking}
+WRITERS: Final[dict[str, Mapping[str, Writer]]] = {
+    "anthropic": ANTHROPIC,
+    "aws_bedrock": CONVERSE,
+    "bedrock": CONVERSE,
+    "bedrock_converse": CONVERSE,
+    "openai": RESPONSES,
+    "azure": RESPONSES,
+    "azure_openai": RESPONSES,
+    "google": GEMINI,
+    "google_genai": GEMINI,
+    "google_vertexai": GEMINI,
+    "gemini": GEMINI,
+}
+"""Provider -> kind of block -> how it is written in the provider's words."""
+CALLS_IN_CONTENT: Final = frozenset({"anthropic", "aws_bedrock", "bedrock", "bedrock_converse"})
+"""Providers whose content holds the tool calls too."""

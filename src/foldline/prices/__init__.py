@@ -1,0 +1,43 @@
+"""What a million tokens cost, model by model, and what a usage costs by that.
+
+The table is data (`prices.json`, with its date and source). What you register or load from a file goes before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.prices.cost import cost_of, message_cost
+    from foldline.prices.table import (
+        PriceTable,
+        find_prices,
+        load_prices,
+        price_table,
+        register_prices,
+    )
+    from foldline.prices.types import Prices, Rates, check_prices
+
+__all__ = [
+    "PriceTable",
+    "Prices",
+    "Rates",
+    "check_prices",
+    "cost_of",
+    "find_prices",
+    "load_prices",
+    "message_cost",
+    "price_table",
+    "register_prices",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".cost": "cost_of message_cost",
+        ".table": "PriceTable find_prices load_prices price_table register_prices",
+        ".types": "Prices Rates check_prices",
+    },
+)

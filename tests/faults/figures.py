@@ -1,0 +1,295 @@
+"""`scripts/figures`: every figure of docs/reliability.md, taken at one commit, in parts that can be interrupted.
+
+Each part is a process of its own that writes its figures to `.figures/COMMIT/PART.json`. A part whose file is there is
+not run again, so that a run that was stopped goes on where it was. Parts run side by side, as many as there are
+processors; those that measure time or hold thousands of connections run alone, after the others. When all are there
+they are put together, docs/reliability.json is renewed, and the page is drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.faults.__main__ import Figures, about, keep
+from tests.fuzz.mutants import SUBJECTS
+from tests.fuzz.targets import TARGETS
+from tests.security.kill_loop import STORES
+
+ROOT = Path(__file__).parents[2]
+COMMAND = "scripts/figures"
+CUT_SHARES = 16
+KILLS_EACH = 250
+INPUTS_EACH = 200_000
+INPUTS_ALL = 10_000_000
+QUICK_TARGETS = ("template", "mustache", "embeddings", "http1")
+"""Targets that take thousands of inputs a second: they make up what the others leave of `INPUTS_ALL`."""
+FUZZ_TURNS = 8
+"""Parts that the inputs of each quick target come in."""
+MUTANTS_EACH = 120
+MUTANT_SHARES = 6
+
+
+@dataclass(frozen=True)
+class Part:
+    """One process: its name, its section of the figures, and how it is started (`--json FILE` is added)."""
+
+    name: str
+    section: str
+    command: tuple[str, ...]
+    is_alone: bool = False
+
+
+def parts(scale: float = 1.0) -> list[Part]:
+    """Every part, the longest first; a scale below 1 does that much of the work that can be counted."""
+
+    def count(number: int) -> str:
+        return str(max(1, round(number * scale)))
+
+    found = [
+        Part(f"mutants-{name}-{k}", "mutants",
+             ("tests.fuzz.mutants", "--only", name, "--each", count(MUTANTS_EACH), "--share", f"{k}/{MUTANT_SHARES}"))
+        for name in SUBJECTS for k in range(1, MUTANT_SHARES + 1) if k <= int(count(MUTANTS_EACH))
+    ]  # fmt: skip
+    shares = range(1, 1 + max(1, round(CUT_SHARES * min(scale, 1.0))))
+    found += [
+        Part(f"cuts-{k}", "cuts", ("tests.faults", "--long", "--only", "cuts", "--share", f"{k}/{CUT_SHARES}"))
+        for k in shares
+    ]  # fmt: skip
+    rest = max(0, INPUTS_ALL - INPUTS_EACH * len(TARGETS))
+    turn = -(-rest // (len(QUICK_TARGETS) * FUZZ_TURNS))
+    for seed, name in enumerate(TARGETS, 1):
+        found.append(_fuzz(name, 0, seed, count(INPUTS_EACH)))
+    for seed, name in enumerate(QUICK_TARGETS, 1000):
+        found += [_fuzz(name, k, seed + 10 * k, count(turn)) for k in range(1, FUZZ_TURNS + 1)]
+    found += [
+        Part(f"kills-{name}", "kills",
+             ("tests.security.kill_loop", "--kills", count(KILLS_EACH), "--stores", name))
+        for name in STORES
+    ]  # fmt: skip
+    found += [
+        Part(name, name, ("tests.faults", "--long", "--only", name))
+        for name in ("matrix", "embeddings", "cancels", "truncated_calls")
+    ]
+    found += [
+        Part(name, name, ("tests.faults", "--long", "--only", name), is_alone=True)
+        for name in ("one_model", "held")
+    ]
+    return [*found, Part("speed", "speed", ("tests.fuzz.speed",), is_alone=True)]
+
+
+def _fuzz(name: str, turn: int, seed: int, inputs: str) -> Part:
+    command = ("tests.fuzz.long", "--targets", name, "--inputs", inputs, "--seed", str(seed))
+    return Part(f"fuzz-{name}-{turn}", "fuzz", command)
+
+
+class Run:
+    """The parts of one commit."""
+
+    def __init__(self, folder: Path, chosen: list[Part]) -> None:
+        self.folder = folder
+        self.chosen = chosen
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def is_done(self, part: Part) -> bool:
+        return self._file(part).exists()
+
+    def take(self, workers: int) -> list[str]:
+        """Run the parts that are missing; give the names of those that failed."""
+        missing = [part for part in self.chosen if not self.is_done(part)]
+        print(f"{len(self.chosen) - len(missing)} of {len(self.chosen)} parts are here", flush=True)
+        with ThreadPoolExecutor(workers) as threads:
+            beside = list(threads.map(self._take, [part for part in missing if not part.is_alone]))
+        alone = [self._take(part) for part in missing if part.is_alone]
+        return [name for name in (*beside, *alone) if name]
+
+    def _take(self, part: Part) -> str | None:
+        began = time.monotonic()
+        temporary = self._file(part).with_suffix(".part")
+        command = [sys.executable, "-m", *part.command, "--json", str(temporary)]
+        with self._file(part).with_suffix(".log").open("w") as log:
+            code = subprocess.run(command, cwd=ROOT, stdout=log, stderr=log, check=False).returncode
+        seconds = round(time.monotonic() - began, 1)
+        print(f"{part.name}: {seconds} s{'' if code == 0 else f', FAILED with {code}'}", flush=True)
+        if not temporary.exists():
+            return part.name
+        figures = {"seconds": seconds, "figures": json.loads(temporary.read_text())}
+        self._file(part).write_text(json.dumps(figures))  # last: what is there is whole
+        temporary.unlink()
+        return None if code == 0 else part.name
+
+    def sections(self) -> dict[str, Figures]:
+        """Put the parts together, section by section."""
+        found: dict[str, list[tuple[Figures, float]]] = {}
+        for part in self.chosen:
+            kept = json.loads(self._file(part).read_text())
+            figures = kept["figures"].get(part.section, kept["figures"])
+            found.setdefault(part.section, []).append((figures, kept["seconds"]))
+        together = {}
+        for section, several in found.items():
+            merge = MERGES.get(section, lambda one: one[0])
+            seconds = round(sum(seconds for _, seconds in several), 1)
+            together[section] = {**merge([one for one, _ in several]), "seconds": seconds}
+        return together
+
+    def _file(self, part: Part) -> Path:
+        return self.folder / f"{part.name}.json"
+
+
+def merge_cuts(several: list[Figures]) -> Figures:
+    outcomes: dict[str, int] = {}
+    for one in several:
+        for name, number in one["outcomes"].items():
+            outcomes[name] = outcomes.get(name, 0) + number
+    totals = {
+        name: sum(one[name] for one in several)
+        for name in ("cuts", "with_invalid_tool_call", "wrong")
+    }
+    examples = [example for one in several for example in one["examples"]][:5]
+    return {**totals, "outcomes": outcomes, "ways": several[0]["ways"], "examples": examples}
+
+
+def _merge_named(
+    name: str, add: Callable[[Figures, Figures], Figures]
+) -> Callable[[list[Figures]], Figures]:
+    def merge(several: list[Figures]) -> Figures:
+        together: Figures = {}
+        for one in several:
+            for key, figures in one[name].items():
+                together[key] = add(together[key], figures) if key in together else figures
+        return {name: dict(sorted(together.items()))}
+
+    return merge
+
+
+def _add_fuzz(first: Figures, second: Figures) -> Figures:
+    sums = {
+        name: first[name] + second[name] for name in ("inputs", "refused", "seconds", "failures")
+    }
+    return {**sums, "rate": round(sums["inputs"] / sums["seconds"]) if sums["seconds"] else 0}
+
+
+def _add_mutants(first: Figures, second: Figures) -> Figures:
+    sums = {name: first[name] + second[name] for name in ("tried", "killed", "survivors")}
+    return {**first, **sums}
+
+
+MERGES: dict[str, Callable[[list[Figures]], Figures]] = {
+    "cuts": merge_cuts,
+    "fuzz": _merge_named("targets", _add_fuzz),
+    "kills": _merge_named("stores", lambda first, second: second),
+    "mutants": _merge_named("subjects", _add_mutants),
+}
+
+
+def missed(sections: dict[str, Figures]) -> list[str]:
+    """Say which targets were not met."""
+    told = [f"{name}: {one['wrong']} wrong" for name, one in sections.items() if one.get("wrong")]
+    targets = sections["fuzz"]["targets"]
+    told += [
+        f"fuzz: {name} has {one['failures']} failures"
+        for name, one in targets.items()
+        if one["failures"]
+    ]
+    few = {name: one["inputs"] for name, one in targets.items() if one["inputs"] < INPUTS_EACH}
+    told += [f"fuzz: {name} had {inputs:,} inputs" for name, inputs in few.items()]
+    if (total := sum(one["inputs"] for one in targets.values())) < INPUTS_ALL:
+        told.append(f"fuzz: {total:,} inputs in all")
+    stores = sections["kills"]["stores"]
+    told += [
+        f"kills: {name} has {one['faults']} faults" for name, one in stores.items() if one["faults"]
+    ]
+    told += [
+        f"kills: {name}: a kill had {one['least']} records"
+        for name, one in stores.items()
+        if one["least"] < 10
+    ]
+    if (kills := sum(one["kills"] for one in stores.values())) < 1_000:
+        told.append(f"kills: {kills} in all")
+    for name, one in sections["mutants"]["subjects"].items():
+        if one["tried"] < 100 or one["killed"] < 0.9 * one["tried"]:
+            told.append(f"mutants: {name}: {one['killed']} of {one['tried']} killed")
+    return told
+
+
+def commit_of(*, may_be_dirty: bool) -> str:
+    """Give the commit whose figures these are; refuse a tree that differs from it."""
+    changed = _git(
+        "status", "--porcelain", "--", ".", ":!docs/reliability.md", ":!docs/reliability.json"
+    )
+    if changed and not may_be_dirty:
+        raise SystemExit(
+            f"commit first, for the figures name a commit (or pass --dirty):\n{changed}"
+        )
+    return _git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Take what is missing; 1 if a part failed or a target was missed."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="parts at a time")
+    parser.add_argument(
+        "--only", action="append", help="only sections of this name; nothing is saved"
+    )
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="part of the work; below 1 nothing is saved"
+    )
+    parser.add_argument(
+        "--dirty", action="store_true", help="allow a tree that is not committed; nothing is saved"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="say which parts there are, and which are done"
+    )
+    given = parser.parse_args(arguments)
+    commit = commit_of(may_be_dirty=given.dirty)
+    scaled = "" if given.scale == 1 else f"-scale-{given.scale:g}"
+    chosen = [part for part in parts(given.scale) if not given.only or part.section in given.only]
+    run = Run(ROOT / ".figures" / f"{commit}{scaled}", chosen)
+    if given.list:
+        for part in chosen:
+            print(
+                f"{'done' if run.is_done(part) else '    '} {part.name}: {' '.join(part.command)}"
+            )
+        return 0
+    failed = run.take(given.workers)
+    if any(not run.is_done(part) for part in chosen):
+        print(
+            f"not done: {', '.join(failed)}; see the .log files in {run.folder}, and run this again"
+        )
+        return 1
+    sections = run.sections()
+    for name, one in sections.items():
+        print(f"{name}: {one['seconds']} s")
+    if given.only or scaled or given.dirty:
+        return 1 if failed else 0
+    if commit_of(may_be_dirty=False) != commit:
+        raise SystemExit(f"the commit changed during the run: these are the figures of {commit}")
+    save_all(sections)
+    told = missed(sections)
+    print("\n".join(told) or "every target is met")
+    return 1 if told or failed else 0
+
+
+def save_all(sections: dict[str, Any]) -> None:
+    """Renew docs/reliability.json, all sections but the peers', and draw the page."""
+    for name, figures in sections.items():
+        keep(name, {**about(COMMAND), **figures})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

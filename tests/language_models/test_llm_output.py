@@ -1,0 +1,134 @@
+"""`streaming` and `llm_output` on models that somebody wrote, with LangChain's hooks or ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from foldline.caches import InMemoryCache
+from foldline.callbacks import BaseCallbackHandler
+from foldline.language_models import BaseChatModel
+from foldline.messages import AIMessage, AIMessageChunk
+from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from foldline.tracers._streaming import V2StreamingHandler
+
+USAGE = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+SPENT = {"token_usage": {"total_tokens": 3}, "model_name": "x"}
+
+
+class Both(BaseChatModel):
+    """Written for LangChain: `_generate` and `_stream`."""
+
+    streaming: bool = False
+
+    @property
+    def _llm_type(self) -> str:
+        return "both"
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        generation = ChatGeneration(message=AIMessage("whole"))
+        return ChatResult(generations=[generation], llm_output=SPENT)
+
+    def _stream(self, messages, stop=None, run_manager=None, **kwargs):
+        for text in ("a", "b"):
+            yield ChatGenerationChunk(message=AIMessageChunk(text))
+
+
+class Native(Both):
+    """Written with the protocol's events."""
+
+    def _stream_chat_model_events(self, messages, stop=None, **kwargs):
+        yield {"event": "message-start"}
+        yield {"event": "content-block-start", "index": 0, "content": {"type": "text", "text": ""}}
+        for text in ("a", "b"):
+            delta = {"type": "text-delta", "text": text}
+            yield {"event": "content-block-delta", "index": 0, "delta": delta}
+        block = {"type": "text", "text": "ab"}
+        yield {"event": "content-block-finish", "index": 0, "content": block}
+        yield {"event": "message-finish", "usage": USAGE}
+
+
+class Heard(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.tokens: list[str] = []
+        self.outputs: list[Any] = []
+
+    def on_llm_new_token(self, token: str, **kwargs: Any) -> None:
+        self.tokens.append(token)
+
+    def on_llm_end(self, response: Any, **kwargs: Any) -> None:
+        self.outputs.append(response.llm_output)
+
+
+class HeardEvents(Heard, V2StreamingHandler):
+    """Wants events, and so no tokens of an `invoke`."""
+
+
+@pytest.mark.parametrize("model", [Both, Native])
+def test_streaming_answers_invoke_by_the_stream_and_tells_tokens(model: Any, call: Any):
+    heard = Heard()
+
+    message = call.invoke(model(streaming=True), "x", {"callbacks": [heard]})
+
+    assert message.text == "ab"
+    assert [token for token in heard.tokens if token] == ["a", "b"]
+
+
+@pytest.mark.parametrize("model", [Both, Native])
+def test_without_streaming_the_whole_answer_is_asked_for(model: Any, call: Any):
+    heard = Heard()
+
+    assert call.invoke(model(), "x", {"callbacks": [heard]}).text == "whole"
+    assert heard.tokens == []
+
+
+def test_streaming_without_a_listener_answers_by_the_stream_too(call: Any):
+    assert call.invoke(Both(streaming=True), "x").text == "ab"
+
+
+def test_disable_streaming_wins(call: Any):
+    heard = Heard()
+    model = Both(streaming=True, disable_streaming=True)
+
+    assert call.invoke(model, "x", {"callbacks": [heard]}).text == "whole"
+    assert heard.tokens == []
+
+
+def test_a_listener_to_events_hears_no_tokens_of_an_invoke(call: Any):
+    heard = HeardEvents()
+
+    call.invoke(Both(streaming=True), "x", {"callbacks": [heard]})
+
+    assert heard.tokens == []
+
+
+def test_what_an_author_says_in_llm_output_is_told(call: Any):
+    heard = Heard()
+
+    call.invoke(Both(), "x", {"callbacks": [heard]})
+
+    assert heard.outputs == [SPENT]
+    assert call.generate(Both(), [[], []]).llm_output == {
+        "token_usage": {"total_tokens": 6},
+        "model_name": "x",
+    }
+
+
+def test_usage_of_events_is_told_under_openais_names(call: Any):
+    heard = Heard()
+
+    call.invoke(Native(streaming=True), "x", {"callbacks": [heard]})
+
+    counts = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    assert heard.outputs == [{"token_usage": counts}]
+
+
+def test_a_cached_answer_spent_nothing(call: Any):
+    heard = Heard()
+    model = Native(streaming=True, cache=InMemoryCache())
+
+    for _ in range(2):
+        call.invoke(model, "x", {"callbacks": [heard]})
+
+    assert heard.outputs[1] == {}

@@ -1,0 +1,127 @@
+"""What a type checker knows of real models, prompts, parsers, tools, agents and retrievers. Never run."""
+
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any, TypedDict, assert_type
+
+from pydantic import BaseModel
+
+from foldline.agents import create_agent
+from foldline.chat_models import ConfigurableChatModel, init_chat_model
+from foldline.documents import Document
+from foldline.language_models import BaseChatModel, FakeListChatModel
+from foldline.language_models.streams.stream import ChatModelStream
+from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+from foldline.output_parsers import JsonOutputParser, PydanticOutputParser, StrOutputParser
+from foldline.prompts import ChatPromptTemplate
+from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.openai import ChatOpenAI
+from foldline.retrievers import BaseRetriever
+from foldline.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
+from foldline.tools import BaseTool, tool
+
+
+class Joke(BaseModel):
+    setup: str
+
+
+class Place(TypedDict):
+    city: str
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def length(text: str) -> int:
+    return len(text)
+
+
+async def alength(text: str) -> int:
+    return len(text)
+
+
+def letters(text: str) -> Iterator[str]:
+    yield from text
+
+
+MODEL = ChatOpenAI(model="gpt-5", api_key="k", temperature=0.2, max_tokens=100)
+CLAUDE = ChatAnthropic(model="claude-sonnet-4-5", api_key="k", max_tokens=100)
+PROMPT = ChatPromptTemplate.from_messages([("system", "Be short."), ("human", "{question}")])
+
+
+def test_a_model_gives_messages_and_chunks() -> None:
+    assert_type(MODEL.invoke("x"), AIMessage)
+    assert_type(CLAUDE.invoke([SystemMessage("x"), ("human", "y")]), AIMessage)
+    assert_type(FakeListChatModel(responses=["x"]).invoke([HumanMessage("x")]), AIMessage)
+    assert_type(MODEL.stream("x"), Iterator[AIMessageChunk])
+    assert_type(MODEL.batch(["x"]), list[AIMessage])
+    assert_type(MODEL.batch(["x"], return_exceptions=True), list[AIMessage | Exception])
+    assert_type(next(iter(MODEL.batch_as_completed(["x"]))), tuple[int, AIMessage])
+
+
+async def test_an_async_call_gives_the_same() -> None:
+    assert_type(await MODEL.ainvoke("x"), AIMessage)
+    assert_type(await MODEL.abatch(["x"]), list[AIMessage])
+    assert_type(MODEL.astream("x"), AsyncGenerator[AIMessageChunk, None])
+
+
+def test_a_stream_of_events_knows_its_views() -> None:
+    with MODEL.stream_v2("x") as stream:
+        assert_type(stream, ChatModelStream)
+        for piece in stream.text:
+            assert_type(piece, str)
+
+
+def test_a_model_by_name_is_a_chat_model() -> None:
+    assert_type(init_chat_model("openai:gpt-5"), BaseChatModel)
+    assert_type(init_chat_model("openai:gpt-5", temperature=0).invoke("x"), AIMessage)
+    assert_type(init_chat_model(), ConfigurableChatModel)
+    assert_type(init_chat_model("openai:gpt-5", configurable_fields="any"), ConfigurableChatModel)
+
+
+def test_structured_output_is_of_its_schema() -> None:
+    assert_type(MODEL.with_structured_output(Joke).invoke("x"), Joke)
+    assert_type(MODEL.with_structured_output(Place).invoke("x"), Place)
+    assert_type(MODEL.with_structured_output({"title": "Joke"}).invoke("x"), dict[str, Any])
+    whole = MODEL.with_structured_output(Joke, include_raw=True).invoke("x")
+    assert_type(whole["raw"], AIMessage)
+    assert_type(whole["parsed"], Joke | None)
+
+
+def test_a_chain_knows_what_comes_out() -> None:
+    chain = PROMPT | MODEL | StrOutputParser()
+    assert_type(chain.invoke({"question": "x"}), str)
+    assert_type(chain.batch([{}]), list[str])
+    assert_type(chain.stream({}), Iterator[str])
+    assert_type((PROMPT | MODEL).invoke({}), AIMessage)
+    assert_type((PROMPT | MODEL | PydanticOutputParser(pydantic_object=Joke)).invoke({}), Joke)
+    assert_type((PROMPT | MODEL | JsonOutputParser()).invoke({}), Any)
+    assert_type(({"question": RunnablePassthrough[str]()} | PROMPT | MODEL).invoke("x"), AIMessage)
+    assert_type((chain | RunnableLambda(length)).invoke({}), int)
+
+
+def test_a_function_gives_its_types() -> None:
+    assert_type(RunnableLambda(length), RunnableLambda[str, int])
+    assert_type(RunnableLambda(alength), RunnableLambda[str, int])
+    assert_type(RunnableLambda(length).batch(["x"]), list[int])
+
+
+def test_branches_give_a_dict() -> None:
+    assert_type(RunnableParallel(a=MODEL, b=length).invoke("x"), dict[str, Any])
+
+
+def test_what_changes_a_model_keeps_its_types() -> None:
+    assert_type(MODEL.bind(stop=["x"]).invoke("x"), AIMessage)
+    assert_type(MODEL.bind_tools([add]).invoke("x"), AIMessage)
+    assert_type(MODEL.with_retry().invoke("x"), AIMessage)
+    assert_type(MODEL.with_fallbacks([CLAUDE]).invoke("x"), AIMessage)
+    assert_type(MODEL.with_config(tags=["x"]).invoke("x"), AIMessage)
+
+
+def test_tools_agents_and_retrievers(retriever: BaseRetriever) -> None:
+    assert_type(add, BaseTool)
+    agent = create_agent(MODEL, [add])
+    assert_type(agent.invoke({"messages": [("human", "x")]})["messages"], Any)
+    assert_type(retriever.invoke("x"), list[Document])
