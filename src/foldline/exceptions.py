@@ -14,6 +14,7 @@
     + MalformedStreamError        the vendor broke the event grammar
     + StreamInterruptedError      the connection broke in the middle (retryable)
     + StreamTruncatedError        the stream ended without its end marker (retryable)
+      - EmptyStreamError            it had no piece at all (a ValueError too)
     + StreamClosedError           somebody closed the stream before its end
     + LimitExceededError          something was larger than the bound set for it
     + StructuredOutputError       the answer never fitted the schema; .raw .issues .usage (an OutputParserException too)
@@ -51,6 +52,7 @@ __all__ = [
     "BlockingCallError",
     "BudgetExceeded",
     "ContextOverflowError",
+    "EmptyStreamError",
     "FlowChangedError",
     "FlowError",
     "FlowInterruptedError",
@@ -219,6 +221,12 @@ class StreamTruncatedError(ModelError):
     """The stream ended without saying that it was complete."""
 
     is_retryable = True
+
+
+class EmptyStreamError(StreamTruncatedError, ValueError):
+    """A model's stream had no piece at all."""
+
+    is_retryable = False
 
 
 class StreamClosedError(ModelError):
