@@ -62,6 +62,7 @@ class Runnable(ABC, Generic[Input, Output]):
     _once_by_hand = NOT_BY_HAND
     _pieces_by_hand = NOT_BY_HAND
     _flow_by_hand = NOT_BY_HAND
+    _has_patched_batch = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

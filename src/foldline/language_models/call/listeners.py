@@ -59,7 +59,9 @@ class CallListeners:
         can_stream = can_stream and not self._model._streaming_disabled(self._run.kwargs)
         fields_set = getattr(self._model, "model_fields_set", ())
         if "streaming" in fields_set and not getattr(self._model, "streaming", None):
-            can_stream = False  # the program said so (`streaming=False`): it wins over a handler's wish
+            can_stream = (
+                False  # the program said so (`streaming=False`): it wins over a handler's wish
+            )
         for handler in self._run.handlers:
             if isinstance(handler, V2StreamingHandler):
                 self._shows_events = True
