@@ -276,8 +276,8 @@ class TracerException(FoldlineError):
     """A tracer was told of a run it does not know."""
 
 
-class BlockingCallError(FoldlineError):
-    """A blocking call reached work that needs an event loop."""
+class BlockingCallError(FoldlineError, NotImplementedError):
+    """A blocking call reached work that needs an event loop; for LangChain's programs, a method not implemented."""
 
 
 class BudgetExceeded(FoldlineError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -17,7 +17,6 @@ from pydantic import (
     Field,
     SkipValidation,
     ValidationError,
-    field_serializer,
     field_validator,
 )
 
@@ -38,6 +37,7 @@ from foldline.tools._arguments import (
 )
 from foldline.tools._arguments import config_parameter as _get_runnable_config_param
 from foldline.tools._content import MAX_OUTPUT, TOOL_MESSAGE_BLOCK_TYPES
+from foldline.tools._json_form import with_json_forms
 from foldline.tools._plan import Plan
 from foldline.tools._schema import (
     create_schema_from_function,
@@ -161,10 +161,11 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
             f"not {value!r:.100}"
         )
 
-    @field_serializer("args_schema", when_used="json-unless-none", check_fields=False)
-    def _args_schema_json(self, value: Any) -> Any:
-        model = None if isinstance(value, dict) else model_of(value)
-        return value if model is None else model.model_json_schema()
+    if not TYPE_CHECKING:
+
+        @classmethod
+        def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+            return with_json_forms(super().__get_pydantic_core_schema__(source, handler))
 
     # -- what a subclass writes
 
