@@ -189,6 +189,8 @@ def _told(
         if not (io.blocking or handler.run_inline or _is_inline(hook)):
             return io.call(hook, *args, **_own(kwargs))
         result = hook(*args, **_own(kwargs))
+        if not io.blocking and not handler.run_inline and inspect.iscoroutine(result):
+            return io.start(result).result()  # in a task: what it sets in its context is its own
         is_awaitable = result is not None and hasattr(type(result), "__await__")
         return io.settle(result) if is_awaitable else None
     except NotImplementedError as error:

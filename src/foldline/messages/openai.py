@@ -176,11 +176,9 @@ def _named_file(item: Dict) -> Dict:
 
 def _block(item: Dict, where: str, *, strict: bool) -> Dict:
     kind = item.get("type")
-    if kind == "text" or (kind is None and isinstance(item.get("text"), str)):
+    if kind == "text" or (kind in (None, "text-plain") and isinstance(item.get("text"), str)):
         if not isinstance(item.get("text"), str):
             raise UsageError(f"{where} is a text block without 'text': {item!r:.200}")
-        return {"type": "text", "text": item["text"]}
-    if kind == "text-plain" and isinstance(item.get("text"), str):
         return {"type": "text", "text": item["text"]}
     if kind == "file" and isinstance(item.get("file"), dict):
         return _named_file(item)

@@ -65,10 +65,12 @@ def parse_and_check_json_markdown(text: str, expected_keys: list[str]) -> dict[s
     try:
         value = parse_json_markdown(text)
     except ValueError as error:
-        raise OutputParserException(f"not a JSON object: {error}", llm_output=text) from error
+        raise OutputParserException(
+            f"Got invalid JSON object. Error: {error}", llm_output=text
+        ) from error
     if not isinstance(value, dict):
         raise OutputParserException(
-            f"expected a JSON object, got {type(value).__name__}", llm_output=text
+            f"Expected JSON object (dict), but got: {type(value).__name__}", llm_output=text
         )
     for key in expected_keys:
         if key not in value:
@@ -82,6 +84,9 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
     """Give the spans worth parsing, best first, at most one fenced and one in prose."""
     for fence in FENCE.finditer(text):
         found = find_json(text, fence.end(), only_here=True)
+        if found is None and OPENING_HERE.match(text, fence.end()):
+            end = text.find("```", fence.end())
+            found = None if end < 0 else (fence.end(), end)  # cut off, and closed all the same
         if found is not None:
             yield found
             break

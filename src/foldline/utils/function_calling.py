@@ -32,7 +32,6 @@ __all__ = [
     "convert_to_openai_function",
     "convert_to_openai_tool",
     "is_server_tool",
-    "tool_example_to_messages",
 ]
 
 Callable_ = Callable[..., Any]

@@ -16,7 +16,6 @@ from foldline.utils._json_strict import Json
 
 __all__ = [
     "PYDANTIC_MAJOR_VERSION",
-    "PYDANTIC_VERSION",
     "PydanticBaseModel",
     "TypeBaseModel",
     "create_model",
