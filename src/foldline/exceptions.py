@@ -31,6 +31,7 @@
   x TracerException             a tracer was told of a run it does not know
   x UsageError                  you called foldline wrongly; says what to write instead
     + MissingKeyError             a name or reference that is not there (a KeyError too)
+    + UnsupportedError            this object does not do that (a NotImplementedError too)
     + RecursionLimitError         a runnable called runnables deeper than recursion_limit
   x FlowError                   a flow or a graph could not go on
     + FlowChangedError            the flow no longer fits its journal; names the first place that differs
@@ -91,6 +92,7 @@ __all__ = [
     "StructuredOutputError",
     "ToolException",
     "TracerException",
+    "UnsupportedError",
     "UsageError",
     "status_error_class",
 ]
@@ -329,6 +331,10 @@ class MissingKeyError(UsageError, KeyError):
     """A name, a variable or a reference is not there."""
 
     __str__ = Exception.__str__  # KeyError's own would quote the sentence
+
+
+class UnsupportedError(UsageError, NotImplementedError):
+    """What was asked for is nothing that this object does."""
 
 
 class RecursionLimitError(UsageError, RecursionError):

@@ -28,7 +28,7 @@ Json: TypeAlias = Any
 InitValidator = Callable[[tuple[str, ...], dict[str, Any]], None]
 
 
-HUB_ARGUMENTS = frozenset({"additional_content_fields"})
+HUB_ARGUMENTS = frozenset({"additional_content_fields", "additional_options"})
 """What LangChain's prompt hub writes into the parts of a message, and LangChain ignores: a copy of the template."""
 
 

@@ -43,6 +43,8 @@ def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
         )
         try:
             return str(ready.render(values))
+        except SecurityError:
+            raise
         except failures as error:
             raise TemplateError(f"jinja2 template {template[:80]!r}: {error}") from error
 

@@ -196,6 +196,9 @@ class ChatMessagePromptTemplate(BaseStringMessagePromptTemplate):
         return ChatMessage(text, role=self.role, additional_kwargs=dict(self.additional_kwargs))
 
 
+EMPTY_TEXT = {"type": "text", "text": ""}
+
+
 class _RoleMessagePromptTemplate(_OneMessage):
     """A message of text, or of parts: text, images, other blocks."""
 
@@ -256,7 +259,9 @@ class _RoleMessagePromptTemplate(_OneMessage):
         if type(prompt) is PromptTemplate:
             content: Json = text_of(prompt, values)
         elif isinstance(prompt, list):
-            content = [_block(part, values) for part in prompt]
+            blocks = [_block(part, values) for part in prompt]
+            # A text that came out empty, of a section without value say, is no block: providers refuse such.
+            content = [block for block in blocks if block != EMPTY_TEXT]
         else:
             content = _text(prompt, values)
         return make_message(self._msg_class, content, self.additional_kwargs)

@@ -125,8 +125,8 @@ class BasePromptTemplate(
         first = missing[0] if missing else "name"
         return MissingVariableError(
             f"Input to {self.get_name()} is missing variables {{{', '.join(map(repr, missing))}}}. Expected: "
-            f"{self.input_variables} Received: {[str(name) for name in given]}. If {{{first}}} is meant as text and not "
-            f"as a variable, double the braces: {{{{{first}}}}}"
+            f"{self.input_variables} Received: {[str(name) for name in given]}. If {{{first}}} is meant as text and "
+            f"not as a variable, double the braces: '{{{{{first}}}}}'"
         )
 
     # -- filling in

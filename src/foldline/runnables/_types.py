@@ -142,7 +142,8 @@ def _safe(fields: Fields) -> dict[str, Any]:
             safe[key] = (kind, default)
         else:
             given = {} if default is ... else {"default": default}
-            safe[f"key_{len(safe)}"] = (kind, Field(alias=key, title=key, **given))
+            title = key.replace("_", " ").strip().title() or key
+            safe[f"key_{len(safe)}"] = (kind, Field(alias=key, title=title, **given))
     return safe
 
 

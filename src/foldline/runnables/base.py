@@ -27,7 +27,7 @@ from foldline._io import IO
 from foldline._io.drive import drive, drive_each
 from foldline._lazy import lazily
 from foldline._run import Kind, Run
-from foldline.exceptions import UsageError
+from foldline.exceptions import UnsupportedError
 from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
 from foldline.runnables._opening import Opening
@@ -320,9 +320,9 @@ class Runnable(ABC, Generic[Input, Output]):
         return self._open_stream_v2(_opening.Opening(input, _run.Run.asynchronous(config, kwargs)))
 
     def _open_stream_v2(self, opening: Opening) -> Any:
-        raise UsageError(
-            f"{self.get_name()} gives no stream of message events: `stream_v2` is for a chat model or a sequence that "
-            "ends in one. Use `stream`, or `astream_events` to see the models inside"
+        raise UnsupportedError(
+            f"{self.get_name()} gives no stream of message events: `stream_v2` (version v3) is for a chat model or a "
+            "sequence that ends in one. Use `stream`, or `astream_events` to see the models inside"
         )
 
     def _own_run(self, run: Run) -> Run:

@@ -171,12 +171,17 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
     def _later(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
-            made = getattr(self.prepare(kwargs.get("config"))[0], name)(*args, **kwargs)
+            config = next(filter(_is_config, (kwargs.get("config"), *args)), None)
+            made = getattr(self.prepare(config)[0], name)(*args, **kwargs)
             if not isinstance(made, Runnable):
                 return made
             return _Made(default=self, method=name, arguments=args, options=kwargs)
 
         return call
+
+
+def _is_config(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("configurable"), dict)
 
 
 class _Made(DynamicRunnable[Input, Output]):

@@ -146,7 +146,7 @@ def _check_field(template: str, field: str, spec: str, conversion: str | None) -
     elif not field.strip():
         reason = "{} has no name"
     elif field.strip().isdigit():
-        reason = f"{{{field}}} is a position; give the variable a name"
+        reason = f"{{{field}}} is a position: Invalid variable name; give the variable a name"
     if reason:
         raise TemplateError(f"template {template[:80]!r}: {reason} ({HINT})")
 
