@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 from foldline._io import ASYNC, BLOCKING, IO, OutOfTime, shield
 from foldline._io.drive import drive
+from foldline.callbacks._own_context import OwnContext
 from foldline.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -190,7 +191,7 @@ def _told(
             return io.call(hook, *args, **_own(kwargs))
         result = hook(*args, **_own(kwargs))
         if not io.blocking and not handler.run_inline and inspect.iscoroutine(result):
-            return io.start(result).result()  # in a task: what it sets in its context is its own
+            result = OwnContext(result)
         is_awaitable = result is not None and hasattr(type(result), "__await__")
         return io.settle(result) if is_awaitable else None
     except NotImplementedError as error:

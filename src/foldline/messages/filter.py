@@ -58,7 +58,7 @@ def filter_messages(
 
 
 def _as_list(value: Item | Sequence[Item] | None) -> Sequence[Item] | None:
-    return [cast("Item", value)] if isinstance(value, str | type) else cast("Sequence[Item]", value)
+    return [value] if isinstance(value, str | type) else cast("Sequence[Item]", value)
 
 
 def _fits(

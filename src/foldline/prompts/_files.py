@@ -21,10 +21,10 @@ LARGEST_FILE = 16 * 1024 * 1024
 class FileEncodingError(UsageError, UnicodeDecodeError):
     """A file is not written in the encoding it was read with."""
 
-    def __init__(
-        self, encoding: str, data: bytes, start: int, end: int, reason: str, name: str
-    ) -> None:
-        UnicodeDecodeError.__init__(self, encoding, data, start, end, reason)
+    def __init__(self, error: UnicodeDecodeError, name: str) -> None:
+        UnicodeDecodeError.__init__(
+            self, error.encoding, error.object, error.start, error.end, error.reason
+        )
         self.name = name
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Folder:
         try:
             return content.decode(encoding or "utf-8")
         except UnicodeDecodeError as error:
-            raise FileEncodingError(*error.args, str(name)) from error
+            raise FileEncodingError(error, str(name)) from error
         except LookupError as error:
             raise UsageError(f"{name!s:.200}: there is no encoding {encoding!r}") from error
 

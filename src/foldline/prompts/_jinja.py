@@ -65,7 +65,7 @@ def _environment() -> Any:
     sandbox, runtime = _jinja2(".sandbox"), _jinja2(".runtime")
     loop, macro = runtime.LoopContext, runtime.Macro
 
-    class JinjaSecurityError(SecurityError, _jinja2(".exceptions").SecurityError):  # type: ignore[misc,name-defined]
+    class JinjaSecurityError(SecurityError, _jinja2(".exceptions").SecurityError):  # type: ignore[misc]
         """A template reached for what it may not have; programs that catch jinja2's own error catch it."""
 
     class PlainData(sandbox.SandboxedEnvironment):  # type: ignore[misc,name-defined]

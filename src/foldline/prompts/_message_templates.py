@@ -261,7 +261,7 @@ class _RoleMessagePromptTemplate(_OneMessage):
         elif isinstance(prompt, list):
             blocks = [_block(part, values) for part in prompt]
             # A text that came out empty, of a section without value say, is no block: providers refuse such.
-            content = [block for block in blocks if block != EMPTY_TEXT]
+            content = [block for block in blocks if block != EMPTY_TEXT] or blocks[:1]
         else:
             content = _text(prompt, values)
         return make_message(self._msg_class, content, self.additional_kwargs)

@@ -311,8 +311,8 @@ def _messages(value: Any, kind: type[HumanMessage | AIMessage], key: str) -> lis
     if isinstance(value, list | tuple) and all(isinstance(one, BaseMessage) for one in value):
         return [_whole(one) for one in value]
     raise UsageError(
-        f"Expected str, BaseMessage, list[BaseMessage], or tuple[BaseMessage]. Got {value!r:.200}. A history keeps text "
-        f"and messages: set {key} to where they are, or let the chain end in a message"
+        f"Expected str, BaseMessage, list[BaseMessage], or tuple[BaseMessage]. Got {value!r:.200}. A history keeps "
+        f"text and messages: set {key} to where they are, or let the chain end in a message"
     )
 
 

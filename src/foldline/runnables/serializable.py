@@ -15,18 +15,23 @@ Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 
 
-class PatchableType(type(Serializable)):  # type: ignore[misc]  # Pydantic's metaclass, which is private
-    """Notices a public method that is set on a finished class, as `mock.patch.object` does."""
+if TYPE_CHECKING:
+    # Pydantic's metaclass is private; to a type checker ours is the same.
+    from pydantic._internal._model_construction import ModelMetaclass as PatchableType
+else:
 
-    def __setattr__(cls, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name in PATCHABLE:
-            adopt_patch(cls)
+    class PatchableType(type(Serializable)):
+        """Notices a public method that is set on a finished class, as `mock.patch.object` does."""
 
-    def __delattr__(cls, name: str) -> None:
-        super().__delattr__(name)
-        if name in PATCHABLE:
-            adopt_patch(cls)
+        def __setattr__(cls, name: str, value: Any) -> None:
+            super().__setattr__(name, value)
+            if name in PATCHABLE:
+                adopt_patch(cls)
+
+        def __delattr__(cls, name: str) -> None:
+            super().__delattr__(name)
+            if name in PATCHABLE:
+                adopt_patch(cls)
 
 
 class RunnableSerializable(Serializable, Runnable[Input, Output], metaclass=PatchableType):

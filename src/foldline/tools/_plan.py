@@ -185,8 +185,8 @@ class Plan:
             return given  # code that calls the tool itself gives the id itself
         if call_id is None:
             raise UsageError(
-                f"{self.tool.name} wants the id of its call. When tool includes an InjectedToolCallId argument, tool must "
-                "always be invoked with a full model ToolCall of the form: "
+                f"{self.tool.name} wants the id of its call. When tool includes an InjectedToolCallId argument, tool "
+                "must always be invoked with a full model ToolCall of the form: "
                 '{"type": "tool_call", "name": …, "args": {…}, "id": …}'
             )
         return {**given, **dict.fromkeys(self.call_ids, call_id)}

@@ -98,8 +98,8 @@ def docstring_of(
         )
     if strict and names - set(FILTERED_ARGS) and "\n\n" not in inspect.cleandoc(text):
         raise UsageError(
-            f"{_name(function)}: Found invalid Google-Style docstring: after the description it needs an empty line and "
-            'the section "Args:", or pass error_on_invalid_docstring=False'
+            f"{_name(function)}: Found invalid Google-Style docstring: after the description it needs an empty line "
+            'and the section "Args:", or pass error_on_invalid_docstring=False'
         )
     return said
 

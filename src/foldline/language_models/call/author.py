@@ -219,34 +219,29 @@ async def _bridged(model: CallModel, hook: str, request: ChatRequest, run: Run) 
     writer = EventWriter(usage_mode=model._usage_mode)
     bridge = ChunkBridge(writer)
     chunks = getattr(model, hook)(request.messages, **_arguments(request))
-    last: list[Event] = []  # what the author says is the last piece: it goes out with the end
     try:
         if run.io.blocking and isinstance(chunks, Generator):
             with closing(chunks):
                 for chunk in chunks:
                     batch = bridge.feed(chunk)
-                    if bridge.is_last:
-                        last += batch
-                    elif batch:
+                    if batch and not (bridge.is_last and bridge.hold(batch)):
                         yield batch
         else:
             async with aclosing(run.io.adapt(chunks)) as adapted:
                 async for chunk in adapted:
                     batch = bridge.feed(chunk)
-                    if bridge.is_last:
-                        last += batch
-                    elif batch:
+                    if batch and not (bridge.is_last and bridge.hold(batch)):
                         yield batch
     except BaseException as error:
         request.note(usage=writer.usage_so_far, metadata=writer.metadata_so_far)
-        if last and isinstance(error, Exception):
-            yield last
+        if bridge.held and isinstance(error, Exception):
+            yield bridge.held
         raise
     if bridge.is_empty:
         raise EmptyStreamError(
             f"{hook} gave no chunk at all: No generation chunks were returned", is_retryable=False
         )
-    yield last + bridge.end()
+    yield bridge.held + bridge.end()
 
 
 async def _generated(model: CallModel, request: ChatRequest, run: Run) -> Source:
