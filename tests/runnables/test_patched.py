@@ -10,7 +10,7 @@ from foldline.language_models import FakeListChatModel, GenericFakeChatModel
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
-from foldline.runnables import RunnableParallel
+from foldline.runnables import RunnableLambda, RunnableParallel
 from foldline.tracers.run_collector import RunCollectorCallbackHandler
 
 PROMPT = ChatPromptTemplate.from_template("{x}")
@@ -105,6 +105,15 @@ def test_a_patched_batch_gets_all_inputs_at_once(call, names):
 
     assert [value.to_string() for value in patch.call_args.args[0]] == ["Human: 1", "Human: 2"]
     assert call.batch(chain, [{"x": 1}]) == ["real"]
+
+
+def test_a_function_whose_object_is_patched_is_called_by_the_patch(call, names):
+    add, double = RunnableLambda(lambda x: x + 1), RunnableLambda(lambda x: x * 2)
+    method = mock.AsyncMock if names["invoke"].startswith("a") else mock.Mock
+
+    with mock.patch.object(add, names["invoke"], method(return_value=10)):
+        assert call.invoke(add | double, 1) == 20
+    assert call.invoke(add | double, 1) == 4
 
 
 def test_what_a_patched_batch_raises_is_raised_and_told(call, names):

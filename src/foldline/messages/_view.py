@@ -169,6 +169,8 @@ class ChunkView:
         if kind == "text" and not self._is_list and self._plain_text is None:
             self._plain_text = block
         self._blocks[index] = block
+        if self._is_list and content.keys() <= {"type", "index", kind} and not content.get(kind):
+            return None  # a text that begins empty is shown with its first words, or when it is finished
         return self._show(index, block, {**content, "type": kind})
 
     def _delta(self, index: int, delta: Block) -> AIMessageChunk | None:

@@ -227,7 +227,7 @@ def _mended(block: dict[Any, Any]) -> dict[Any, Any]:
 def _text_of(item: str | dict[Any, Any]) -> str:
     if isinstance(item, str):
         return item
-    text = item.get("text") if item.get("type", "text") == "text" else None
+    text = item.get("text") if item.get("type") == "text" else None
     return text if isinstance(text, str) else ""
 
 

@@ -13,6 +13,7 @@ behaviours. The rules, which give what LangChain gives:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, TypeAlias
@@ -120,6 +121,31 @@ def _by_hand(cls: type[Any], blocking: str, awaited: str, behaviour: int, *, len
 
 def _inherited(cls: type[Any], name: str) -> Any:
     return next(ancestor.__dict__[name] for ancestor in cls.__mro__ if _defines(ancestor, name))
+
+
+class PatchableInstance:
+    """A runnable that is no Pydantic model: `mock.patch.object(step, "invoke")` sets a method on the object itself."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name in ("invoke", "ainvoke"):
+            _adopt_instance(self)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        if name in ("invoke", "ainvoke"):
+            _adopt_instance(self)
+
+
+def _adopt_instance(self: Any) -> None:
+    fields = self.__dict__
+    names = [name if name in fields else None for name in ("invoke", "ainvoke")]
+    if any(names):
+        fields["_once_by_hand"] = tuple(names)
+        fields["_step"] = functools.partial(_call_public, self)
+    else:
+        fields.pop("_once_by_hand", None)
+        fields.pop("_step", None)
 
 
 # -- running what was written by hand

@@ -217,7 +217,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         if self.custom_input_type is not None:
             return super().get_input_schema(config)
         messages: Any = str | BaseMessage | Sequence[BaseMessage]
-        name = self.get_name("Input")
+        name = "RunnableWithChatHistoryInput"  # LangChain's, also in its schemas
         if self.input_messages_key is not None:
             return _types.object_model(name, {self.input_messages_key: (messages, ...)})
         return _types.value_model(

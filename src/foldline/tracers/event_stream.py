@@ -214,8 +214,8 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool failed: the only error that is an event, because an agent goes on after it."""
-        extra = {"tool_call_id": kwargs["tool_call_id"]} if kwargs.get("tool_call_id") else {}
-        self._end(run_id, {"error": error, **extra}, "error")
+        call_id = kwargs.get("tool_call_id")
+        self._end(run_id, {"error": error, "tool_call_id": call_id}, "error")
 
     def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
         """A retriever starts."""

@@ -15,6 +15,7 @@ OPENING = re.compile(r'\{(?=\s*+(?:["}]|\Z))|\[')  # `{` before anything else be
 MOST_TRIES = (
     10_000  # brackets in prose that may turn out not to be JSON before the search is given up
 )
+FENCED_VALUE = re.compile(r'\s*+(true|false|null|-?\d[\d.eE+-]*+|"[^"\n]*+")\s*+```')
 OPENING_HERE = re.compile(r"\s*+[{\[]")
 
 
@@ -84,6 +85,8 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
     """Give the spans worth parsing, best first, at most one fenced and one in prose."""
     for fence in FENCE.finditer(text):
         found = find_json(text, fence.end(), only_here=True)
+        if found is None and (value := FENCED_VALUE.match(text, fence.end())):
+            found = value.span(1)
         if found is None and OPENING_HERE.match(text, fence.end()):
             end = text.find("```", fence.end())
             found = None if end < 0 else (fence.end(), end)  # cut off, and closed all the same
