@@ -3,7 +3,8 @@
     python -m benchmarks [--quick] [--check] [--only PATTERN] [--save] [--peers path/to/python]
 
 `--check` compares the ratios with those committed in benchmarks/results.json and fails where one grew by over a
-quarter. `--save` writes results.json and docs/benchmarks.md; without it nothing is written.
+quarter: in three rounds of each row, in all its rounds where those say so; rows that take long are left out, and sides
+that no target compares. `--save` writes results.json and docs/benchmarks.md; without it nothing is written.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,6 +31,8 @@ OURS = frozenset({"foldline", "floor", "socket"})
 """The sides that run in foldline's environment; the others, pyreqwest ("bare") among them, are installed apart."""
 ALLOWED = 1.25
 """How much a ratio may grow before `--check` fails."""
+CHECK_ROUNDS = 3
+"""How many rounds of a row `--check` measures, unless they say that it has become worse."""
 
 
 class Worker:
@@ -48,22 +52,29 @@ class Worker:
         self.values: list[float] = []
         self.error: str | None = None
         asked = {"scenario": row.scenario, "side": side, "options": row.options}
-        self._ask({**asked, "measure": row.measure})
+        self._say({**asked, "measure": row.measure})
+
+    def wait(self) -> None:
+        """Wait until it has imported what it measures, and warmed up."""
+        self._hear()
 
     def round(self) -> None:
         """Measure once more."""
-        if self.error is None and (value := self._ask({}).get("value")) is not None:
+        if self.error is not None:
+            return
+        self._say({})
+        if (value := self._hear().get("value")) is not None:
             self.values.append(value)
 
-    def _ask(self, what: dict[str, Any]) -> dict[str, Any]:
+    def _say(self, what: dict[str, Any]) -> None:
         assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        try:
+        with suppress(BrokenPipeError):  # it has ended: there is no answer either
             self.process.stdin.write(json.dumps(what) + "\n")
             self.process.stdin.flush()
-            said = self.process.stdout.readline()
-        except BrokenPipeError:
-            said = ""
+
+    def _hear(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        said = self.process.stdout.readline()
         answer: dict[str, Any] = json.loads(said) if said else {"error": "the worker ended"}
         self.error = answer.get("error")
         return answer
@@ -74,14 +85,24 @@ class Worker:
         self.process.communicate()
 
 
-def measure(row: Row, pythons: dict[str, str], stub: str, rounds: int) -> dict[str, float]:
+def measure(
+    row: Row,
+    pythons: dict[str, str],
+    stub: str,
+    rounds: int,
+    sides: tuple[str, ...] | None = None,
+) -> dict[str, float]:
     """Measure every side of a row in turn, round after round; give what is typical.
+
+    All processes start at once; what they measure begins when the last of them is ready.
 
     The machine may be twice as fast in one second as in the next: sides are compared within a round, which is short.
     """
-    sides = [side for side in row.sides if _python(side, pythons)]
+    sides = tuple(side for side in sides or row.sides if _python(side, pythons))
     workers = {side: Worker(row, side, _python(side, pythons), stub) for side in sides}
     try:
+        for worker in workers.values():
+            worker.wait()
         for _ in range(rounds):
             for worker in workers.values():
                 worker.round()
@@ -130,23 +151,34 @@ def start_stub() -> tuple[subprocess.Popen[str], str]:
     return process, f"http://127.0.0.1:{int(process.stdout.readline())}"
 
 
-def run(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+def run(
+    options: argparse.Namespace, before: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Measure what was asked for: rows and plots."""
     litellm = str(LITELLM) if LITELLM.exists() else ""
     pythons = {"foldline": sys.executable, "peers": options.peers, "litellm": litellm}
     process, stub = start_stub()
     found: dict[str, Any] = {}
     curves: dict[str, Any] = {}
+    is_quick = options.check and not options.save
     try:
         for row in ROWS:
             if options.only and not re.search(options.only, row.name, re.IGNORECASE):
                 continue
-            values = measure(row, pythons, stub, 1 if options.quick else row.rounds)
+            if options.check and not (row.is_checked or options.only or options.save):
+                continue
+            rounds = 1 if options.quick else row.rounds
+            sides = row.compared if is_quick else None
+            if is_quick:
+                rounds = min(rounds, CHECK_ROUNDS)
+            values = measure(row, pythons, stub, rounds, sides)
+            if is_quick and rounds < row.rounds and is_worse(row, values, before):
+                values = measure(row, pythons, stub, row.rounds, sides)
             found[row.name] = values
             print(report.line(row, values), flush=True)
             if options.save:
                 save(found, {}, options.peers)  # a run that is cut short keeps what it measured
-        if not options.only and not options.quick:
+        if not (options.only or options.quick or is_quick):
             for name, (_, _, _, rows) in PLOTS.items():
                 curves[name] = [
                     [next(iter(row.options.values())), measure(row, pythons, stub, row.rounds)]
@@ -175,13 +207,17 @@ def regressions(found: dict[str, Any], before: dict[str, Any]) -> list[str]:
     """Name the rows whose ratio to the peer grew too much."""
     worse = []
     for row in ROWS:
-        now, then = (
-            report.ratio(row, found.get(row.name, {})),
-            before.get(row.name, {}).get("ratio"),
-        )
-        if now is not None and then and now > then * ALLOWED:
+        values = found.get(row.name, {})
+        if is_worse(row, values, before):
+            now, then = report.ratio(row, values), before[row.name]["ratio"]
             worse.append(f"{row.name}: {now:.3f} of the peer's, was {then:.3f}")
     return worse
+
+
+def is_worse(row: Row, values: dict[str, float], before: dict[str, Any]) -> bool:
+    """Whether the ratio of a row to its peer grew too much."""
+    now, then = report.ratio(row, values), before.get(row.name, {}).get("ratio")
+    return now is not None and bool(then) and now > then * ALLOWED
 
 
 def main() -> int:
@@ -197,7 +233,7 @@ def main() -> int:
     if options.page:
         report.write_page(ROOT, before)
         return 0
-    found, curves = run(options)
+    found, curves = run(options, before["rows"])
     worse = regressions(found, before["rows"]) if options.check else []
     if options.save:
         save(found, curves, options.peers)

@@ -1,8 +1,9 @@
-"""Line plots as SVG, written by hand: both axes logarithmic, one line per side."""
+"""Line plots as SVG, written by hand: both axes logarithmic, one line per side; across linear where it begins at 0."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from html import escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 340, 70, 110, 40, 50
@@ -13,10 +14,11 @@ Lines = dict[str, list[tuple[float, float]]]
 def draw(title: str, x_name: str, y_name: str, lines: Lines) -> str:
     """Draw lines: name -> points."""
     points = [point for line in lines.values() for point in line]
-    xs, ys = _decades([x for x, _ in points]), _decades([y for _, y in points])
+    ys = _decades([y for _, y in points])
+    marks, share = _across([x for x, _ in points])
 
     def place(x: float, y: float) -> tuple[float, float]:
-        across = (math.log10(x) - xs[0]) / (xs[1] - xs[0]) * (WIDTH - LEFT - RIGHT)
+        across = share(x) * (WIDTH - LEFT - RIGHT)
         up = (math.log10(y) - ys[0]) / (ys[1] - ys[0]) * (HEIGHT - TOP - BOTTOM)
         return LEFT + across, HEIGHT - BOTTOM - up
 
@@ -28,12 +30,12 @@ def draw(title: str, x_name: str, y_name: str, lines: Lines) -> str:
         _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x_name, "middle"),
         _text(LEFT, TOP - 8, y_name, "middle"),
     ]
-    for power in range(xs[0], xs[1] + 1):
-        x, _ = place(10**power, 10 ** ys[0])
+    for mark in marks:
+        x, _ = place(mark, 10 ** ys[0])
         parts.append(_rule(x, TOP, x, HEIGHT - BOTTOM))
-        parts.append(_text(x, HEIGHT - BOTTOM + 16, _short(10**power), "middle"))
+        parts.append(_text(x, HEIGHT - BOTTOM + 16, _short(mark), "middle"))
     for power in range(ys[0], ys[1] + 1):
-        _, y = place(10 ** xs[0], 10**power)
+        _, y = place(marks[0], 10**power)
         parts.append(_rule(LEFT, y, WIDTH - RIGHT, y))
         parts.append(_text(LEFT - 6, y + 4, _short(10**power), "end"))
     for name, line in lines.items():
@@ -44,6 +46,16 @@ def draw(title: str, x_name: str, y_name: str, lines: Lines) -> str:
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
         parts.append(_text(spots[-1][0] + 8, spots[-1][1] + 4, name, "start", colour=colour))
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _across(values: list[float]) -> tuple[list[float], Callable[[float], float]]:
+    """Choose the marks of the axis, and how far along it a value stands, from 0 to 1."""
+    if min(values) <= 0:
+        marks = sorted(set(values))
+        return marks, lambda x: x / marks[-1]
+    low, high = _decades(values)
+    decades: list[float] = [10**power for power in range(low, high + 1)]
+    return decades, lambda x: (math.log10(x) - low) / (high - low)
 
 
 def _decades(values: list[float]) -> tuple[int, int]:

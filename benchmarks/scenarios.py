@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 Run = Callable[[], float]
@@ -99,6 +101,90 @@ def invoke(side: str, *, handler: bool = False) -> Run:
         return times(300, lambda: model.invoke("hi"))
     config = {"callbacks": [_listener(side)]}
     return times(300, lambda: model.invoke("hi", config))
+
+
+def handlers(side: str, count: int = 1) -> Run:
+    """One call of a fake model under some handlers that listen to everything."""
+    model = load(side, "language_models").FakeListChatModel(responses=["hello"])
+    config = {"callbacks": [_listener(side) for _ in range(count)]}
+    return times(100, lambda: model.invoke("hi", config))
+
+
+def nesting(side: str, depth: int = 10) -> Run:
+    """Functions that call one another as runnables, so many deep, under one handler; a unit is one of the runs."""
+    made = load(side, "runnables").RunnableLambda
+    inner = made(_add)
+    for _ in range(depth - 1):
+        inner = made(_calling(inner))
+    config = {"callbacks": [_listener(side)]}
+
+    def run() -> int:
+        for _ in range(20):
+            inner.invoke(1, config)
+        return 20 * depth
+
+    return run
+
+
+def _calling(inner: Any) -> Callable[[int], int]:
+    def call(x: int) -> int:
+        made: int = inner.invoke(x)
+        return made
+
+    return call
+
+
+def _conversation(side: str, length: int) -> list[Any]:
+    messages = load(side, "messages")
+    kinds = (messages.HumanMessage, messages.AIMessage)
+    return [kinds[place % 2](f"message {place}") for place in range(length)]
+
+
+def history(side: str, length: int = 1000) -> Run:
+    """One call with a long history: through the fake model, so that what is measured is ours and no provider's."""
+    model = load(side, "language_models").FakeListChatModel(responses=["hello"])
+    said = _conversation(side, length)
+    return times(10, lambda: model.invoke(said))
+
+
+def bound_tools(side: str, count: int = 100) -> Run:
+    """One call of a fake model that tools were bound to."""
+    models = load(side, "language_models")
+
+    class Bound(models.FakeListChatModel):  # type: ignore[misc,name-defined]
+        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+            convert = load(side, "utils.function_calling").convert_to_openai_tool
+            return self.bind(tools=[convert(one) for one in tools], **kwargs)
+
+    model = Bound(responses=["hello"]).bind_tools(_tools(side, count))
+    return times(20, lambda: model.invoke("hi"))
+
+
+def bind_tools(side: str, count: int = 200) -> Run:
+    """Bind tools to a model, as an agent does for every turn; a unit is one tool."""
+    home = "foldline.providers.openai" if side == "foldline" else "langchain_openai"
+    model = import_module(home).ChatOpenAI(model="gpt-5", api_key="k")
+    tools = _tools(side, count)
+
+    def run() -> int:
+        model.bind_tools(tools)
+        return count
+
+    return run
+
+
+def _tools(side: str, count: int) -> list[Any]:
+    made = load(side, "tools").tool
+
+    def numbered(number: int) -> Any:
+        def add(a: int, b: int = 2) -> int:
+            """Add two numbers."""
+            return a + b
+
+        add.__name__ = f"add_{number}"
+        return made(add)
+
+    return [numbered(number) for number in range(count)]
 
 
 def _listener(side: str) -> Any:
@@ -304,7 +390,7 @@ def _prompt_model_parser(side: str, letters: int = 5) -> Any:
 
 def chain(side: str, way: str = "invoke", *, handler: bool = False) -> Run:
     """`prompt | model | parser`: one call; or a batch of 1,000, blocking or async; or its stream, or its events."""
-    letters = {"astream_events": 200, "stream": 1000}.get(way, 5)
+    letters = {"astream_events": 200, "stream": 1000, "astream_events_whole": 5}.get(way, 5)
     made = _prompt_model_parser(side, letters)
     topic = {"topic": "bears"}
     if way == "stream":
@@ -314,10 +400,54 @@ def chain(side: str, way: str = "invoke", *, handler: bool = False) -> Run:
         return times(50, lambda: made.invoke(topic, config))
     if way == "astream_events":
         return lambda: asyncio.run(_count(made.astream_events(topic, version="v2")))
+    if way == "astream_events_whole":
+        return lambda: asyncio.run(_streams(made, topic, 20))
     inputs = [topic] * 1000
     if way == "batch":
         return lambda: len(made.batch(inputs))
     return lambda: len(asyncio.run(made.abatch(inputs)))
+
+
+async def _streams(made: Any, topic: Any, count: int) -> int:
+    for _ in range(count):
+        await _count(made.astream_events(topic, version="v2"))
+    return count
+
+
+def traced_chain(side: str, tracer: str) -> Run:
+    """`prompt | model | parser` under a tracer of ours, all it writes included; the floor is one empty handler."""
+    made, topic = _prompt_model_parser("foldline"), {"topic": "bears"}
+    if side == "floor":
+        config = {"callbacks": [_listener("foldline")]}
+        return times(200, lambda: made.invoke(topic, config))
+    handler, finish = _tracer(tracer)
+    config = {"callbacks": [handler]}
+
+    def run() -> int:
+        for _ in range(200):
+            made.invoke(topic, config)
+        finish()
+        return 200
+
+    return run
+
+
+def _tracer(kind: str) -> tuple[Any, Callable[[], Any]]:
+    tracers = load("foldline", "tracers")
+    if kind == "sqlite":
+        path = Path(tempfile.mkdtemp(prefix="foldline-bench-")) / "traces.db"
+        tracer = tracers.SQLiteTracer(path)
+        return tracer, tracer.flush
+    sdk = import_module("opentelemetry.sdk.trace")
+    export = import_module("opentelemetry.sdk.trace.export")
+
+    class Nowhere(export.SpanExporter):  # type: ignore[misc,name-defined]
+        def export(self, spans: Any) -> Any:
+            return export.SpanExportResult.SUCCESS
+
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.BatchSpanProcessor(Nowhere()))
+    return tracers.OpenTelemetryTracer(tracer_provider=provider), provider.force_flush
 
 
 async def _count(items: Any) -> int:
@@ -430,6 +560,21 @@ def agent_turn(side: str) -> Run:
         return TURNS
 
     return run
+
+
+WORDS = "the little bear went down to the river to look for fish and found a red boat"
+
+
+def embeddings(side: str, count: int = 8) -> Run:
+    """Embed texts of 200 words in this process: ours, or llama.cpp's own server asked directly, the same batch."""
+    words = (WORDS + " ").split() * 12
+    texts = [" ".join([f"text {place}", *words[place : place + 198]]) for place in range(count)]
+    made = load("foldline", "providers.local").LocalEmbeddings()
+    made.embed_documents(texts[:1])
+    if side == "foldline":
+        return lambda: len(made.embed_documents(texts))
+    runtime = load("foldline", "providers.local.session").load(made.model, made._settings)
+    return lambda: len(runtime._server.handle_embeddings({"input": texts})["data"])
 
 
 def vectors(side: str) -> Run:

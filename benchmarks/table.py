@@ -23,6 +23,19 @@ class Row:
     limit: float | None = None
     rounds: int = 7
     note: str = ""
+    is_slow: bool = False
+    """Whether a round of the peer takes seconds: `--check` leaves it out."""
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The sides that a target compares: ours, the peer and the floor."""
+        return tuple(side for side in self.sides if side in ("foldline", self.peer, self.floor))
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether `--check` measures it: where there is a ratio, and it does not take long."""
+        against = self.floor if self.peer is None else self.peer
+        return against in self.sides and not self.is_slow
 
     def met(self, found: dict[str, float]) -> bool | None:
         """Whether the targets hold; None where there is none, or nothing to compare with."""
@@ -61,6 +74,18 @@ def _events(kind: str, count: int, rounds: int, sides: tuple[str, ...] = BOTH) -
     )
 
 
+def _traced(name: str, tracer: str) -> Row:
+    return Row(
+        f"prompt | model | parser, invoke, {name}",
+        "scenarios.traced_chain",
+        sides=("floor", "foldline"),
+        options={"tracer": tracer},
+        peer=None,
+        floor_target=1.5,
+        note="the floor is the same chain of ours with one empty handler; what the tracer's thread does counts",
+    )
+
+
 ROWS = [
     _import("messages", ("floor", *BOTH), 1 / 2, "import HumanMessage, CPU"),
     _import("openai", IMPORTS, 1 / 4, "import ChatOpenAI, CPU"),
@@ -94,6 +119,7 @@ ROWS = [
         "value",
         limit=6,
         rounds=1,
+        is_slow=True,
     ),
     Row("make a HumanMessage", "scenarios.make_message"),
     Row("make a text chunk", "scenarios.make_chunk", sides=BOTH, target=1 / 4),
@@ -106,15 +132,23 @@ ROWS = [
         options={"kind": "tool", "count": 4000},
         target=1 / 100,
         rounds=1,
+        is_slow=True,
     ),
     Row("fake invoke", "scenarios.invoke", target=1 / 8),
-    Row("fake invoke, one handler", "scenarios.invoke", sides=BOTH, options={"handler": True}),
+    Row(
+        "fake invoke, one handler",
+        "scenarios.invoke",
+        sides=BOTH,
+        options={"handler": True},
+        target=1 / 5,
+    ),
     Row("v1 stream, per text chunk", "scenarios.stream_text", target=1 / 5),
     Row(
         "v1 stream, per text chunk, one handler",
         "scenarios.stream_text",
         sides=BOTH,
         options={"handler": True},
+        target=1 / 4,
     ),
     Row(
         "stream and add up 4,000 text chunks, per chunk",
@@ -137,6 +171,7 @@ ROWS = [
         options={"kind": "tool"},
         target=1 / 100,
         rounds=1,
+        is_slow=True,
     ),
     _events("text", 1000, 5, ("floor", *BOTH)),
     _events("text", 10_000, 3, ("floor", *BOTH)),
@@ -166,6 +201,7 @@ ROWS = [
         "bytes",
         ("floor", *BOTH),
         "value",
+        target=0.9,
         rounds=1,
     ),
     Row("ten-lambda sequence", "scenarios.ten_lambdas", target=1 / 15),
@@ -175,7 +211,10 @@ ROWS = [
         "scenarios.chain",
         sides=BOTH,
         options={"handler": True},
+        target=1 / 5,
     ),
+    _traced("SQLite tracer", "sqlite"),
+    _traced("OpenTelemetry", "otel"),
     Row(
         "prompt | model | parser, batch of 1,000, per input",
         "scenarios.chain",
@@ -197,6 +236,15 @@ ROWS = [
         "scenarios.chain",
         sides=BOTH,
         options={"way": "astream_events"},
+        target=1 / 8,
+        rounds=3,
+    ),
+    Row(
+        "astream_events, per run of a short answer",
+        "scenarios.chain",
+        sides=BOTH,
+        options={"way": "astream_events_whole"},
+        target=1 / 8,
         rounds=3,
     ),
     Row(
@@ -219,10 +267,12 @@ ROWS = [
         sides=BOTH,
         target=1 / 20,
         rounds=2,
+        is_slow=True,
     ),
     Row("format a chat prompt", "scenarios.prompt", target=1 / 5),
     Row("format a prompt of one text", "scenarios.text_prompt", target=1 / 5),
     Row("call of a @tool", "scenarios.tool", target=1 / 5),
+    Row("bind 200 tools, per tool", "scenarios.bind_tools", sides=BOTH, rounds=3),
     Row("agent, per turn", "scenarios.agent_turn", sides=BOTH, target=1 / 10),
     Row("graph, per node", "graph_scenarios.node", sides=BOTH, target=1 / 5),
     Row(
@@ -269,6 +319,17 @@ ROWS = [
         BOTH,
         "value",
         rounds=3,
+        is_slow=True,
+    ),
+    Row(
+        "local embeddings, per chunk of 200 words",
+        "scenarios.embeddings",
+        sides=("floor", "foldline"),
+        peer=None,
+        floor_target=1.2,
+        rounds=3,
+        note="the floor is llama.cpp's own server, asked directly with the same batch",
+        is_slow=True,
     ),
     Row(
         "search 100,000 vectors",
@@ -278,6 +339,7 @@ ROWS = [
         peer=None,
         floor_target=1.3,
         note="the floor is the bare product of NumPy",
+        is_slow=True,
     ),
     Row(
         "HTTP call, CPU",
@@ -303,6 +365,7 @@ ROWS = [
         sides=OF_ANTHROPIC,
         floor="bare",
         options={"api": "anthropic"},
+        target=1 / 8,
     ),
     Row(
         "HTTP stream, CPU per text chunk",
@@ -349,6 +412,7 @@ ROWS = [
         floor="bare",
         target=1 / 20,
         rounds=7,
+        is_slow=True,
     ),
     Row(
         "1,000 open streams, memory per stream",
@@ -358,6 +422,7 @@ ROWS = [
         "value",
         rounds=1,
         floor=None,
+        is_slow=True,
     ),
     Row(
         "cold start to the first word, wall",
@@ -372,6 +437,9 @@ ROWS = [
 LENGTHS = (100, 1000, 10_000, 50_000, 200_000)
 CONCURRENCY = (1, 10, 50, 100, 250, 500)
 HISTORIES = (10, 100, 1000, 10_000, 50_000)
+HANDLERS = (0, 1, 2, 8)
+DEPTHS = (1, 3, 10, 30, 100)
+TOOLS = (1, 10, 50, 200, 500)
 
 
 def curve(
@@ -398,7 +466,33 @@ def curve(
     return rows
 
 
+BOTH_ALL = {"foldline": 50_000, "langchain": 50_000}
+
 PLOTS = {
+    "cost-per-handler": (
+        "CPU per call of a fake model against the number of handlers",
+        "handlers",
+        "µs per call",
+        curve("scenarios.handlers", "count", HANDLERS, BOTH_ALL),
+    ),
+    "cost-per-depth": (
+        "CPU per run, under one handler, against how deep runs are nested",
+        "runs within one another",
+        "µs per run",
+        curve("scenarios.nesting", "depth", DEPTHS, {"foldline": 100, "langchain": 30}),
+    ),
+    "cost-per-history": (
+        "CPU per call against the length of the history",
+        "messages",
+        "µs per call",
+        curve("scenarios.history", "length", HISTORIES, BOTH_ALL),
+    ),
+    "cost-per-tools": (
+        "CPU per call against the number of tools bound",
+        "tools",
+        "µs per call",
+        curve("scenarios.bound_tools", "count", TOOLS, BOTH_ALL),
+    ),
     "cost-per-delta": (
         "CPU per delta against the length of a v2 stream",
         "deltas",

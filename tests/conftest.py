@@ -20,13 +20,17 @@ from urllib.parse import urlsplit
 
 import pytest
 from blockbuster import blockbuster_ctx
-from hypothesis import find, settings
+from hypothesis import HealthCheck, find, settings
 from hypothesis import strategies as st
 
 from foldline.transports import Request, _body, check_request
 from foldline.transports._environment import CERTIFICATE_VARIABLES, PROXY_VARIABLES
 
 T = TypeVar("T")
+
+# How long Hypothesis takes to draw an example says how busy the machine is, and nothing of foldline.
+settings.register_profile("foldline", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("foldline")
 
 NOBODYS = re.compile(
     r"(^|\.)(invalid|test|example|localhost|example\.(com|net|org))$|^(192\.0\.2|198\.51\.100|203\.0\.113)\."

@@ -10,7 +10,13 @@ from foldline.chat_models import ConfigurableChatModel, init_chat_model
 from foldline.documents import Document
 from foldline.language_models import BaseChatModel, FakeListChatModel
 from foldline.language_models.streams.stream import ChatModelStream
-from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+from foldline.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    HumanMessage,
+    SystemMessage,
+)
 from foldline.output_parsers import JsonOutputParser, PydanticOutputParser, StrOutputParser
 from foldline.prompts import ChatPromptTemplate
 from foldline.providers.anthropic import ChatAnthropic
@@ -123,5 +129,5 @@ def test_what_changes_a_model_keeps_its_types() -> None:
 def test_tools_agents_and_retrievers(retriever: BaseRetriever) -> None:
     assert_type(add, BaseTool)
     agent = create_agent(MODEL, [add])
-    assert_type(agent.invoke({"messages": [("human", "x")]})["messages"], Any)
+    assert_type(agent.invoke({"messages": [("human", "x")]})["messages"], list[AnyMessage])
     assert_type(retriever.invoke("x"), list[Document])

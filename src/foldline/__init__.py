@@ -82,8 +82,20 @@ def _ensure_config(config: RunnableConfig | None) -> RunnableConfig:
     return ensure_config(config)
 
 
+def _load_provider(name: str) -> None:
+    from contextlib import suppress  # noqa: PLC0415
+
+    from foldline.exceptions import FoldlineError  # noqa: PLC0415
+    from foldline.providers import REGISTRY, find_provider  # noqa: PLC0415
+
+    if name in REGISTRY:
+        with suppress(FoldlineError):  # its extra is missing: it has no rows then
+            find_provider(name)
+
+
 extend("add_messages", _add_messages)
 extend("ensure_config", _ensure_config)
+extend("load_provider", _load_provider)
 extend("make_step", _make_step)
 
 

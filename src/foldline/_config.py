@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
 from uuid import UUID
 
@@ -12,6 +14,7 @@ from typing_extensions import TypedDict
 
 from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager, Callbacks
 from foldline.exceptions import UsageError
+from foldline.utils.strings import suggestion
 
 DEFAULT_RECURSION_LIMIT = 25
 
@@ -53,15 +56,28 @@ def _copied(key: str, value: Any) -> Any:
     return value
 
 
+@lru_cache(maxsize=256)
+def _warn_misspelt(key: str) -> None:
+    """Warn of a key that is nearly a config key: as any other key it would be a value for `configurable`."""
+    near = suggestion(str(key), CONFIG_KEYS, likeness=0.85)
+    if near:
+        warnings.warn(f"{key!r} is no key of a config{near}", UserWarning, stacklevel=5)
+
+
 def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """Part what is said under config keys from what is said under others, which is for `configurable`."""
     known: dict[str, Any] = {}
     loose: dict[str, Any] = {}
-    if config is not None and not isinstance(config, Mapping):
+    if type(config) is not dict and config is not None and not isinstance(config, Mapping):
         raise UsageError(f"a config is a dict such as {{'tags': [...]}}, not {config!r}")
     for key, value in (config or {}).items():
-        if value is not None:
-            (known if key in CONFIG_KEYS else loose)[key] = value
+        if value is None:
+            continue
+        if key in CONFIG_KEYS:
+            known[key] = value
+        else:
+            loose[key] = value
+            _warn_misspelt(key)
     return known, loose
 
 
@@ -122,7 +138,7 @@ def _check_callbacks(key: str, callbacks: Any) -> None:
     if isinstance(callbacks, BaseCallbackHandler):
         name = type(callbacks).__name__
         raise UsageError(f"callbacks must be a list of handlers: write [{name}(...)]")
-    if not isinstance(callbacks, list | tuple) and not hasattr(callbacks, "handlers"):
+    if not isinstance(callbacks, (list, tuple)) and not hasattr(callbacks, "handlers"):
         raise UsageError(
             f"callbacks must be a list of handlers or a manager, not {callbacks!r:.80}"
         )

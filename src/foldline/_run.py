@@ -251,18 +251,27 @@ class Run:
 
     async def begin(self, kind: Kind, event: str, *args: Any, **kwargs: Any) -> None:
         """Start this run: give it an id and tell its handlers."""
-        if self.manager is None or self.started:
-            return
-        self.id = self.given.get("run_id") or uuid7()
-        self.started = True
+        waiting = self.begin_now(event, args, kwargs)
+        if waiting is not None:
+            await waiting
+
+    def begin_now(
+        self, event: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Awaitable[None] | None:
+        """Start this run, and give what is to be waited for where one of its handlers takes time."""
         manager = self.manager
+        if manager is None or self.started:
+            return None
+        known: Any = self.given.get("run_id")  # `check_config` lets its text pass too
+        self.id = (
+            uuid7() if known is None else known if isinstance(known, UUID) else UUID(str(known))
+        )
+        self.started = True
         kwargs["run_id"] = self.id
         kwargs["parent_run_id"] = manager.parent_run_id
         kwargs["tags"] = manager.tags
         kwargs["metadata"] = manager.metadata
-        waiting = tell_now(self.io, manager.handlers, event, args, kwargs)
-        if waiting is not None:
-            await waiting
+        return tell_now(self.io, manager.handlers, event, args, kwargs)
 
     async def tell(self, event: str, *args: Any, **kwargs: Any) -> None:
         """Tell this run's handlers of an event."""
@@ -298,7 +307,7 @@ def _noop(cls: type[BaseRunManager]) -> BaseRunManager:
 
 def _overlay(inherited: RunnableConfig | None, config: RunnableConfig | None) -> RunnableConfig:
     known, loose = split_config(config)
-    given: dict[str, Any] = {**(inherited or {}), **known}
+    given: dict[str, Any] = {**inherited, **known} if inherited else known
     if loose:
         given["configurable"] = {**(given.get("configurable") or {}), **loose}
     check_config(given)

@@ -12,6 +12,7 @@ from foldline.providers import ADVICE, find_provider, provider_names
 from foldline.runnables.base import Runnable
 from foldline.runnables.configurable import DynamicRunnable, _Made
 from foldline.runnables.utils import ConfigurableFieldSpec
+from foldline.utils.strings import suggestion
 
 __all__ = ["BaseChatModel", "ConfigurableChatModel", "init_chat_model"]
 
@@ -131,8 +132,9 @@ def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
     for beginning, guess in BEGINNINGS:
         if lower.startswith(beginning):
             return model, guess
+    near = suggestion(head, provider_names()) if colon else ""
     raise UsageError(
-        f"whose model is {model!r}? Write 'provider:{rest or model}' or pass model_provider=..., "
+        f"whose model is {model!r}?{near} Write 'provider:{rest or model}' or pass model_provider=..., "
         f"with one of: {', '.join(provider_names())}"
     )
 

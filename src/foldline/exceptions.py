@@ -314,6 +314,9 @@ class SchemaError(FoldlineError, ValueError):
 class StoreError(FoldlineError):
     """A cache, history or store could not answer."""
 
+    ends_run: bool = False
+    """Whether it was the log of a thread, without which its run cannot go on."""
+
 
 class SecurityError(FoldlineError):
     """Refused: it would leave what the caller allowed."""

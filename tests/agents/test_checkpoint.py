@@ -337,7 +337,7 @@ def test_a_state_can_be_changed_by_hand(call, saver):
     ("body", "match"),
     [
         ('{"v": 2, "kind": "node"}', "another version of foldline"),
-        ('{"v": 1, "kind": "unheard-of"}', "another version of foldline"),
+        ('{"v": 1, "kind": "unheard-of"}', "which an agent does not write"),
         ("{", "damaged"),
         ('{"kind": "node"}', "no version"),
         ('{"v": 1, "kind": "node", "at": "x", "values": {"messages": [{"lc": 1, "type": "constructor", '

@@ -345,6 +345,33 @@ def test_a_tool_that_needs_approval_never_starts_eagerly(call):
     assert ran == []
 
 
+@pytest.mark.parametrize(
+    "middleware",
+    [
+        HumanInTheLoopMiddleware({"ad": True}),
+        HumanInTheLoopMiddleware({"ad": {"allowed_decisions": ["approve"]}}),
+        ToolCallLimitMiddleware(tool_name="ad", run_limit=1),
+        ToolRetryMiddleware(tools=["ad"]),
+    ],
+    ids=["approval", "approval of some", "limit", "retry"],
+)
+def test_F_Y15_middleware_about_a_tool_that_does_not_exist_is_refused(middleware):
+    with pytest.raises(
+        UsageError, match=r"'ad', which .* not have .did you mean 'add'.*; its tools: add"
+    ):
+        create_agent(scripted(), [add], middleware=[middleware])
+
+
+def test_F_Y15_tools_of_middleware_and_plain_declarations_may_be_named():
+    class Brings(AgentMiddleware):
+        tools = (add,)
+
+    declared = {"type": "function", "function": {"name": "search", "parameters": {}}}
+    approval = HumanInTheLoopMiddleware({"add": True, "search": True, "other": False})
+
+    create_agent(scripted(), [declared], middleware=[Brings(), approval])
+
+
 def test_middleware_brings_tools_and_two_of_one_name_are_refused(call):
     class Brings(AgentMiddleware):
         tools = (add,)

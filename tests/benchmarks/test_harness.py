@@ -73,3 +73,17 @@ def test_ratios_are_medians_of_what_was_seen_within_a_round() -> None:
     assert typical(rounds) == {"foldline": 4.0, "langchain": 20.0, "bare": 4.0 / 3}
     assert typical([{"bare": 1.0}, {"bare": 3.0}, {"bare": 2.0}]) == {"bare": 2.0}
     assert typical([]) == {}
+
+
+def test_a_check_measures_rows_that_have_a_ratio_and_do_not_take_long() -> None:
+    checked = [row for row in ROWS if row.is_checked]
+    assert CALL in checked
+    assert CALL.compared == ("bare", "foldline", "langchain")
+    assert not any(row.is_slow for row in checked)
+    for row in checked:
+        assert {"foldline", row.floor if row.peer is None else row.peer} <= set(row.compared)
+
+
+def test_a_plot_may_begin_at_nothing() -> None:
+    drawn = draw("t", "handlers", "µs", {"foldline": [(0, 30.0), (1, 60.0), (8, 110.0)]})
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")

@@ -18,7 +18,7 @@ from foldline.messages import AIMessage, HumanMessage
 from foldline.transports import HttpOptions, NativeTransport, Request
 from foldline.transports.httpx import HttpxTransport
 from tests.language_models.scripted import Speaking
-from tests.servers.script import Answer
+from tests.servers.script import Answer, redirect
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
@@ -268,7 +268,14 @@ def test_F_P04_every_redirect_is_checked_anew():
 
 
 @pytest.mark.parametrize(
-    "target", ["http://a.shop.test/", "file:///etc/passwd", "gopher://x/", "//evil.test@10.0.0.1/"]
+    "target",
+    [
+        "http://a.shop.test/",
+        "file:///etc/passwd",
+        "gopher://x/",
+        "//evil.test@10.0.0.1/",
+        "https://[bad",
+    ],
 )
 def test_F_P04_a_redirect_to_another_scheme_or_host_is_refused(target):
     start = "https://a.shop.test/x"
@@ -416,6 +423,41 @@ def test_F_P04_the_connection_goes_to_the_pinned_address_under_the_hosts_own_nam
 
     assert fetch(call, made, f"http://nobody.test:{port}/cat") == (PNG, "image/png")
     assert fault_server.requests("/cat")[-1].headers["host"] == f"nobody.test:{port}"
+
+
+def local_resolver(**settings):
+    return FileResolver(
+        allow_hosts=["*.shop.test"],
+        schemes=["http"],
+        allow_private=True,
+        look_up=lambda host, port: ["127.0.0.1"],
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_F_Y08_a_redirect_between_allowed_hosts_is_followed(call, fault_server, status):
+    port = fault_server.ports["http"]
+    fault_server.script("/from", redirect(f"http://b.shop.test:{port}/to", status))
+    fault_server.script("/to", redirect("/cat", status))
+    fault_server.script("/cat", Answer(body=PNG))
+
+    found = fetch(call, local_resolver(), f"http://a.shop.test:{port}/from")
+
+    assert found == (PNG, "image/png")
+    assert fault_server.requests("/cat")[-1].headers["host"] == f"b.shop.test:{port}"
+
+
+def test_F_Y08_a_redirect_to_a_host_that_is_not_allowed_is_refused(call, fault_server):
+    port = fault_server.ports["http"]
+    fault_server.script("/from", redirect(f"http://evil.test:{port}/cat"))
+    fault_server.script("/cat", Answer(body=PNG))
+    before = fault_server.hits("/cat")
+
+    with pytest.raises(SecurityError, match=r"'evil\.test' is not among those allowed"):
+        fetch(call, local_resolver(), f"http://a.shop.test:{port}/from")
+
+    assert fault_server.hits("/cat") == before
 
 
 def test_F_P04_a_pinned_connection_still_checks_the_certificate_of_the_name(call, fault_server):

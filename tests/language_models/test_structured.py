@@ -306,6 +306,31 @@ def test_beside_tools_the_model_may_call_one_or_answer(call):
     assert model.seen[0].options["tool_choice"] == "required"
 
 
+@pytest.mark.parametrize("reason", ["refusal", "content_filter"])
+@pytest.mark.parametrize("method", ["json_schema", "json_mode", "tool"])
+@pytest.mark.parametrize("include_raw", [False, True])
+def test_a_model_that_declines_is_not_asked_again(call, reason, method, include_raw):
+    model = Speaking(answers=[AIMessage("No.", finish_reason=reason)] * 3)
+    chain = model.with_structured_output(Pet, method=method, include_raw=include_raw)
+
+    if include_raw:
+        assert call.invoke(chain, "?")["parsing_error"] is not None
+    else:
+        with pytest.raises(StructuredOutputError, match=r"refused|cut off"):
+            call.invoke(chain, "?")
+
+    assert len(model.seen) == 1
+
+
+@pytest.mark.parametrize("method", ["json_schema", "json_mode", "tool"])
+def test_an_answer_that_was_cut_says_so_by_every_method(call, method):
+    model = Speaking(answers=[AIMessage('{"name": "Ad', finish_reason="length")] * 3)
+    chain = model.with_structured_output(Pet, method=method, max_retries=0)
+
+    with pytest.raises(StructuredOutputError, match="was cut off before its end"):
+        call.invoke(chain, "?")
+
+
 def test_a_refusal_is_an_issue(call):
     model = Speaking(answers=[AIMessage("I will not.", finish_reason="refusal")])
 

@@ -56,7 +56,16 @@ NETWORK = {
     "pyreqwest",
 }
 NETWORK |= {"aiohttp", "websockets", "ftplib", "smtplib", "xmlrpc", "socketserver", "uvicorn"}
-OPENING = {"open", "fdopen", "read_text", "read_bytes", "write_text", "write_bytes", "mkstemp"}
+OPENING = {
+    "open",
+    "open_private",
+    "fdopen",
+    "read_text",
+    "read_bytes",
+    "write_text",
+    "write_bytes",
+    "mkstemp",
+}
 OPENING |= {"NamedTemporaryFile", "TemporaryFile", "mktemp"}
 SQL = {"execute", "executemany", "executescript"}
 

@@ -108,12 +108,21 @@ def import_foldline() -> None:
     importlib.import_module("foldline")
 
 
+OF_LANGSMITH = frozenset(["LangChainTracer", "get_client", "wait_for_all_tracers"])
+"""Names that load LangSmith's client, an extra."""
+
+
 def import_everything() -> None:
     """Every module, and every name that a package loads late."""
     for name in modules():
+        if (
+            name == "foldline.tracers.langchain"
+        ):  # LangSmith's client, an extra: urllib3 tries a socket
+            continue
         module = importlib.import_module(name)
         for public in getattr(module, "__all__", ()):
-            getattr(module, public)
+            if public not in OF_LANGSMITH:
+                getattr(module, public)
 
 
 def load_and_dump() -> None:

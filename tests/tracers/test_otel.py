@@ -15,11 +15,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from foldline.agents import create_agent
 from foldline.documents import Document
 from foldline.language_models.fake_chat_models import FakeListChatModel
 from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.outputs import ChatGeneration, Generation, LLMResult
 from foldline.runnables import RunnableLambda
+from foldline.testing import Call, ScriptedChatModel
+from foldline.tools import tool
 from foldline.tracers import OpenTelemetryTracer
 
 
@@ -246,6 +249,33 @@ def test_a_missing_extra_says_the_command():
         done.stdout
         == 'MissingExtraError OpenTelemetry is not installed: pip install "foldline[otel]"\n'
     )
+
+
+def test_content_of_tools_and_chains_is_json_and_no_python(spans: Spans):
+    @tool
+    def add(a: int, b: int) -> str:
+        """Add."""
+        return str(a + b)
+
+    model = ScriptedChatModel(script=[[Call("add", {"a": 1, "b": 1})], "2"])
+    tracer = OpenTelemetryTracer(tracer_provider=spans.provider, capture_content=True)
+    create_agent(model, [add]).invoke("1+1?", {"callbacks": [tracer]})
+    RunnableLambda(lambda x: x, name="chain").invoke(
+        {"messages": [HumanMessage("hi")], "n": float("nan")}, {"callbacks": [tracer]}
+    )
+
+    texts = {
+        (span.name, key): str(value)
+        for span in spans.exporter.get_finished_spans()
+        for key, value in (span.attributes or {}).items()
+        if key.startswith(("gen_ai.tool.call", "foldline."))
+    }
+    assert texts[("execute_tool add", "gen_ai.tool.call.result")] == "2"
+    assert not [text for text in texts.values() if "content=" in text]
+    assert json.loads(texts[("chain", "foldline.input")]) == {
+        "messages": [{"role": "user", "parts": [{"type": "text", "content": "hi"}]}],
+        "n": "nan",
+    }
 
 
 def test_F_Y16_a_run_under_the_id_of_its_parent_has_a_span_of_its_own(call, spans):

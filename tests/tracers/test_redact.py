@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from foldline.tracers._redact import REDACTED, Redactor
+from foldline.tracers._redact import REDACTED, SECRET_NAME, SHAPES, Redactor
 
 CANARY = "canary-4f9a0c7e1b"
+SECRETS = [
+    "sk-proj-abcdefghijklmnop1234",
+    "Authorization: Bearer abc.def.ghi-jkl",
+    "https://host.example/v1?key=abcdef123456&x=1",
+    "https://user:hunter22@host.example/",
+    "AIzaSyA1234567890abcdefghijk",
+    "AKIAABCDEFGHIJKLMNOP",
+    "ghp_abcdefghijklmnopqrstuvwx",
+    "api_key=abcdef123456",
+    "Basic YWJjZGVmOmdoaWprbG1u",
+    "ACME_TOKEN=abcdef123456 run",
+]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "sk-proj-abcdefghijklmnop1234",
-        "Authorization: Bearer abc.def.ghi-jkl",
-        "https://host.example/v1?key=abcdef123456&x=1",
-        "https://user:hunter22@host.example/",
-        "AIzaSyA1234567890abcdefghijk",
-        "AKIAABCDEFGHIJKLMNOP",
-        "ghp_abcdefghijklmnopqrstuvwx",
-        "api_key=abcdef123456",
-        "Basic YWJjZGVmOmdoaWprbG1u",
-        "ACME_TOKEN=abcdef123456 run",
-    ],
-)
+@pytest.mark.parametrize("text", SECRETS)
 def test_F_V08_the_shapes_of_secrets_are_removed(text: str):
     clean = Redactor().text(f"before {text} after")
 
@@ -91,3 +92,31 @@ def test_a_long_text_is_searched_quickly():
     assert redactor.text(text) == text
 
     assert time.perf_counter() - begun < 0.5
+
+
+def test_the_quick_look_misses_no_shape_and_no_name():
+    names = "api_key apikey authorization client_secret db-password passwd passphrase credential credentials cookie"
+    tokens = (
+        "access_token refresh-token id_token authtoken session_token bearer_token security_token"
+    )
+    redactor = Redactor()
+    for name in (names + " " + tokens + " private_key accessKey access-key").split():
+        if SECRET_NAME.search(name):
+            assert redactor.may_show_secrets(json.dumps({name.upper(): "x"}))
+    for word, _ in SHAPES:
+        assert redactor.may_show_secrets(json.dumps({"text": f"so {word}1234"}))
+
+
+@given(st.lists(st.one_of(st.text(), st.sampled_from(SECRETS)), max_size=4))
+def test_what_the_quick_look_lets_pass_holds_no_secret(parts: list[str]):
+    redactor = Redactor(['known "secret" ☃'])
+    value = {"text": " ".join(parts)}
+    if not redactor.may_show_secrets(json.dumps(value)):
+        assert redactor.json(value) == value
+
+
+def test_the_quick_look_knows_known_values_as_json_writes_them():
+    redactor = Redactor(['known "secret" ☃'])
+
+    assert redactor.may_show_secrets(json.dumps({"text": 'my known "secret" ☃'}))
+    assert not redactor.may_show_secrets(json.dumps({"text": "nothing of the kind"}))

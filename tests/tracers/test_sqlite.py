@@ -19,8 +19,10 @@ from uuid import uuid4
 import pytest
 
 from foldline.exceptions import StoreError
+from foldline.load import lazy_dump
 from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import ChatGeneration, LLMResult
+from foldline.prompts import PromptTemplate
 from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore, sqlite
 from foldline.tracers import _rows as rows
@@ -410,3 +412,64 @@ def test_F_K02_a_damaged_run_is_left_out_with_a_report(
     else:
         assert found == kept
         assert "is damaged and was left out" in caplog.text
+
+
+def test_a_value_that_contains_itself_does_not_cost_the_rows_of_its_batch(path: Path):
+    loop: dict[str, Any] = {}
+    loop["self"] = loop
+    with SQLiteTracer(path) as tracer:
+        for value in (1, loop, 2):
+            RunnableLambda(lambda x, value=value: value).invoke(1, {"callbacks": [tracer]})
+
+    assert tracer.dropped == 0
+    assert len(TraceStore(path).recent(100)) == 3
+
+
+def test_the_form_of_an_object_is_written_once_for_a_batch_and_anew_for_the_next(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    written: list[Any] = []
+    real = lazy_dump.dumpd
+    monkeypatch.setattr(lazy_dump, "dumpd", lambda source: written.append(source) or real(source))
+    monkeypatch.setattr(sqlite, "GATHERING", 30.0)  # `flush` alone makes batches
+    first, second = (PromptTemplate.from_template(text) for text in ("one", "two"))
+    with SQLiteTracer(path) as tracer:
+        for prompt in (first, second, first, second):
+            prompt.invoke({}, {"callbacks": [tracer]})
+        tracer.flush()
+        assert written == [first, second]
+
+        first.template = "three"
+        first.invoke({}, {"callbacks": [tracer]})
+    runs = TraceStore(path).recent(100)
+
+    forms = [run.serialized["kwargs"]["template"] for run in reversed(runs)]
+    assert forms == ["one", "two", "one", "two", "three"]
+
+
+def test_a_run_that_ends_while_it_waits_is_written_once_and_whole(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sqlite, "GATHERING", 30.0)
+    batches: list[int] = []
+    tracer = SQLiteTracer(path)
+    real = tracer._writer._write
+    monkeypatch.setattr(
+        tracer._writer, "_write", lambda runs: batches.append(len(runs)) or real(runs)
+    )
+    CHAIN.invoke(1, {"callbacks": [tracer]})
+    tracer.close()
+
+    assert batches == [3]
+    assert all(run.end_time for run in TraceStore(path).recent())
+
+
+def test_what_is_put_while_the_writer_leaves_is_written(path: Path):
+    with SQLiteTracer(path) as tracer:
+        for number in range(6):  # each burst ends, and the next begins about when the writer leaves
+            CHAIN.invoke(number, {"callbacks": [tracer]})
+            time.sleep(sqlite.GATHERING * (0.9 + number / 25))
+        deadline = time.monotonic() + 5
+        while len(TraceStore(path).recent(100)) < 6 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert len(TraceStore(path).recent(100)) == 6

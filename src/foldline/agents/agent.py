@@ -8,36 +8,34 @@ change threads.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, create_model
 
 from foldline._config import RunnableConfig
-from foldline._io import IO
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.agents.checkpoint.records import Thread, chain_of
+from foldline.agents.checkpoint.records import Thread
 from foldline.agents.loop import Loop
-from foldline.agents.opening import load_thread, thread_of
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
-from foldline.checkpoint.base import BaseCheckpointSaver
+from foldline.agents.start import load_thread
+from foldline.agents.state import AgentState
 from foldline.exceptions import UsageError
-from foldline.runnables import _trace
-from foldline.runnables.base import Runnable
 from foldline.runnables.graph import Graph
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
-from foldline.workflows.events import FlowEvent
-from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.journal import chain_of
+from foldline.workflows.log import Log, thread_of
+from foldline.workflows.loop_runnable import LoopRunnable
 from foldline.workflows.nesting import within
-from foldline.workflows.views import View
 
 __all__ = ["Agent", "StateSnapshot"]
 
 Json = Any
 Values = dict[str, Any]
+StateT = TypeVar("StateT", bound=AgentState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class StateSnapshot:
     step: int = 0
 
 
-class Agent(Runnable[Any, Values]):
+class Agent(LoopRunnable[Any, StateT]):
     """A model that calls tools until it has an answer. Made by `create_agent`."""
 
     def __init__(self, setup: Setup) -> None:
@@ -68,60 +66,8 @@ class Agent(Runnable[Any, Values]):
 
     # -- running
 
-    async def _once(self, input: Json, run: Run) -> Values:
-        outer = within.get()
-        loop = Loop(self.setup, run, wants=frozenset(), outer=outer)
-        async with aclosing(loop.events(input)) as events:
-            async for said in events:
-                if outer is not None and outer.emit is not None:
-                    outer.emit(said)
-        if loop.is_inner and loop.thread.interrupts:
-            raise FlowInterrupt(loop.thread.interrupts)
-        return loop.result()
-
-    async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
-        async with aclosing(self._viewed(input, run, [])) as pieces:
-            async for piece in pieces:
-                yield piece
-
-    async def _viewed(self, input: Json, run: Run, loops: list[Loop]) -> AsyncGenerator[Any, None]:
-        mode = run.kwargs.get("stream_mode") or "updates"
-        view = View(
-            mode,
-            subgraphs=bool(run.kwargs.get("subgraphs")),
-            channels=run.kwargs.get("channels"),
-        )
-        outer = within.get()
-        loop = Loop(self.setup, run, wants=view.wants, outer=outer)
-        loops.append(loop)
-        async with aclosing(loop.events(input)) as events:
-            async for said in events:
-                if outer is not None and outer.emit is not None:
-                    outer.emit(said)
-                for piece in view.pieces(_relative(said, loop)):
-                    yield piece
-        if loop.is_inner and loop.thread.interrupts:
-            raise FlowInterrupt(loop.thread.interrupts)
-
-    async def _traced_stream(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
-        """Stream as a told run, whose output is the last state and not the sum of the pieces."""
-        run = run.patched()
-        loops: list[Loop] = []
-        watching = _trace.observers(run.handlers)
-        try:
-            await _trace.begin(self, input, run)
-            async with aclosing(self._viewed(input, run, loops)) as pieces:
-                async for piece in pieces:
-                    for observer in watching:
-                        observer.on_chunk(run.id, piece)
-                    yield piece
-        except GeneratorExit:
-            await run.leave(loops[0].transcript() if loops else None)
-            raise
-        except BaseException as error:
-            await run.tell("on_chain_error", error)
-            raise
-        await run.tell("on_chain_end", loops[0].result())
+    def _loop(self, run: Run, wants: frozenset[str]) -> Loop:
+        return Loop(self.setup, run, wants=wants, outer=within.get())
 
     def run_events(
         self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
@@ -219,18 +165,17 @@ class Agent(Runnable[Any, Values]):
         """Change a thread as if a step had; gives the config of the new checkpoint."""
         return await self._update(Run.asynchronous(config), values, as_node)
 
-    def _place(self, run: Run) -> tuple[BaseCheckpointSaver, str]:
+    def _log(self, run: Run) -> Log:
         if self.setup.checkpointer is None:
             raise UsageError(
                 f"{self.setup.name} has no checkpointer: create_agent(..., checkpointer=…)"
             )
-        return self.setup.checkpointer, thread_of(run.configurable, self.setup.name)
+        return Log(self.setup.checkpointer, thread_of(run.configurable, self.setup.name), "")
 
     async def _state(self, run: Run) -> StateSnapshot:
-        saver, thread_id = self._place(run)
-        at = run.configurable.get("checkpoint_id")
-        thread = await load_thread(self.setup, saver, run.io, thread_id, "", at)
-        return self._snapshot(thread, thread_id)
+        log, at = self._log(run), run.configurable.get("checkpoint_id")
+        thread = await load_thread(self.setup, log, run.io, at)
+        return self._snapshot(thread, log.thread_id)
 
     def _snapshot(self, thread: Thread, thread_id: str) -> StateSnapshot:
         names: dict[str, Any] = {"thread_id": thread_id}
@@ -246,31 +191,30 @@ class Agent(Runnable[Any, Values]):
         )
 
     async def _history(self, run: Run, limit: int | None) -> list[StateSnapshot]:
-        saver, thread_id = self._place(run)
-        entries = await _read(saver, thread_id, run.io)
+        log = self._log(run)
+        entries = await log.read(run.io)
         thread, found = Thread(), []
         for entry in chain_of(entries, run.configurable.get("checkpoint_id")):
             record = self.setup.codec.record(entry)
             thread.take(record, self.setup.schema)
             if record.kind in ("input", "node", "interrupt"):
-                found.append(self._snapshot(thread, thread_id))
+                found.append(self._snapshot(thread, log.thread_id))
         return found[::-1][:limit]
 
     async def _update(
         self, run: Run, values: Mapping[str, Any], as_node: str | None
     ) -> RunnableConfig:
-        saver, thread_id = self._place(run)
-        at = run.configurable.get("checkpoint_id")
-        thread = await load_thread(self.setup, saver, run.io, thread_id, "", at)
+        log, at = self._log(run), run.configurable.get("checkpoint_id")
+        thread = await load_thread(self.setup, log, run.io, at)
         node = as_node or (MODEL if thread.next is None else None)
         update = self.setup.schema.prepared(values, "update_state")
         following = thread.next
         if node is not None:
             following = self.setup.next_step(node, self.setup.schema.update(thread.values, update))
         record = thread.step_done(node, following, update)
-        arguments = (thread_id, "", [self.setup.codec.entry(record)])
-        await run.io.call(saver.append, *arguments, after=thread.last)
-        return {"configurable": {"thread_id": thread_id, "checkpoint_id": record.id}}
+        pending = log.add(self.setup.codec.body(record), thread.head)
+        await log.flush(run.io, pending)
+        return {"configurable": {"thread_id": log.thread_id, "checkpoint_id": pending.entry.id}}
 
     # -- looked at
 
@@ -305,15 +249,3 @@ def _ends(setup: Setup) -> list[str]:
     while setup.follows.get(name, "").endswith(".after_model"):
         name = setup.follows[name]
     return [name]
-
-
-def _relative(said: FlowEvent, loop: Loop) -> FlowEvent:
-    """Give what was said with its namespace as the caller of this run sees it."""
-    depth = len(loop.namespace)
-    return said._replace(namespace=said.namespace[depth:]) if depth else said
-
-
-async def _read(saver: BaseCheckpointSaver, thread_id: str, io: IO) -> list[Any]:
-    return (
-        saver.read(thread_id, "") if saver.is_instant else await io.call(saver.read, thread_id, "")
-    )

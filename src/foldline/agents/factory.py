@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
-from foldline.agents.agent import Agent
+from foldline.agents.agent import Agent, StateT
 from foldline.agents.middleware.base import AgentMiddleware
 from foldline.agents.setup import Setup
+from foldline.agents.state import AgentState
 from foldline.chat_models import init_chat_model
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
@@ -22,6 +23,36 @@ __all__ = ["create_agent"]
 Tool = BaseTool | Callable[..., Any] | Mapping[str, Any]
 
 
+@overload
+def create_agent(
+    model: str | Runnable[Any, Any],
+    tools: Sequence[Tool] | None = None,
+    *,
+    system_prompt: str | SystemMessage | None = None,
+    middleware: Sequence[AgentMiddleware] = (),
+    response_format: Any = None,
+    state_schema: None = None,
+    context_schema: type | None = None,
+    checkpointer: BaseCheckpointSaver | None = None,
+    store: Any = None,
+    limits: Limits | None = None,
+    name: str | None = None,
+) -> Agent[AgentState]: ...
+@overload
+def create_agent(
+    model: str | Runnable[Any, Any],
+    tools: Sequence[Tool] | None = None,
+    *,
+    system_prompt: str | SystemMessage | None = None,
+    middleware: Sequence[AgentMiddleware] = (),
+    response_format: Any = None,
+    state_schema: type[StateT],
+    context_schema: type | None = None,
+    checkpointer: BaseCheckpointSaver | None = None,
+    store: Any = None,
+    limits: Limits | None = None,
+    name: str | None = None,
+) -> Agent[StateT]: ...
 def create_agent(
     model: str | Runnable[Any, Any],
     tools: Sequence[Tool] | None = None,
@@ -35,7 +66,7 @@ def create_agent(
     store: Any = None,
     limits: Limits | None = None,
     name: str | None = None,
-) -> Agent:
+) -> Agent[Any]:
     """Make an agent: the model calls tools until it has an answer.
 
     ```python

@@ -1,27 +1,26 @@
 """One run of an agent: a short loop over named steps, each of which updates the state and is kept before the next.
 
 `Loop.events()` gives what happens as it happens; where nobody listens it says nothing, and only `result()` counts.
-The two big steps are in `model_step` and `tool_step`; what a step said last is in `self.update`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
 from foldline._run import Run
 from foldline.agents.checkpoint.records import Record
-from foldline.agents.limits import Bounds
+from foldline.agents.context import AgentContext
+from foldline.agents.eager_tools import EagerTools
 from foldline.agents.model_step import ModelStep
-from foldline.agents.opening import Opened
-from foldline.agents.runtime import Runtime
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
+from foldline.agents.start import ThreadStart
+from foldline.agents.tool_runner import ToolRunner
 from foldline.agents.tool_step import ToolStep
 from foldline.exceptions import UsageError
-from foldline.workflows.background import run_in_background
-from foldline.workflows.events import Emit, FlowEvent
-from foldline.workflows.interrupts import Asking, FlowInterrupt, Interrupt
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.nesting import Within, inside
 
 __all__ = ["Loop"]
@@ -31,280 +30,223 @@ Values = dict[str, Any]
 JUMPS = ("tools", "model", "end")
 
 
-class Loop(Opened, ModelStep, ToolStep):
+class HookStep:
+    """Calls a hook of a middleware; the update of the state that it returned is in `update`."""
+
+    def __init__(self, context: AgentContext, node: str) -> None:
+        self.context = context
+        self.node = node
+        self.update: Values = {}
+
+    async def events(self, run: Run) -> AsyncGenerator[FlowEvent, None]:
+        """Call the hook; give what it says."""
+        context = self.context
+        said = context.output.during(lambda: self._call(run), is_live=bool(context.wants))
+        async with aclosing(said):
+            async for event in said:
+                yield event
+
+    async def _call(self, run: Run) -> None:
+        context = self.context
+        place = context.within(self.node)
+        hook = context.setup.hooks[self.node]
+        with inside(place, context.asking(place)), context.bounds.active():
+            update = await hook(context.thread.values, context.runtime, run)
+        if update is not None and not isinstance(update, Mapping):
+            raise UsageError(
+                f"{self.node} must return a dict that updates the state, or None, not {type(update).__name__}"
+            )
+        self.update = dict(update or {})
+
+
+class Loop:
     """One run of an agent."""
 
     def __init__(
         self, setup: Setup, run: Run, *, wants: frozenset[str], outer: Within | None
     ) -> None:
-        self.setup = setup
-        self.run = run
-        self.io = run.io
+        self.context = AgentContext(setup, run, wants=wants, outer=outer)
+        runner = ToolRunner(self.context)
+        self.eager = EagerTools(self.context, runner)
+        self.steps: dict[str, ModelStep | ToolStep | HookStep] = {
+            MODEL: ModelStep(self.context, self.eager),
+            TOOLS: ToolStep(self.context, runner, self.eager),
+            **{node: HookStep(self.context, node) for node in setup.hooks},
+        }
         self.outer = outer
-        self.namespace: tuple[str, ...] = () if outer is None else outer.next_namespace()
-        self.wants = wants if outer is None or outer.emit is None else wants | outer.wants
-        self.is_observed = bool(self.wants) or run.manager is not None
-        """Whether anybody hears of a step before it is kept."""
-        self._emit: Emit | None = None
-        self._held: list[FlowEvent] = []
-        self.bounds = Bounds(setup.name, setup.limits, run)
-        self.update: Values | None = None
-        self.jump: str | None = None
-        self.prepare()
-        self.runtime: Runtime[Any] = Runtime(
-            context=run.kwargs.get("context"),
-            store=setup.store,
-            stream_writer=self.write,
-            config=run.given,
-            thread_id=self.thread_id,
-            namespace=self.namespace,
-        )
+        self.namespace = self.context.namespace
+        self.is_inner = self.context.is_inner
+
+    @property
+    def interrupts(self) -> list[Interrupt]:
+        """The questions that are open."""
+        return self.context.thread.interrupts
+
+    def result(self) -> Values:
+        """Return the state as callers see it, and the questions that are open."""
+        shown = self.context.setup.schema.shown(self.context.thread.values)
+        if self.interrupts:
+            shown["__interrupt__"] = list(self.interrupts)
+        return shown
+
+    def partial_result(self) -> Values:
+        """Return what a run that was left had come to."""
+        return self.context.transcript()
 
     # -- the loop
 
     async def events(self, value: Json) -> AsyncGenerator[FlowEvent, None]:
         """Run; give what happens."""
+        output = self.context.output
         try:
-            await self.open(value)
-            for said in self._first_words():
-                yield said
-            async with aclosing(self._steps()) as steps:
-                async for said in steps:
-                    yield said
+            await ThreadStart(self.context).open(value)
+            self._tell_start()
+            for event in output.take_held():
+                yield event
+            async with aclosing(self._run_steps()) as events:
+                async for event in events:
+                    yield event
         except BaseException as error:
-            self.drop_eager()
-            self._carry(error)
+            self.eager.drop()
+            self._attach_transcript(error)
             if isinstance(error, Exception):
-                for said in self._tell(
-                    "lifecycle", None, {**self._lifecycle("failed"), "error": str(error)}
-                ):
-                    yield said
+                output.tell("lifecycle", None, {**self._lifecycle("failed"), "error": str(error)})
+                for event in output.take_held():
+                    yield event
             raise
-        for said in self._last_words():
-            yield said
+        finally:
+            if self.context.log is not None and self.context.log.holds_back:
+                await self.context.log.release(self.context.io)
+        self._tell_end()
+        for event in output.take_held():
+            yield event
 
-    async def _steps(self) -> AsyncGenerator[FlowEvent, None]:
+    async def _run_steps(self) -> AsyncGenerator[FlowEvent, None]:
         """Take step after step, until the end or a question to a person."""
+        context = self.context
         try:
-            while self.thread.next is not None and not self.thread.interrupts:
-                if not self.is_observed:
-                    await self._step_quietly(self.thread.next)
-                    continue
-                async with aclosing(self._step(self.thread.next)) as step:
-                    async for said in step:
-                        yield said
+            while context.thread.next is not None and not context.thread.interrupts:
+                node = context.thread.next
+                if node in (MODEL, TOOLS):
+                    context.bounds.step()
+                step = self.steps[node]
+                events = (
+                    step.events(context.run)
+                    if context.run.manager is None
+                    else self._traced(node, step)
+                )
+                async with aclosing(events):
+                    async for event in events:
+                        yield event
+                await self._commit(node, step.update, getattr(step, "jump", None))
+                for event in context.output.take_held():
+                    yield event
         except FlowInterrupt as stop:
-            await self._stop(stop.interrupts)
+            context.thread.interrupts = stop.interrupts
+            await context.keep(
+                Record("interrupt", step=context.thread.step, interrupts=stop.interrupts)
+            )
 
-    def result(self) -> Values:
-        """Give the state as callers see it, and the questions that are open."""
-        shown = self.setup.schema.shown(self.thread.values)
-        if self.thread.interrupts:
-            shown["__interrupt__"] = list(self.thread.interrupts)
-        return shown
-
-    async def _step(self, node: str) -> AsyncGenerator[FlowEvent, None]:
-        if node in (MODEL, TOOLS):
-            self.bounds.step()
-        self.update = self.jump = None
-        taken = self._take(node, self.run) if self.run.manager is None else self._take_told(node)
-        async with aclosing(taken):
-            async for said in taken:
-                yield said
-        for said in await self._commit(node):
-            yield said
-
-    async def _step_quietly(self, node: str) -> None:
-        """Take a step that nobody watches: the same, without a stream around it."""
-        self.update = self.jump = None
-        if node == MODEL:
-            self.bounds.step()
-            await self.ask_quietly(self.run)
-        elif node == TOOLS:
-            self.bounds.step()
-            await self.run_quietly(self.run)
-        else:
-            await self._call_hook(node, self.run)
-        await self._commit(node)
-
-    def _take(self, node: str, run: Run) -> AsyncGenerator[FlowEvent, None]:
-        if node == MODEL:
-            return self.ask_model(run)
-        if node == TOOLS:
-            return self.run_tools(run)
-        return self.alongside(lambda: self._call_hook(node, run))
-
-    async def _take_told(self, node: str) -> AsyncGenerator[FlowEvent, None]:
+    async def _traced(
+        self, node: str, step: ModelStep | ToolStep | HookStep
+    ) -> AsyncGenerator[FlowEvent, None]:
         """Take a step as a run of its own in the traces."""
-        run = self.run.child(f"graph:step:{self.thread.step + 1}").patched()
+        thread = self.context.thread
+        run = self.context.run.child(f"graph:step:{thread.step + 1}").patched()
         try:
-            await run.begin("chain", "on_chain_start", None, self.thread.values, name=node)
-            async with aclosing(self._take(node, run)) as taken:
-                async for said in taken:
-                    yield said
+            await run.begin("chain", "on_chain_start", None, thread.values, name=node)
+            async with aclosing(step.events(run)) as events:
+                async for event in events:
+                    yield event
         except FlowInterrupt as stop:
             await run.tell("on_chain_end", {"__interrupt__": stop.interrupts})
             raise
         except GeneratorExit:
-            await run.leave(self.update)
+            await run.leave(step.update)
             raise
         except BaseException as error:
             await run.tell("on_chain_error", error)
             raise
-        await run.tell("on_chain_end", self.update)
-
-    async def _call_hook(self, node: str, run: Run) -> None:
-        with inside(self.within(node), self.asking(node)), self.bounds.active():
-            update = await self.setup.hooks[node](self.thread.values, self.runtime, run)
-        if update is not None and not isinstance(update, Mapping):
-            raise UsageError(
-                f"{node} must return a dict that updates the state, or None, not {type(update).__name__}"
-            )
-        self.update = None if update is None else dict(update)
+        await run.tell("on_chain_end", step.update)
 
     # -- keeping
 
-    async def _commit(self, node: str) -> list[FlowEvent]:
-        """Join the step's update into the state, choose the next step, and keep both."""
-        thread, schema = self.thread, self.setup.schema
-        update = self.update or {}
-        jump = self.jump or update.get("jump_to")
+    async def _commit(self, node: str, update: Values, jump: str | None) -> None:
+        """Join a step's update into the state, choose the next step, and keep both."""
+        context, setup = self.context, self.context.setup
+        thread, schema = context.thread, setup.schema
+        jump = jump or update.get("jump_to")
         update = schema.prepared(
             {key: one for key, one in update.items() if key != "jump_to"}, node
         )
         values = schema.update(thread.values, update) if update else thread.values
-        following = self._target(jump, node) if jump else self.setup.next_step(node, values)
+        following = self._target(jump, node) if jump else setup.next_step(node, values)
         # Whoever carries on later takes such a step again, on the way to what was under way behind it.
-        is_small = not update and node in self.setup.hooks and following != END
+        is_small = not update and node in setup.hooks and following != END
         record = None
         thread.values = values  # before it is kept: a store that fails must not hide what was done
         if not is_small:
             thread.finished, thread.asked, thread.answers = {}, [], {}
-        if self.saver is not None and not is_small:
+        if context.log is not None and not is_small:
             record = thread.step_done(node, following, update)
-            await self.append(record)
-            thread.head = record.id
+            await context.keep(record)
         thread.step += 1
         thread.next = None if following == END else following
-        return self._after_step(node, update, record) if self.wants else []
+        if context.wants:
+            self._tell_step(node, update, record)
 
     def _target(self, jump: str, node: str) -> str:
         if jump not in JUMPS:
             raise UsageError(f"{node} jumps to {jump!r}: say one of {', '.join(JUMPS)}")
-        return {"tools": TOOLS, "model": self.setup.head, "end": self.setup.exit}[jump]
+        setup = self.context.setup
+        return {"tools": TOOLS, "model": setup.head, "end": setup.exit}[jump]
 
-    async def _stop(self, interrupts: list[Interrupt]) -> None:
-        self.thread.interrupts = interrupts
-        if self.saver is not None:
-            record = Record(
-                "interrupt", parent=self.thread.head, step=self.thread.step, interrupts=interrupts
-            )
-            await self.append(record)
-            self.thread.head = record.id
-
-    def _carry(self, error: BaseException) -> None:
+    def _attach_transcript(self, error: BaseException) -> None:
         """Put the transcript so far on an error that leaves the run."""
         if getattr(error, "agent_state", None) is None:
             with suppress(AttributeError, TypeError):
-                error.agent_state = self.transcript()  # type: ignore[attr-defined]
+                error.agent_state = self.context.transcript()  # type: ignore[attr-defined]
                 error.messages = list(error.agent_state.get("messages", ()))  # type: ignore[attr-defined]
 
     # -- saying
 
-    def _tell(self, method: Any, node: str | None, data: Json) -> list[FlowEvent]:
-        return [FlowEvent(method, self.namespace, node, data)] if method in self.wants else []
-
-    def _after_step(self, node: str, update: Values, record: Record | None) -> list[FlowEvent]:
-        said = self._tell("updates", node, {"node": node, "values": update}) if update else []
-        if "values" in self.wants and update:
-            said += self._tell("values", node, self.setup.schema.shown(self.thread.values))
+    def _tell_step(self, node: str, update: Values, record: Record | None) -> None:
+        output = self.context.output
+        if update:
+            output.tell("updates", node, {"node": node, "values": update})
+            if "values" in output.wants:
+                shown = self.context.setup.schema.shown(self.context.thread.values)
+                output.tell("values", node, shown)
         if record is not None:
-            said += self._tell("checkpoints", node, checkpoint_data(record, "loop"))
-        return said
+            output.tell("checkpoints", node, _checkpoint_data(record))
 
-    def _first_words(self) -> list[FlowEvent]:
-        if not self.wants:
-            return []
-        values = self.setup.schema.shown(self.thread.values)
-        started = self._tell("lifecycle", None, self._lifecycle("started"))
-        return [*started, *self._tell("values", None, values)]
+    def _tell_start(self) -> None:
+        context = self.context
+        if context.wants:
+            context.output.tell("lifecycle", None, self._lifecycle("started"))
+            context.output.tell("values", None, context.setup.schema.shown(context.thread.values))
 
-    def _last_words(self) -> list[FlowEvent]:
-        if not self.wants:
-            return []
-        said: list[FlowEvent] = []
-        for one in self.thread.interrupts:
-            said += self._tell(
-                "input.requested", None, {"interrupt_id": one.id, "payload": one.value}
-            )
-        ending = "interrupted" if self.thread.interrupts else "completed"
-        return [*said, *self._tell("lifecycle", None, self._lifecycle(ending))]
+    def _tell_end(self) -> None:
+        output = self.context.output
+        if not output.wants:
+            return
+        for one in self.interrupts:
+            data = {"interrupt_id": one.id, "payload": one.value}
+            output.tell("input.requested", None, data)
+        ending = "interrupted" if self.interrupts else "completed"
+        output.tell("lifecycle", None, self._lifecycle(ending))
 
     def _lifecycle(self, event: str) -> dict[str, Json]:
-        data: dict[str, Json] = {"event": event, "graph_name": self.setup.name}
-        if self.outer is not None and self.outer.tool_call_id is not None:
-            data["cause"] = {"type": "toolCall", "tool_call_id": self.outer.tool_call_id}
-        if self.saver is not None and self.thread.head is not None:
-            data["checkpoint"] = {"id": self.thread.head, "ns": "|".join(self.namespace)}
+        context = self.context
+        data: dict[str, Json] = {"event": event, "graph_name": context.setup.name}
+        if context.outer is not None and context.outer.tool_call_id is not None:
+            data["cause"] = {"type": "toolCall", "tool_call_id": context.outer.tool_call_id}
+        if context.log is not None and context.thread.head is not None:
+            data["checkpoint"] = {"id": context.thread.head, "ns": "|".join(context.namespace)}
         return data
 
-    def write(self, chunk: Json) -> None:
-        """Send something of a user's to whoever listens."""
-        if "custom" in self.wants:
-            self.say(FlowEvent("custom", self.namespace, None, {"payload": chunk}))
 
-    def say(self, said: FlowEvent) -> None:
-        """Say something from inside a step; while nobody reads yet, it is held back."""
-        if self._emit is not None:
-            self._emit(said)
-        else:
-            self._held.append(said)
-
-    def take_held(self) -> list[FlowEvent]:
-        """Give what was held back."""
-        held, self._held = self._held, []
-        return held
-
-    async def alongside(
-        self, make: Callable[[], Awaitable[object]]
-    ) -> AsyncGenerator[FlowEvent, None]:
-        """Run a body of a step; give what it says, if anybody listens."""
-        if not self.wants:
-            await make()
-            return
-
-        async def body(emit: Emit) -> None:
-            for held in self.take_held():
-                emit(held)
-            self._emit = emit
-            try:
-                await make()
-            finally:
-                self._emit = None
-
-        async with aclosing(run_in_background(self.io, body)) as items:
-            async for said in items:
-                yield said
-
-    # -- where a step's code is
-
-    def within(self, node: str, call_id: str | None = None) -> Within:
-        """Say to agents called by a step where they are."""
-        label = f"{node}:{call_id}" if call_id else node
-        return Within(
-            (*self.namespace, label), self.wants, self.say if self.wants else None, self.saver,
-            self.thread_id, self.thread.answers, call_id,
-        )  # fmt: skip
-
-    def asking(self, node: str, call_id: str | None = None) -> Asking:
-        """Say to `interrupt()` in a step where it is."""
-        place = (
-            f"{self.thread_id}/{'|'.join(self.namespace)}/{self.thread.step}/{node}/{call_id or ''}"
-        )
-        return Asking(place, self.thread.answers, self.saver is not None)
-
-
-def checkpoint_data(record: Record, source: str) -> dict[str, Json]:
+def _checkpoint_data(record: Record) -> dict[str, Json]:
     """Describe a checkpoint in the protocol's form."""
-    data: dict[str, Json] = {"id": record.id, "step": record.step, "source": source}
+    data: dict[str, Json] = {"id": record.id, "step": record.step, "source": "loop"}
     return {**data, "parent_id": record.parent} if record.parent else data

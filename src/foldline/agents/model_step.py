@@ -11,12 +11,14 @@ from contextlib import aclosing
 from typing import Any, cast
 from uuid import uuid4
 
-from foldline._io import IO
 from foldline._run import Run
-from foldline.agents.limits import Bounds
+from foldline.agents.checkpoint.records import Codec
+from foldline.agents.context import AgentContext
+from foldline.agents.eager_tools import EagerTools
+from foldline.agents.handler_calls import HandlerCalls
 from foldline.agents.middleware.base import Handler, Wrap
 from foldline.agents.requests import ModelRequest, ModelResponse, response_of
-from foldline.agents.setup import MODEL, Setup
+from foldline.agents.setup import MODEL
 from foldline.agents.state import fresh_id
 from foldline.agents.structured_output import MOST_ERRORS, Answered, ProviderReader, ToolReader
 from foldline.agents.tool_calls import with_ids
@@ -29,132 +31,156 @@ from foldline.protocol.replay import message_to_events
 from foldline.runnables._opening import Opening
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
-from foldline.workflows.events import Emit, FlowEvent
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt
 from foldline.workflows.nesting import inside
 
 __all__ = ["ModelStep"]
 
 Json = Any
+Values = dict[str, Any]
+
+
+class ModelForm:
+    """How the answers of the model are written down."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+
+    def describe(self, request: ModelRequest) -> Json:
+        """Return what the model is asked."""
+        model = request.model
+        names = [getattr(one, "name", None) or repr(one) for one in request.tools]
+        return [
+            type(model).__qualname__,
+            str(getattr(model, "model", None) or getattr(model, "model_name", "")),
+            _prompt(request),
+            names,
+            repr(request.tool_choice),
+            repr(request.model_settings),
+        ]
+
+    def encode(self, response: ModelResponse) -> Json:
+        """Return an answer as JSON."""
+        values: Values = {"messages": response.result}
+        if response.structured_response is not None:
+            values["structured_response"] = response.structured_response
+        return self.codec.encode(values)
+
+    def decode(self, packed: Json) -> ModelResponse:
+        """Return an answer."""
+        values = self.codec.decode(packed)
+        return ModelResponse(values["messages"], values.get("structured_response"))
 
 
 class ModelStep:
-    """The model's step; a part of `Loop`."""
+    """Asks the model; the update of the state that came of it is in `update`."""
 
-    setup: Setup
-    io: IO
-    wants: frozenset[str]
-    bounds: Bounds
-    say: Emit
-    take_held: Any
-    namespace: tuple[str, ...]
-    thread: Any
-    runtime: Any
-    update: dict[str, Any] | None
-    alongside: Any
-    within: Any
-    asking: Any
-    start_eager: Any
-    drop_eager: Any
+    def __init__(self, context: AgentContext, eager: EagerTools) -> None:
+        self.context = context
+        self.eager = eager
+        self.update: Values = {}
 
-    async def ask_model(self, run: Run) -> AsyncGenerator[FlowEvent, None]:
+    async def events(self, run: Run) -> AsyncGenerator[FlowEvent, None]:
         """Ask the model; give its events where somebody wants them."""
-        setup, request = self.setup, self._request()
-        if self.wants and not setup.model_wraps and self.bounds.usage is None:
-            async with aclosing(self._ask_inline(request, run)) as said:
-                async for one in said:
-                    yield one
+        context, request = self.context, self._request()
+        if not context.setup.model_wraps and context.bounds.usage is None:
+            # The events go to the reader as they come, and closing reaches the wire at once.
+            responses: list[ModelResponse] = []
+            async with aclosing(self._answer(request, run, responses)) as events:
+                async for event in events:
+                    yield event
+                    for held in context.output.take_held():  # an eager tool began
+                        yield held
+            self._conclude(responses[0])
             return
-        async with aclosing(self.alongside(lambda: self._ask_wrapped(request, run))) as said:
-            async for one in said:
-                yield one
-
-    async def ask_quietly(self, run: Run) -> None:
-        """Ask the model; nobody watches."""
-        await self._ask_wrapped(self._request(), run)
+        asked = context.output.during(
+            lambda: self._ask_wrapped(request, run), is_live=bool(context.wants)
+        )
+        async with aclosing(asked) as events:
+            async for event in events:
+                yield event
 
     def _request(self) -> ModelRequest:
-        setup = self.setup
+        setup, values = self.context.setup, self.context.thread.values
         return ModelRequest(
             model=setup.model,
-            messages=list(self.thread.values["messages"]),
+            messages=list(values["messages"]),
             system_message=setup.system_message,
             tools=setup.bindable,
             response_format=setup.response_format,
-            state=self.thread.values,
-            runtime=self.runtime,
+            state=values,
+            runtime=self.context.runtime,
         )
 
-    async def _ask_inline(self, request: ModelRequest, run: Run) -> AsyncGenerator[FlowEvent, None]:
-        """Ask without middleware: the events go to the reader as they come, and closing reaches the wire at once."""
-        bound, reader = self.setup.bound(request)
-        heard: list[AIMessage] = []
-        async with aclosing(self._spoken(bound, request, run, heard)) as events:
-            async for event in events:
-                if "messages" in self.wants:
-                    yield FlowEvent("messages", self.namespace, MODEL, event)
-                for held in self.take_held():  # an eager tool began
-                    yield held
-        self._conclude(_read(heard[0], reader, self))
-
     async def _ask_wrapped(self, request: ModelRequest, run: Run) -> None:
-        async def handler(asked: Json) -> Json:
-            return await self._ask(asked, run)
+        """Ask inside the middleware, and inside the limits of the agent."""
+        context = self.context
 
-        for name, wrap in reversed(self.setup.model_wraps):
-            handler = _wrapped(name, wrap, handler, run)  # type: ignore[assignment]
-        if not self.setup.model_wraps:
-            with self.bounds.active():
-                self._conclude(await handler(request))
-            return
-        with inside(self.within(MODEL), self.asking(MODEL)), self.bounds.active():
-            self._conclude(response_of(await handler(request), "a middleware around the model"))
+        async def ask(asked: ModelRequest) -> ModelResponse:
+            responses: list[ModelResponse] = []
+            async with aclosing(self._answer(asked, run, responses)) as events:
+                async for event in events:
+                    context.output.say(event)
+            return responses[0]
 
-    async def _ask(self, request: ModelRequest, run: Run) -> ModelResponse:
-        """Ask the model once: the innermost of the handlers."""
-        bound, reader = self.setup.bound(request)
-        wants_events = "messages" in self.wants
-        if not wants_events and not self.setup.eager:
+        place = context.within(MODEL)
+        with inside(place, context.asking(place)), context.bounds.active():
+            if not context.setup.model_wraps:
+                self._conclude(await ask(request))
+                return
+            calls = HandlerCalls(context, ModelForm(context.setup.codec))
+
+            async def handler(asked: Json) -> Json:
+                return await calls.call(asked, ask)
+
+            for name, wrap in reversed(context.setup.model_wraps):
+                handler = _wrapped(name, wrap, handler, run)  # type: ignore[assignment]
+            try:
+                self._conclude(response_of(await handler(request), "a middleware around the model"))
+            except FlowInterrupt:
+                await calls.keep()
+                raise
+
+    async def _answer(
+        self, request: ModelRequest, run: Run, responses: list[ModelResponse]
+    ) -> AsyncGenerator[FlowEvent, None]:
+        """Ask the model once; give its events where somebody wants them, then add its response."""
+        context = self.context
+        bound, reader = context.setup.bound(request)
+        wants_events = "messages" in context.wants
+        if not wants_events and not context.setup.eager:
             message = await bound._step(_prompt(request), run.child())
-            return _read(message, reader, self)
-        heard: list[AIMessage] = []
-        async with aclosing(self._spoken(bound, request, run, heard)) as events:
-            async for event in events:
-                if wants_events:
-                    self.say(FlowEvent("messages", self.namespace, MODEL, event))
-        return _read(heard[0], reader, self)
-
-    async def _spoken(
-        self, bound: Runnable[Any, Any], request: ModelRequest, run: Run, heard: list[AIMessage]
-    ) -> AsyncGenerator[Any, None]:
-        """Give the events of one answer, and then the message in `heard`; start eager tools meanwhile."""
-        self.drop_eager()
-        async with aclosing(_events(bound, _prompt(request), run.child(), heard)) as events:
+            responses.append(_read(message, reader, self))
+            return
+        messages: list[AIMessage] = []
+        self.eager.drop()
+        async with aclosing(_events(bound, _prompt(request), run.child(), messages)) as events:
             async for event in events:
                 kind = event.get("event")
                 if kind == "content-block-finish":
-                    block = event["content"]
-                    if block.get("type") == "tool_call" and block.get("name") in self.setup.eager:
-                        self.start_eager(block, run)
+                    self.eager.start(event["content"])
                 elif kind == RESET:
-                    self.drop_eager()
-                yield event
+                    self.eager.drop()
+                if wants_events:
+                    yield FlowEvent("messages", context.namespace, MODEL, event)
+        responses.append(_read(messages[0], reader, self))
 
     def _conclude(self, response: ModelResponse) -> None:
-        known = {one.id for one in self.thread.values["messages"]}
+        known = {one.id for one in self.context.thread.values["messages"]}
         messages = [
             _fresh(with_ids(one), known) if isinstance(one, AIMessage) else one
             for one in response.result
         ]
-        update: dict[str, Any] = {"messages": messages}
+        self.update = {"messages": messages}
         if response.structured_response is not None:
-            update["structured_response"] = response.structured_response
-        self.update = update
+            self.update["structured_response"] = response.structured_response
 
     @property
     def failures(self) -> int:
         """How many of the last answers in a row did not fit the response format."""
         count = 0
-        for message in reversed(self.thread.values["messages"]):
+        for message in reversed(self.context.thread.values["messages"]):
             if message.additional_kwargs.get("foldline_misfit"):
                 count += 1
             elif isinstance(message, HumanMessage):
@@ -186,7 +212,7 @@ def _prompt(request: ModelRequest) -> list[BaseMessage]:
 
 
 async def _events(
-    bound: Runnable[Any, Any], prompt: list[BaseMessage], run: Run, heard: list[AIMessage]
+    bound: Runnable[Any, Any], prompt: list[BaseMessage], run: Run, messages: list[AIMessage]
 ) -> AsyncGenerator[Any, None]:
     model = bound
     while isinstance(model, RunnableBindingBase):
@@ -199,20 +225,20 @@ async def _events(
             async for batch in batches:
                 for event in batch:
                     yield event
-        heard.append(cast("AIMessage", call.message))
+        messages.append(cast("AIMessage", call.message))
         return
     try:
         stream = model._open_stream_v2(Opening(prompt, run))
     except UsageError:  # no model's stream at the end of it: ask for the whole
-        heard.append(await model._step(prompt, run))
-        for event in message_to_events(heard[0]):
+        messages.append(await model._step(prompt, run))
+        for event in message_to_events(messages[0]):
             yield event
         return
     items: Any = iter(stream) if run.io.blocking else aiter(stream)
     async with aclosing(run.io.each(items)) as events:
         async for event in events:
             yield event
-    heard.append(stream.output if run.io.blocking else await stream)
+    messages.append(stream.output if run.io.blocking else await stream)
 
 
 def _read(

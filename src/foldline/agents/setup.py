@@ -27,6 +27,7 @@ from foldline.language_models.policies.usage import Limits
 from foldline.messages import AIMessage, BaseMessage, SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool, tools_by_name
+from foldline.utils.strings import suggestion
 
 __all__ = ["END", "MODEL", "TOOLS", "Setup"]
 
@@ -68,9 +69,12 @@ class Setup:
         self.injections = {
             name: injections_of(tool) for name, tool in self.tools.items() if tool.injected_args
         }
+        self._check_named_tools()
         gated = frozenset[str]().union(*(part.gated_tools for part in middleware))
         self.eager = frozenset(
-            name for name, tool in self.tools.items() if tool.eager and name not in gated
+            name
+            for name, tool in self.tools.items()
+            if tool.eager and not tool.run_once and name not in gated
         )
         schemas = [part.state_schema for part in middleware]
         self.schema = StateSchema([*schemas, state_schema] if state_schema else schemas)
@@ -86,6 +90,18 @@ class Setup:
             raise UsageError(
                 f"two middleware are named {twice[0]!r}: give one a name of its own (override `name`)"
             )
+
+    def _check_named_tools(self) -> None:
+        """Refuse a middleware about a tool that does not exist: it would guard nothing (F-Y15)."""
+        known = {*self.tools, *filter(None, map(_declared_name, self.bindable))}
+        for part in self.middleware:
+            unknown = sorted((part.gated_tools | part.named_tools) - known)
+            if unknown:
+                near = suggestion(unknown[0], known)
+                raise UsageError(
+                    f"{part.name} names the tool {unknown[0]!r}, which this agent does not have{near}; "
+                    f"its tools: {', '.join(sorted(known)) or 'none'}"
+                )
 
     # -- the ways between the steps
 
@@ -172,6 +188,16 @@ class Setup:
         # Kept alive, so that the ids in the key go on naming them.
         self._bound[key] = (made, (request.model, list(request.tools), request.response_format))
         return made
+
+
+def _declared_name(tool: Any) -> str | None:
+    """Return the name of a tool that is a plain declaration, in one of the forms that providers take."""
+    if not isinstance(tool, Mapping):
+        return None
+    function = tool.get("function")
+    inner = function if isinstance(function, Mapping) else tool
+    name = inner.get("name") or tool.get("title") or tool.get("type")
+    return name if isinstance(name, str) else None
 
 
 def _bind(request: ModelRequest, reader: Reader | None) -> Runnable[Any, Any]:

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
 from foldline.utils.uuid import new_id
+from foldline.workflows.interrupts import Interrupt
 
 __all__ = [
     "REMOVE_ALL_MESSAGES",
@@ -105,6 +106,8 @@ class AgentState(TypedDict):
     messages: Required[Annotated[list[AnyMessage], add_messages]]
     jump_to: NotRequired[Annotated[JumpTo | None, PrivateStateAttr]]
     structured_response: NotRequired[Annotated[Any, OmitFromSchema(input=True, output=False)]]
+    __interrupt__: NotRequired[list[Interrupt]]
+    """The open questions of a run that stopped for a person; never kept."""
 
 
 class StateSchema:
@@ -114,6 +117,7 @@ class StateSchema:
         self.types: dict[str, Any] = {}
         for schema in (AgentState, *schemas):
             self.types |= _annotations(schema)
+        self.types.pop("__interrupt__", None)
         self.reducers = {key: found for key, one in self.types.items() if (found := _reducer(one))}
         marks = {key: _mark(one) for key, one in self.types.items()}
         self._not_given = {key for key, mark in marks.items() if mark is not None and mark.input}

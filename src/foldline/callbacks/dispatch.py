@@ -47,9 +47,12 @@ IGNORED_BY: dict[str, str] = {
 
 _HEARD: dict[tuple[type, str], bool] = {}
 """Class of handler and event -> whether it has a hook of its own."""
-_IS_PLAIN: dict[type, bool] = {}
-"""Class of handler -> whether it ignores nothing and says nothing of how its hooks are called."""
-SETTINGS = ("patience", "raise_error", "run_inline", *sorted({*IGNORED_BY.values()}))
+_IS_DIRECT: dict[tuple[type, str], bool] = {}
+"""Class of handler and event -> whether its hook is a plain function of which nothing more must be found out."""
+COPIED_EVENTS = frozenset({"on_stream_event"})
+"""Events whose first argument each handler gets as a copy of its own."""
+SETTINGS = ("patience", *sorted({*IGNORED_BY.values()}))
+"""What a handler may say of how its hooks are called, where they may be called in place."""
 
 
 def hears(handler: BaseCallbackHandler, event: str) -> bool:
@@ -152,19 +155,22 @@ async def _wait_and_tell(
         await waiting
 
 
-def _is_plain(handler: BaseCallbackHandler) -> bool:
-    """Whether a handler ignores nothing, and its hooks are called as most are."""
-    is_plain = _IS_PLAIN.get(type(handler))
-    if is_plain is None:
-        is_plain = _has_defaults(type(handler))
-    return is_plain and "patience" not in handler.__dict__
-
-
-def _has_defaults(cls: type[BaseCallbackHandler]) -> bool:
-    has_defaults = _IS_PLAIN[cls] = cls.__dictoffset__ != 0 and all(
-        getattr(cls, name, None) is getattr(BaseCallbackHandler, name) for name in SETTINGS
-    )
-    return has_defaults
+def _is_direct(handler: BaseCallbackHandler, event: str) -> bool:
+    """Whether a hook may be called with nothing more to find out, where it may be called in place at all."""
+    cls = type(handler)
+    is_direct = _IS_DIRECT.get((cls, event))
+    if is_direct is None:
+        is_direct = _IS_DIRECT[cls, event] = (
+            all(getattr(cls, name, None) is getattr(BaseCallbackHandler, name) for name in SETTINGS)
+            and cls.__dictoffset__ != 0
+            and hears(handler, event)
+            and event not in COPIED_EVENTS
+            and not inspect.iscoroutinefunction(getattr(cls, event, None))
+        )
+    if not is_direct:
+        return False
+    own = handler.__dict__
+    return "patience" not in own and event not in own
 
 
 def _told(
@@ -176,47 +182,58 @@ def _told(
     kwargs: dict[str, Any],
 ) -> Awaitable[Any] | None:
     """Call a hook, or give what is to be waited for where it cannot be called at once."""
-    is_plain = _is_plain(handler)
-    is_ignored = not is_plain and ignored is not None and getattr(handler, ignored, False)
+    try:
+        if (io.blocking or handler.run_inline) and _is_direct(handler, event):
+            return _result(io, getattr(handler, event)(*args, **_own(kwargs)))
+        return _called(io, handler, event, ignored, args, kwargs)
+    except Exception as error:
+        return _failed(io, handler, event, error, args, kwargs)
+
+
+def _called(
+    io: IO,
+    handler: BaseCallbackHandler,
+    event: str,
+    ignored: str | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Awaitable[Any] | None:
+    """Call a hook as its handler wants it called, if it does."""
+    is_ignored = ignored is not None and getattr(handler, ignored, False)
     if is_ignored or not hears(handler, event):
         is_text = event == "on_chat_model_start" and not is_ignored
         return _tell_as_text(io, handler, args, kwargs) if is_text else None
-    if event == "on_stream_event":
+    if event in COPIED_EVENTS:
         args = (_copy(args[0]), *args[1:])
-    try:
-        hook: Callable[..., Any] = getattr(handler, event)
-        if not is_plain and isinstance(patience := getattr(handler, "patience", None), int | float):
-            return _in_time(io, patience, hook, args, _own(kwargs))
-        if not (io.blocking or handler.run_inline or _is_inline(hook)):
-            return io.call(hook, *args, **_own(kwargs))
-        result = hook(*args, **_own(kwargs))
-        if not io.blocking and not handler.run_inline and inspect.iscoroutine(result):
-            result = OwnContext(result)
-        is_awaitable = result is not None and hasattr(type(result), "__await__")
-        return io.settle(result) if is_awaitable else None
-    except NotImplementedError as error:
-        return _unimplemented(io, handler, event, error, args, kwargs)
-    except Exception as error:
-        _complain(handler, event, error)
-        if handler.raise_error:
-            raise
-        return None
+    hook: Callable[..., Any] = getattr(handler, event)
+    if isinstance(patience := getattr(handler, "patience", None), int | float):
+        return _in_time(io, patience, hook, args, _own(kwargs))
+    if not (io.blocking or handler.run_inline or _is_inline(hook)):
+        return io.call(hook, *args, **_own(kwargs))
+    result = hook(*args, **_own(kwargs))
+    if not io.blocking and not handler.run_inline and inspect.iscoroutine(result):
+        result = OwnContext(result)
+    return _result(io, result)
+
+
+def _result(io: IO, result: Any) -> Awaitable[Any] | None:
+    """Give what is to be waited for of what a hook returned; most return nothing."""
+    return io.settle(result) if result is not None and _is_awaitable(result) else None
 
 
 def direct_hooks(
     io: IO, handlers: Sequence[BaseCallbackHandler], event: str
 ) -> list[tuple[BaseCallbackHandler, Callable[..., Any]]] | None:
-    """Give the hooks of an event where each is a plain function that may be called at once, else None.
+    """Give the hooks of an event where each is a plain function that may be called in place, else None.
 
     For what is told token by token: nothing is then looked up again, and nothing awaited. What a hook raises goes to
-    `hook_failed`, an awaitable that it returns nonetheless to `settle_now`.
+    `hook_failed`, an awaitable that it returns nonetheless to `settled`.
     """
     heard = listening(handlers, event)
-    if not io.blocking or not all(_is_plain(handler) for handler in heard):
-        return None
-    hooks = [(handler, getattr(handler, event)) for handler in heard]
-    is_awaited = any(inspect.iscoroutinefunction(hook) for _, hook in hooks)
-    return None if is_awaited else hooks
+    for handler in heard:
+        if not (io.blocking or handler.run_inline) or not _is_direct(handler, event):
+            return None
+    return [(handler, getattr(handler, event)) for handler in heard]
 
 
 def hook_failed(handler: BaseCallbackHandler, event: str, error: Exception) -> None:
@@ -226,10 +243,25 @@ def hook_failed(handler: BaseCallbackHandler, event: str, error: Exception) -> N
         raise error
 
 
-def settle_now(result: Any) -> None:
-    """Wait in this thread for what a hook returned, if it is an awaitable."""
-    if hasattr(type(result), "__await__"):
-        drive(BLOCKING.settle(result))
+def settled(io: IO, result: Any) -> Coroutine[Any, Any, Any] | None:
+    """Wait in a sync call for what a hook returned, if it is an awaitable; give it to an async call, to be awaited."""
+    if not _is_awaitable(result):
+        return None
+    if not io.blocking:
+        return io.settle(result)
+    drive(io.settle(result))
+    return None
+
+
+def _is_awaitable(result: object) -> bool:
+    """Whether what a hook returned must be waited for; a class of Pydantic is slow to say that it need not."""
+    cls: Any = type(result)
+    return _has_await(cls)
+
+
+@functools.lru_cache(maxsize=256)
+def _has_await(cls: type) -> bool:
+    return hasattr(cls, "__await__")
 
 
 async def _in_time(
@@ -237,7 +269,7 @@ async def _in_time(
 ) -> None:
     async def hear() -> None:
         result = hook(*args, **kwargs) if io.blocking else await io.call(hook, *args, **kwargs)
-        if hasattr(type(result), "__await__"):
+        if _is_awaitable(result):
             await io.settle(result)
 
     try:
@@ -259,17 +291,13 @@ async def _settled(
 ) -> None:
     try:
         await waiting
-    except NotImplementedError as error:
-        instead = _unimplemented(io, handler, event, error, args, kwargs)
+    except Exception as error:
+        instead = _failed(io, handler, event, error, args, kwargs)
         if instead is not None:
             await instead
-    except Exception as error:
-        _complain(handler, event, error)
-        if handler.raise_error:
-            raise
 
 
-def _unimplemented(
+def _failed(
     io: IO,
     handler: BaseCallbackHandler,
     event: str,
@@ -277,10 +305,13 @@ def _unimplemented(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Awaitable[None] | None:
-    """A handler of text models says so with NotImplementedError; elsewhere it is a fault, and never the run's."""
-    if event == "on_chat_model_start":
+    """Log what a hook raised; raise it where its handler says so.
+
+    A handler of text models says so with NotImplementedError; elsewhere that is a fault, and never the run's.
+    """
+    if event == "on_chat_model_start" and isinstance(error, NotImplementedError):
         return _tell_as_text(io, handler, args, kwargs)
-    _complain(handler, event, error)
+    hook_failed(handler, event, error)
     return None
 
 

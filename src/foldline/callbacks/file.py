@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.callbacks.stdout import get_colored_text, name_of
 from foldline.exceptions import UsageError
+from foldline.utils.private_files import open_private
 
 if TYPE_CHECKING:
     from foldline.outputs.agent import AgentAction, AgentFinish
@@ -37,7 +38,7 @@ class FileCallbackHandler(BaseCallbackHandler):
         self.filename = str(filename)
         self.mode = mode
         self.color = color
-        self.file: IO[str] = Path(filename).open(mode, encoding="utf-8")  # noqa: SIM115  closed by `close`
+        self.file: IO[str] = open_private(filename, mode, encoding="utf-8")
 
     def __enter__(self) -> Self:
         return self

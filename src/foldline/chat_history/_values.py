@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from foldline.exceptions import SchemaError, StoreError
 from foldline.load import dumps, loads
-from foldline.messages import BaseMessage
+from foldline.messages import BaseMessage, message_chunk_to_message
 
 
 def pack(message: BaseMessage) -> str:
     """Write a message as text; what cannot be written exactly is refused."""
     try:
-        return dumps(message)
+        return dumps(message_chunk_to_message(message))
     except SchemaError as error:
         raise StoreError(f"this message cannot be stored: {error}") from error
 

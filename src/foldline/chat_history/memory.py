@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field, SerializeAsAny
 
 from foldline.chat_history.base import BaseChatMessageHistory
-from foldline.messages import BaseMessage
+from foldline.messages import BaseMessage, message_chunk_to_message
 
 __all__ = ["InMemoryChatMessageHistory"]
 
@@ -31,7 +31,8 @@ class InMemoryChatMessageHistory(BaseChatMessageHistory, BaseModel):
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Add messages."""
-        self.messages.extend(messages)  # one call: no other thread's messages come between
+        whole = [message_chunk_to_message(message) for message in messages]
+        self.messages.extend(whole)  # one call: no other thread's messages come between
 
     def clear(self) -> None:
         """Forget all messages."""

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from foldline.cli.terminal import note, progress_bar
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.providers import provider_names
+from foldline.utils.strings import suggestion
 
 __all__ = ["DEFAULT", "choose_model", "choose_tool", "name_of", "prepare", "read_options"]
 
@@ -56,7 +57,8 @@ def choose_model(spec: str | None, options: dict[str, Any] | None = None) -> Any
     except UsageError as error:
         if colon and provider.replace("-", "_").lower() not in provider_names():
             raise UsageError(
-                f"there is no provider {provider!r}: `foldline models` lists them"
+                f"there is no provider {provider!r}{suggestion(provider, provider_names())}: "
+                "`foldline models` lists them"
             ) from error
         raise
 

@@ -19,8 +19,10 @@ from foldline.cli.exchange import Exchange
 from foldline.cli.shows import TextShow
 from foldline.cli.start import Code
 from foldline.cli.terminal import note, readable, say
+from foldline.cli.written import heading, text_and_calls
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.messages import messages_to_dict
+from foldline.utils.private_files import open_private
 
 __all__ = ["Session"]
 
@@ -175,8 +177,9 @@ class Session:
         if path.suffix == ".json":
             text = json.dumps(messages_to_dict(messages), ensure_ascii=False, indent=2, default=str)
         else:
-            text = "\n\n".join(f"## {one.type}\n\n{one.text}" for one in messages)
-        path.write_text(text + "\n", encoding="utf-8")
+            text = "\n\n".join(f"## {heading(one)}\n\n{text_and_calls(one)}" for one in messages)
+        with open_private(path, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
         note(f"{len(messages)} messages written to {path}")
         return False
 

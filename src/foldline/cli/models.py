@@ -13,6 +13,7 @@ from foldline.exceptions import FoldlineError, UsageError
 from foldline.language_models.profile import find_profile, known_profiles
 from foldline.providers import REGISTRY, find_provider, provider_names
 from foldline.providers._completions.model import CompletionsModel
+from foldline.utils.strings import suggestion
 
 __all__ = ["host_of", "key_variables", "main_names", "models", "url_variables"]
 
@@ -88,9 +89,20 @@ def _row(name: str) -> dict[str, Any]:
     }
 
 
+MAKERS = {
+    "google_vertexai": "google_genai",
+    "google_anthropic_vertex": "anthropic",
+    "anthropic_bedrock": "anthropic",
+    "bedrock_mantle_anthropic": "anthropic",
+    "bedrock_mantle_openai": "openai",
+}
+"""Clouds that serve the models of one maker -> whose profiles they are."""
+
+
 def _profiles(name: str) -> dict[str, Any]:
     """The profiles under any of a provider's names, each with what the rows of shorter names say of it."""
     same = [one for one, place in REGISTRY.items() if place == REGISTRY.get(name)]
+    same += [maker for cloud, maker in MAKERS.items() if cloud in (name, *same)]
     known = next((one for one in (name, *same) if known_profiles(one)), name)
     return {model: find_profile(known, model) or {} for model in sorted(known_profiles(known))}
 
@@ -145,7 +157,9 @@ def _key_state(kind: Any) -> str:
 
 def _models_of(provider: str, *, as_json: bool) -> int:
     if provider not in provider_names():
-        raise UsageError(f"there is no provider {provider!r}: foldline models lists them")
+        raise UsageError(
+            f"there is no provider {provider!r}{suggestion(provider, provider_names())}: foldline models lists them"
+        )
     find_provider(provider)
     profiles = _profiles(provider)
     if as_json:

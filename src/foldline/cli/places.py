@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from foldline.exceptions import StoreError
+from foldline.utils.private_files import make_private_folder
 
 __all__ = ["data_dir", "made", "sessions_file", "traces_file"]
 
@@ -38,7 +39,7 @@ def traces_file(chosen: Path | None = None) -> Path:
 def made(file: Path) -> Path:
     """Give the file with its folder made; only its user may look inside."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(file.parent)
     except OSError as error:
         raise StoreError(
             f"{file.parent}: cannot be made: {error.strerror}; set FOLDLINE_DATA_DIR to a folder you may write to"

@@ -8,8 +8,9 @@ import time
 from foldline.cli.conversation import kept_sessions, open_history
 from foldline.cli.places import sessions_file
 from foldline.cli.terminal import note, say, table
+from foldline.cli.written import heading, text_and_calls
 from foldline.exceptions import UsageError
-from foldline.messages import AIMessage, messages_to_dict
+from foldline.messages import messages_to_dict
 
 __all__ = ["sessions"]
 
@@ -31,9 +32,8 @@ def sessions(name: str | None, *, delete: bool, as_json: bool) -> int:
             say(json.dumps(messages_to_dict(history.messages), ensure_ascii=False, default=str))
         else:
             for message in history.messages:
-                is_cut = isinstance(message, AIMessage) and message.status == "incomplete"
-                say(f"{message.type}{' (cut)' if is_cut else ''}:", style="bold")
-                say(f"{message.text}\n")
+                say(f"{heading(message)}:", style="bold")
+                say(f"{text_and_calls(message)}\n")
     finally:
         history.close()
     return 0

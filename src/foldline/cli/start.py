@@ -113,7 +113,8 @@ def _tell(error: Exception, *, is_debugging: bool) -> int:
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "foldline"
         sentence = error.format_message().rstrip(".")
-        _complain(f"foldline: {sentence}. See `{where} --help`.")
+        end = "" if sentence.endswith("?") else "."
+        _complain(f"foldline: {sentence}{end} See `{where} --help`.")
         return int(error.exit_code)
     if type(error).__name__ == "Abort":
         return Code.INTERRUPTED

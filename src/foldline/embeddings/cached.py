@@ -64,6 +64,8 @@ class CacheBackedEmbeddings(Embeddings):
         self.document_embedding_store = document_embedding_store
         self.query_embedding_store = query_embedding_store
         self.batch_size = batch_size
+        self.store_error: Exception | None = None
+        """What the store raised last; the vectors were computed, and are not kept."""
 
     @classmethod
     def from_bytes_store(
@@ -111,7 +113,7 @@ class CacheBackedEmbeddings(Embeddings):
     async def _documents(self, texts: list[str], io: IO) -> list[Vector]:
         distinct = list(dict.fromkeys(texts))
         store = self.document_embedding_store
-        known = await _kept(store, distinct, io)
+        known = await self._kept(store, distinct, io)
         missing = [text for text in distinct if text not in known]
         size = self.batch_size or BATCH
         model = self.underlying_embeddings
@@ -119,36 +121,37 @@ class CacheBackedEmbeddings(Embeddings):
         for start in range(0, len(missing), size):
             batch = missing[start : start + size]
             made = dict(zip(batch, await io.call(embed, batch), strict=True))
-            await _keep(store, made, io)
+            await self._keep(store, made, io)
             known |= made
         return [list(known[text]) for text in texts]
 
     async def _query(self, text: str, io: IO) -> Vector:
         model, store = self.underlying_embeddings, self.query_embedding_store
-        if store is not None and (known := await _kept(store, [text], io)):
+        if store is not None and (known := await self._kept(store, [text], io)):
             return known[text]
         vector: Vector = await io.call(
             model.embed_query if io.blocking else model.aembed_query, text
         )
         if store is not None:
-            await _keep(store, {text: vector}, io)
+            await self._keep(store, {text: vector}, io)
         return vector
 
+    async def _kept(self, store: Vectors, texts: list[str], io: IO) -> dict[str, Vector]:
+        try:
+            found = await io.call(store.mget if io.blocking else store.amget, texts)
+        except (StoreError, OSError) as error:
+            self.store_error = error
+            logger.warning("the store of embeddings did not answer, computing them: %s", error)
+            return {}
+        pairs = zip(texts, found, strict=True)
+        return {text: vector for text, vector in pairs if vector is not None}
 
-async def _kept(store: Vectors, texts: list[str], io: IO) -> dict[str, Vector]:
-    try:
-        found = await io.call(store.mget if io.blocking else store.amget, texts)
-    except (StoreError, OSError) as error:
-        logger.warning("the store of embeddings did not answer, computing them: %s", error)
-        return {}
-    return {text: vector for text, vector in zip(texts, found, strict=True) if vector is not None}
-
-
-async def _keep(store: Vectors, vectors: dict[str, Vector], io: IO) -> None:
-    try:
-        await io.call(store.mset if io.blocking else store.amset, list(vectors.items()))
-    except (StoreError, OSError) as error:
-        logger.warning("embeddings could not be kept: %s", error)
+    async def _keep(self, store: Vectors, vectors: dict[str, Vector], io: IO) -> None:
+        try:
+            await io.call(store.mset if io.blocking else store.amset, list(vectors.items()))
+        except (StoreError, OSError) as error:
+            self.store_error = error
+            logger.warning("embeddings could not be kept: %s", error)
 
 
 class _PackedVectors(BaseStore[str, Vector]):

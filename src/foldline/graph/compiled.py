@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, create_model
@@ -19,17 +18,13 @@ from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import GraphPlan
 from foldline.graph.records import GraphThread, Outcome, encode_target, record
 from foldline.graph.runtime import Runtime
-from foldline.graph.threads import load_thread, thread_of
+from foldline.graph.threads import load_thread
 from foldline.graph.types import END, START, GraphTask, StateSnapshot
-from foldline.runnables import _trace
-from foldline.runnables.base import Runnable
 from foldline.runnables.graph import Graph
-from foldline.workflows.events import FlowEvent
-from foldline.workflows.interrupts import FlowInterrupt
 from foldline.workflows.journal import chain_of
-from foldline.workflows.log import Log
+from foldline.workflows.log import Log, thread_of
+from foldline.workflows.loop_runnable import LoopRunnable
 from foldline.workflows.nesting import within
-from foldline.workflows.views import View
 
 if TYPE_CHECKING:
     from foldline.graph.builder import StateGraph
@@ -41,7 +36,7 @@ Values = dict[str, Any]
 SHOWN = ("input", "step", "update", "fork")
 
 
-class CompiledStateGraph(Runnable[Any, Any]):
+class CompiledStateGraph(LoopRunnable[Any, Any]):
     """A graph that runs. Made by `StateGraph.compile`."""
 
     def __init__(
@@ -84,69 +79,8 @@ class CompiledStateGraph(Runnable[Any, Any]):
 
     # -- running
 
-    async def _once(self, input: Json, run: Run) -> Any:
-        loop = self._loop(run, frozenset())
-        async with aclosing(loop.events(input)) as events:
-            async for event in events:
-                self._pass_on(event, loop)
-        return self._concluded(loop)
-
     def _loop(self, run: Run, wants: frozenset[str]) -> GraphLoop:
         return GraphLoop(self, run, wants=wants, outer=within.get())
-
-    def _pass_on(self, event: FlowEvent, loop: GraphLoop) -> None:
-        if loop.outer is not None and loop.outer.emit is not None:
-            loop.outer.emit(event)
-
-    def _concluded(self, loop: GraphLoop) -> Any:
-        if loop.is_inner and loop.thread.interrupts:
-            raise FlowInterrupt(loop.thread.interrupts)
-        return loop.result()
-
-    async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
-        async with aclosing(self._viewed(input, run, [])) as pieces:
-            async for piece in pieces:
-                yield piece
-
-    async def _viewed(
-        self, input: Json, run: Run, loops: list[GraphLoop]
-    ) -> AsyncGenerator[Any, None]:
-        view = View(
-            run.kwargs.get("stream_mode") or "updates",
-            subgraphs=bool(run.kwargs.get("subgraphs")),
-            channels=run.kwargs.get("channels"),
-        )
-        loop = self._loop(run, view.wants)
-        loops.append(loop)
-        depth = len(loop.namespace)
-        async with aclosing(loop.events(input)) as events:
-            async for event in events:
-                self._pass_on(event, loop)
-                own = event._replace(namespace=event.namespace[depth:]) if depth else event
-                for piece in view.pieces(own):
-                    yield piece
-        if loop.is_inner and loop.thread.interrupts:
-            raise FlowInterrupt(loop.thread.interrupts)
-
-    async def _traced_stream(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
-        """Stream as a run in the traces, whose output is the last state and not the sum of the pieces."""
-        run = run.patched()
-        loops: list[GraphLoop] = []
-        observers = _trace.observers(run.handlers)
-        try:
-            await _trace.begin(self, input, run)
-            async with aclosing(self._viewed(input, run, loops)) as pieces:
-                async for piece in pieces:
-                    for observer in observers:
-                        observer.on_chunk(run.id, piece)
-                    yield piece
-        except GeneratorExit:
-            await run.leave(loops[0].result() if loops else None)
-            raise
-        except BaseException as error:
-            await run.tell("on_chain_error", error)
-            raise
-        await run.tell("on_chain_end", loops[0].result())
 
     # -- threads
 

@@ -29,14 +29,13 @@ from foldline.graph.records import (
 )
 from foldline.graph.runtime import Runtime, current_task
 from foldline.graph.task_run import ParentCommand, TaskRun
-from foldline.graph.threads import load_thread, thread_of
+from foldline.graph.threads import load_thread
 from foldline.graph.types import START
 from foldline.runnables.base import Runnable
-from foldline.workflows.background import run_in_background
-from foldline.workflows.events import Emit, FlowEvent
-from foldline.workflows.flow_run import answers_for
-from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
-from foldline.workflows.log import Log
+from foldline.workflows.event_output import EventOutput
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt, answers_for
+from foldline.workflows.log import Lineage, Log, thread_of
 from foldline.workflows.nesting import Within
 from foldline.workflows.values import pack
 
@@ -67,8 +66,14 @@ class GraphLoop:
         around = current_task.get()  # a graph inside a node has its context and store
         self.context = run.kwargs.get("context", None if around is None else around.context)
         self.store = graph.store if graph.store is not None or around is None else around.store
-        self.namespace: tuple[str, ...] = () if outer is None else outer.next_namespace()
+        self.namespace: tuple[str, ...] = ()
+        self.key = ""
+        """Names this run where it is kept, inside others."""
+        if outer is not None:
+            self.namespace, self.key = outer.next_place()
+        self.lineage: Lineage | None = None
         self.saver, self.thread_id, self.is_inner = self._place()
+        self.output = EventOutput(self.io, self.namespace, self.wants)
         self.thread = GraphThread(self.plan.keys, self.plan.keys.empty())
         self.log: Log | None = None
         self.tasks: list[Task] = []
@@ -83,8 +88,6 @@ class GraphLoop:
         # A config that was filled in for a nested call carries the limit of runnables; a graph may take more steps.
         self.limit: int = given if given is not None and is_set else MOST_STEPS
         self._taken = 0
-        self._emit: Emit | None = None
-        self._held: list[FlowEvent] = []
         self._current: Any = None
         self.is_stopped = False
 
@@ -96,6 +99,9 @@ class GraphLoop:
         if outer is not None and outer.checkpointer is not None:
             if own is True:  # its threads outlive the task that calls it
                 self.namespace = tuple(part.partition(":")[0] for part in self.namespace)
+                self.key = "|".join(self.namespace)
+            else:
+                self.lineage = outer.lineage
             return outer.checkpointer, outer.thread_id, True
         if isinstance(own, BaseCheckpointSaver):
             return own, thread_of(self.run.configurable, self.graph.get_name()), False
@@ -107,27 +113,16 @@ class GraphLoop:
         """Run; give what happens."""
         try:
             await self._open(value)
-            for event in self._take_held():
+            for event in self.output.take_held():
                 yield event
+            is_live = bool(self.wants & LIVE)
             while self.thread.next and not self.is_stopped and not self.thread.interrupts:
-                if self.wants & LIVE:
-                    async with aclosing(run_in_background(self.io, self._live_step)) as live:
-                        async for event in live:
-                            yield event
-                else:
-                    await self._step()
-                for event in self._take_held():
-                    yield event
+                async with aclosing(self.output.during(self._step, is_live=is_live)) as said:
+                    async for event in said:
+                        yield event
         finally:
             if self.log is not None and self.log.holds_back:
                 await self.log.release(self.io)
-
-    async def _live_step(self, emit: Emit) -> None:
-        self._emit = emit
-        try:
-            await self._step()
-        finally:
-            self._emit = None
 
     async def _step(self) -> None:
         """Take one step: run its tasks, join what they gave, keep it."""
@@ -219,7 +214,7 @@ class GraphLoop:
         thread.move(id, targets, thread.step + 1, waiting, deferred)
         thread.source, thread.ran = "loop", [one.name for one in outcomes]
         for one in outcomes:
-            self._tell(
+            self.output.tell(
                 "updates",
                 one.name,
                 {
@@ -258,6 +253,7 @@ class GraphLoop:
             return None
         pending = self.log.add(body, self.thread.head)
         self.thread.head = pending.entry.id
+        self.thread.chain.add(pending.entry.id)
         await self.log.flush(self.io, pending)
         return pending.entry.id
 
@@ -267,20 +263,19 @@ class GraphLoop:
         await self._append(record("stop", interrupts=questions))
         for one in interrupts:
             data = {"interrupt_id": one.id, "payload": one.value}
-            self._tell("input.requested", None, data)
-        self._tell("values", None, {"__interrupt__": tuple(interrupts)})
+            self.output.tell("input.requested", None, data)
+        self.output.tell("values", None, {"__interrupt__": tuple(interrupts)})
 
     # -- the beginning
 
     async def _open(self, value: Json) -> None:
         if self.saver is not None:
             at = None if self.is_inner else self.run.configurable.get("checkpoint_id")
-            key = "|".join(self.namespace) if self.is_inner else ""
-            self.log = Log(self.saver, self.thread_id or "", key)
+            key = self.key if self.is_inner else ""
+            self.log = Log(self.saver, self.thread_id or "", key, self.lineage)
             resumes = isinstance(value, Command) and value.resume is not None
             self.thread = await load_thread(self.graph, self.log, self.io, at, with_pending=resumes)
-            if self.run.kwargs.get("durability") == "exit":
-                self.log.holds_back = True
+            self.log.set_durability(self.run.kwargs.get("durability"))
             if at is not None and value is None:
                 await self._go_back(at)
         is_unfinished = bool(self.thread.next)
@@ -435,34 +430,28 @@ class GraphLoop:
         values = self.thread.values
         return {key: values[key] for key in self.plan.output.names if key in values}
 
-    def say(self, event: FlowEvent) -> None:
-        """Say something from inside a step."""
-        if self._emit is not None:
-            self._emit(event)
-        else:
-            self._held.append(event)
+    @property
+    def interrupts(self) -> list[Interrupt]:
+        """The questions that are open."""
+        return self.thread.interrupts
 
-    def _take_held(self) -> list[FlowEvent]:
-        held, self._held = self._held, []
-        return held
-
-    def _tell(self, method: Any, node: str | None, data: Json) -> None:
-        if method in self.wants:
-            self.say(FlowEvent(method, self.namespace, node, data))
+    def partial_result(self) -> Any:
+        """Return what a run that was left had come to."""
+        return self.result()
 
     def _tell_state(self, *, only_values: bool = False) -> None:
         if not self.wants:
             return
-        self._tell("values", None, self.shown())
+        self.output.tell("values", None, self.shown())
         if "checkpoints" in self.wants and not only_values and self.saver is not None:
-            self._tell(
+            self.output.tell(
                 "checkpoints",
                 None,
                 self.graph.checkpoint_data(self.thread, self.thread_id or "", self.namespace),
             )
 
     def _tell_pause(self) -> None:
-        self._tell("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
+        self.output.tell("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
 
     def tell_task(self, task: Task, value: Json) -> None:
         """Say that a task begins."""
@@ -475,7 +464,7 @@ class GraphLoop:
                 "input": value,
                 "triggers": (f"branch:to:{task.name}",),
             }
-            self._tell("tasks", task.name, data)
+            self.output.tell("tasks", task.name, data)
 
     def _tell_result(self, task: Task, outcome: Outcome) -> None:
         if "tasks" in self.wants:
@@ -488,7 +477,7 @@ class GraphLoop:
                 "result": outcome.update,
                 "interrupts": [],
             }
-            self._tell("tasks", task.name, data)
+            self.output.tell("tasks", task.name, data)
 
 
 def _names(given: Any, default: list[str], nodes: Mapping[str, Any]) -> frozenset[str]:

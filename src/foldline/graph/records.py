@@ -85,6 +85,8 @@ class GraphThread:
     deferred: list[str] = field(default_factory=list)
     is_paused: bool = False
     at: str | None = None
+    chain: set[str] = field(default_factory=set)
+    """The records since the last step."""
     ran: list[str] = field(default_factory=list)
     """The nodes of the last step."""
 
@@ -103,6 +105,7 @@ class GraphThread:
         """Add a record."""
         kind = body["kind"]
         self.head = id
+        self.chain.add(id)
         if kind == "task":
             self.finished[body["id"]] = self._outcome(body, f"record {id}")
         elif kind == "stop":
@@ -120,7 +123,7 @@ class GraphThread:
 
     def _take_base(self, id: str, body: Mapping[str, Json]) -> None:
         where = f"record {id}"
-        under_way = self.seed, self.finished, self.interrupts, self.asked, self.answers
+        under_way = self.seed, self.finished, self.interrupts, self.asked, self.answers, self.chain
         outcomes = [self._outcome(one, where) for one in body.get("tasks", ())]
         outcomes += [self.finished[one] for one in body.get("done", ())]
         if outcomes:
@@ -138,7 +141,9 @@ class GraphThread:
         self.ran = [one.name for one in outcomes]
         self.is_paused = bool(body.get("paused"))
         if body.get("keeps"):  # the same tasks come: what they asked and finished stays
-            self.seed, self.finished, self.interrupts, self.asked, self.answers = under_way
+            self.seed, self.finished, self.interrupts, self.asked, self.answers, self.chain = (
+                under_way
+            )
         self.source = "loop" if body["kind"] == "step" else str(body["kind"])
         self.at = body["at"]
 
@@ -154,6 +159,7 @@ class GraphThread:
         self.base_parent, self.base, self.seed = self.base, id, id
         self.next, self.step, self.waiting, self.deferred = targets, step, waiting, deferred
         self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
+        self.chain = set() if id is None else {id}
         self.is_paused = False
 
     def _outcome(self, body: Mapping[str, Json], where: str) -> Outcome:

@@ -18,8 +18,8 @@ from foldline.graph.records import Outcome, Target, Task
 from foldline.graph.runtime import ExecutionInfo, Runtime, current_task
 from foldline.graph.tokens import TokenHandler
 from foldline.graph.types import Send
-from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import Asking, Command, FlowInterrupt
+from foldline.workflows.log import Lineage
 from foldline.workflows.nesting import Within, inside
 from foldline.workflows.retry import run_attempts
 
@@ -73,7 +73,7 @@ class TaskRun:
                 ),
                 "thread_id": loop.thread_id,
             }
-            self.handler = TokenHandler(loop.say, loop.namespace, self.task.name, about)
+            self.handler = TokenHandler(loop.output.say, loop.namespace, self.task.name, about)
             run = run.patched({"callbacks": [self.handler]})
         try:
             await run.begin("chain", "on_chain_start", None, value, name=self.task.name)
@@ -147,17 +147,20 @@ class TaskRun:
         )  # fmt: skip
 
     def _write(self, chunk: Any) -> None:
-        if "custom" in self.loop.wants:
-            self.loop.say(
-                FlowEvent("custom", self.loop.namespace, self.task.name, {"payload": chunk})
-            )
+        self.loop.output.write(chunk, self.task.name)
 
     def _within(self) -> Within:
         loop, label = self.loop, f"{self.task.name}:{self.task.id}"
         return Within(
-            (*loop.namespace, label), loop.wants - {"messages"}, loop.say if loop.wants else None, loop.saver,
-            loop.thread_id, loop.thread.answers,
-        )  # fmt: skip
+            namespace=(*loop.namespace, label),
+            key=f"{loop.key}|{label}" if loop.key else label,
+            wants=loop.wants - {"messages"},
+            emit=loop.output.say if loop.wants else None,
+            checkpointer=loop.saver,
+            thread_id=loop.thread_id,
+            lineage=None if loop.log is None else Lineage(loop.log, loop.thread.chain),
+            answers=loop.thread.answers,
+        )
 
     def _asking(self) -> Asking:
         loop = self.loop

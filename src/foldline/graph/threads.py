@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foldline._io import IO
 from foldline.checkpoint.base import Entry
-from foldline.exceptions import SchemaError, UsageError
+from foldline.exceptions import SchemaError
 from foldline.graph.records import BASES, KINDS, GraphThread
 from foldline.workflows.journal import chain_of, read_body
 from foldline.workflows.log import Log
@@ -15,7 +14,7 @@ from foldline.workflows.log import Log
 if TYPE_CHECKING:
     from foldline.graph.compiled import CompiledStateGraph
 
-__all__ = ["load_thread", "thread_of"]
+__all__ = ["load_thread"]
 
 
 async def load_thread(
@@ -44,8 +43,12 @@ async def load_thread(
 
 
 def _pending_after(entries: list[Entry], at: str) -> list[Entry]:
-    """Return the entries that follow a checkpoint before the next one: finished tasks, questions, answers."""
+    """Return what followed a checkpoint before the next one: finished tasks, questions, and answers to them.
+
+    Where the thread went on, the answers are those of another branch: they and what came of them are left out.
+    """
     found: list[Entry] = []
+    kinds: list[str] = []
     current = at
     while True:
         following = [
@@ -54,16 +57,9 @@ def _pending_after(entries: list[Entry], at: str) -> list[Entry]:
             if one.parent == current and read_body(one, KINDS, "a graph")["kind"] not in BASES
         ]
         if not following:
-            return found
+            break
         found.append(following[-1])
+        kinds.append(read_body(following[-1], KINDS, "a graph")["kind"])
         current = following[-1].id
-
-
-def thread_of(configurable: Mapping[str, Any], name: str) -> str:
-    """Return the thread that a config names."""
-    thread_id = configurable.get("thread_id")
-    if thread_id is None:
-        raise UsageError(
-            f'{name} has a checkpointer and needs a thread: config={{"configurable": {{"thread_id": "…"}}}}'
-        )
-    return str(thread_id)
+    went_on = bool(found) and found[-1].id != entries[-1].id
+    return found[: kinds.index("resume")] if went_on and "resume" in kinds else found

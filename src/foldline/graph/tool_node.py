@@ -18,6 +18,7 @@ from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool, tools_by_name
 from foldline.tools.convert import tool as as_tool
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
+from foldline.workflows.log import ends_run
 
 __all__ = ["ToolNode", "tools_condition"]
 
@@ -96,7 +97,7 @@ class ToolNode(Runnable[Any, Any]):
         try:
             result = await tool._step({**call, "args": arguments, "type": "tool_call"}, run.child())
         except Exception as error:
-            text = self._error_text(error)
+            text = None if ends_run(error) else self._error_text(error)
             if text is None:
                 raise
             return error_message(call, text)

@@ -261,7 +261,7 @@ class _Indexing:
 def document_key(document: Document, algorithm: str) -> str:
     """Give the id of a document: a hash of its text and metadata."""
     try:
-        metadata = json.dumps(document.metadata, sort_keys=True)
+        metadata = json.dumps(document.metadata, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"the metadata of {document.page_content[:60]!r} is not JSON ({error}): give a key_encoder of your own"

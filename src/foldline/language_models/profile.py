@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from foldline._extensions import extension
 from foldline._lazy import lazily
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ __all__ = [
 _registry: dict[str, ModelProfileRegistry] = {}
 _later: dict[str, list[Callable[[], Mapping[str, ModelProfile]]]] = {}
 """Provider -> what gives its rows, until one is looked for."""
+_looked_for: set[str] = set()
+"""Providers without rows whose modules were loaded, if there are any."""
 
 
 def register_profile(provider: str, model: str, profile: ModelProfile) -> None:
@@ -67,6 +70,10 @@ def known_profiles(provider: str | None = None) -> dict[str, Any]:
 def find_profile(provider: str | None, model: str | None) -> ModelProfile | None:
     """Find a model's profile: every row whose name its name begins with, the longer over the shorter."""
     rows = _rows(provider or "")
+    if not rows and provider and provider not in _looked_for:
+        _looked_for.add(provider)
+        extension("load_provider")(provider)  # its rows come with its module
+        rows = _rows(provider)
     fitting = sorted((name for name in rows if (model or "").startswith(name)), key=len)
     if not fitting:
         return None

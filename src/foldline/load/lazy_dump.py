@@ -34,6 +34,12 @@ class LazyDump(dict[str, Any]):
         self._source: object = source
         self._more = more
 
+    @property
+    def unwritten(self) -> tuple[object, str] | None:
+        """The object whose form is still to be written, and what else is said of it; None once it is written."""
+        source = self._source
+        return None if source is None else (source, repr(self._more))
+
     def _write(self) -> None:
         source = self._source
         if source is not None:

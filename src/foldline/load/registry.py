@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Literal, TypeVar, overload
 
@@ -105,9 +106,13 @@ def belongs_to_another_class(cls: type[BaseModel], key: ClassId) -> bool:
     entry = REGISTRY.get(our_id(key))
     if entry is None:
         return False
-    if isinstance(entry.target, str) and entry.target.partition(":")[0] not in sys.modules:
-        return True  # its package was never imported, so `cls` cannot come from there
-    return resolve(entry.target) not in (None, cls, cls.__pydantic_generic_metadata__["origin"])
+    known: object = entry.target
+    if isinstance(known, str):
+        module, _, name = known.partition(":")
+        if module not in sys.modules:
+            return True  # its package was never imported, so `cls` cannot come from there
+        known = getattr(sys.modules[module], name, None)
+    return known not in (None, cls, cls.__pydantic_generic_metadata__["origin"])
 
 
 def is_registered(cls: type[BaseModel]) -> bool:
@@ -129,6 +134,7 @@ def loadable_fields(key: ClassId) -> frozenset[str] | None:
     return fields
 
 
+@cache
 def is_value(cls: type[BaseModel]) -> bool:
     """Say whether objects of `cls` are data that must come back whole, not a behaviour."""
     return any(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
@@ -162,18 +163,25 @@ def class_id(cls: type[BaseModel]) -> list[str]:
 
 def useful_fields(model: BaseModel) -> dict[str, Any]:
     """Give the constructor arguments of `model` that differ from their defaults, extras included."""
-    cls = type(model)
-    by_name = bool(
-        cls.model_config.get("populate_by_name") or cls.model_config.get("validate_by_name")
-    )
     arguments = {}
-    for name, field in cls.model_fields.items():
+    for name, argument, field in _written_fields(type(model)):
         value = getattr(model, name)
         # `type` tells readers of the JSON what it is, where they do not know the id.
-        if not field.exclude and (name == "type" or not _is_default(field, value)):
-            arguments[name if by_name else argument_name(name, field)] = value
+        if name == "type" or (value is not field.default and not _is_default(field, value)):
+            arguments[argument] = value
     arguments.update(model.__pydantic_extra__ or {})
     return arguments
+
+
+@cache
+def _written_fields(cls: type[BaseModel]) -> list[tuple[str, str, FieldInfo]]:
+    """Give the fields of a class that are written, each with the name under which the constructor takes it."""
+    by_name = cls.model_config.get("populate_by_name") or cls.model_config.get("validate_by_name")
+    return [
+        (name, name if by_name else argument_name(name, field), field)
+        for name, field in cls.model_fields.items()
+        if not field.exclude
+    ]
 
 
 def argument_name(name: str, field: FieldInfo) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from foldline.protocol.blocks import BlockIndex, InvalidToolCall, Json, ToolCall, ToolCallChunk
 from foldline.protocol.merge import copy_json, grow_name, merge_dicts
-from foldline.protocol.promote import promote
+from foldline.protocol.promote import parse_tool_args, promote
 from foldline.utils.json import to_jsonable
 
 if TYPE_CHECKING:
@@ -100,6 +100,16 @@ class GrowingCall:
             **copy_json(self.rest),
         }
 
+    def is_followed_by(self, part: Mapping[str, Json]) -> bool:
+        """Say whether a slice of the same id is a whole call of its own: this one is whole already."""
+        if not (self.pieces and part.get("name") and part.get("args")):
+            return False
+        if self.index is not None and str(self.index) == str(part.get("index")):
+            return False
+        is_object = isinstance(self._args_so_far(self.pieces), dict)
+        is_whole = is_object and self.parser is not None and self.parser.is_complete
+        return is_whole and isinstance(parse_tool_args(part["args"]), dict)
+
     def _args_so_far(self, pieces: list[str]) -> Json:
         if self.parser is None:
             from foldline.utils.json import PartialJson  # noqa: PLC0415  for calls that come in slices
@@ -146,7 +156,8 @@ class CallsGrowth:
     def _call_of(self, part: Mapping[str, Json]) -> GrowingCall:
         id, index = part.get("id"), part.get("index")
         if id and id in self._by_id:
-            return self._by_id[id]
+            known = self._by_id[id]
+            return self._new(index) if known.is_followed_by(part) else known
         if index is not None:
             call = self._by_index.get(str(index))
             if call is None or (id and call.id):

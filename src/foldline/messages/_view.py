@@ -28,6 +28,7 @@ __all__ = ["ChunkView"]
 Block = dict[str, Json]
 
 GROWING = {"tool_call": "tool_call_chunk", "server_tool_call": "server_tool_call_chunk"}
+CALL_SLICES = frozenset(GROWING.values())
 INVALID = "invalid_tool_call"
 SLICE_KEYS = frozenset({"type", "index"})
 
@@ -306,6 +307,10 @@ def _news(shown: Block, says: Mapping[str, Json]) -> Block:
         if key in ("type", "index"):
             continue
         old = shown.get(key)
+        if key == "name" and isinstance(old, str) and shown.get("type") in CALL_SLICES:
+            if not shown.get("args") and str(value).startswith(old) and value != old:
+                news[key] = value[len(old) :]  # a sum joins the slices of a name
+            continue
         if value is None:
             new, is_new = None, key not in shown
         else:

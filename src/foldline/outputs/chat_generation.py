@@ -66,13 +66,6 @@ class ChatGenerationChunk(LazyFields, ChatGeneration):
     type: Literal["ChatGenerationChunk"] = "ChatGenerationChunk"  # type: ignore[assignment]
     _kind: ClassVar[str] = "ChatGenerationChunk"
 
-    @classmethod
-    def of_chunk(cls, message: AIMessageChunk) -> ChatGenerationChunk:
-        """Make a piece of a message's piece, unchecked; the rest is worked out when somebody looks."""
-        made = bare(ChatGenerationChunk)
-        set_real_fields(made, {"message": message})
-        return made
-
     def __init__(self, **given: Any) -> None:
         """Make a piece; one of a message alone, which a model that streams makes of every delta, is not checked."""
         message = given.get("message")
@@ -102,6 +95,13 @@ class ChatGenerationChunk(LazyFields, ChatGeneration):
         if not all(isinstance(part, ChatGenerationChunk) for part in others):
             return NotImplemented
         return _joined(self, others)
+
+
+def piece_of(message: AIMessageChunk) -> ChatGenerationChunk:
+    """Make a piece of an answer of a message's piece, unchecked; the rest is worked out when somebody looks."""
+    made = bare(ChatGenerationChunk)
+    set_real_fields(made, {"message": message})
+    return made
 
 
 def merge_chat_generation_chunks(chunks: list[ChatGenerationChunk]) -> ChatGenerationChunk | None:

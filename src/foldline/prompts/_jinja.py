@@ -1,7 +1,8 @@
 """Jinja2 templates (an extra), in a sandbox with nothing to reach.
 
 Jinja2's own sandbox lets a template call methods and read attributes it deems harmless. Here a template reads plain
-data only: keys of dicts, places of lists, and what loops say of themselves. Everything else is a `SecurityError`.
+data only: keys of dicts, places of lists, and what loops say of themselves. Everything else is a `SecurityError`. What
+a rendering may do and make is limited (`foldline.prompts._jinja_limits`).
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ from importlib import import_module
 from typing import Any
 
 from foldline.exceptions import MissingExtraError, SecurityError
+from foldline.prompts._jinja_limits import (
+    budget,
+    check_operator,
+    limit_filters,
+    limit_tree,
+    spend_value,
+)
 from foldline.utils.formatting import TemplateError
 
 __all__ = ["compile_jinja"]
-
-LONGEST_PRODUCT = 1_000_000
-"""The largest number, and the longest text, that `*` may make."""
 
 Fill = Callable[[Mapping[str, object]], str]
 
@@ -27,9 +32,11 @@ def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
     environment = _environment()
     jinja2, meta = _jinja2(""), _jinja2(".meta")
     try:
-        names = meta.find_undeclared_variables(environment.parse(template))
-        ready = environment.from_string(template)
-    except jinja2.TemplateSyntaxError as error:
+        tree = environment.parse(template)
+        names = meta.find_undeclared_variables(tree)
+        with budget():  # constants are worked out here
+            ready = environment.from_string(limit_tree(tree, _jinja2(".nodes")))
+    except (jinja2.TemplateError, ArithmeticError, RecursionError, TypeError, ValueError) as error:
         raise TemplateError(f"jinja2 template {template[:80]!r}: {error}") from error
 
     def fill(values: Mapping[str, object]) -> str:
@@ -42,7 +49,8 @@ def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
             ValueError,
         )
         try:
-            return str(ready.render(values))
+            with budget():
+                return "".join(ready.generate(values))
         except SecurityError:
             raise
         except failures as error:
@@ -69,7 +77,7 @@ def _environment() -> Any:
         """A template reached for what it may not have; programs that catch jinja2's own error catch it."""
 
     class PlainData(sandbox.SandboxedEnvironment):  # type: ignore[misc,name-defined]
-        intercepted_binops = frozenset({"*", "**"})
+        intercepted_binops = frozenset({"+", "*", "**", "%"})
 
         def getattr(self, obj: object, attribute: str) -> object:
             return self.getitem(obj, attribute)
@@ -99,18 +107,10 @@ def _environment() -> Any:
             return obj is self.globals["range"] or isinstance(obj, macro)
 
         def call_binop(self, context: object, operator: str, left: Any, right: Any) -> Any:
-            _check_product(operator, left, right)
+            check_operator(operator, left, right)
             return super().call_binop(context, operator, left, right)
 
-    made = PlainData()
+    made = PlainData(finalize=spend_value)
     made.globals = {"range": made.globals["range"]}
+    made.filters = limit_filters(made.filters, _jinja2("").pass_context)
     return made
-
-
-def _check_product(operator: str, left: object, right: object) -> None:
-    if operator == "**":
-        raise SecurityError("a jinja2 template may not use **")
-    sizes = [len(side) if isinstance(side, str | list | tuple) else side for side in (left, right)]
-    numbers = [abs(size) for size in sizes if isinstance(size, int | float)]
-    if len(numbers) == 2 and numbers[0] * numbers[1] > LONGEST_PRODUCT:
-        raise SecurityError("a jinja2 template may not make anything that large with *")

@@ -16,7 +16,7 @@ from foldline.protocol.clean import clean_json
 from foldline.protocol.events import DELTA_FIELDS, Event
 from foldline.protocol.identity import CALL_KINDS, BlockRegistry, GrowingBlock, Key, kind_of
 from foldline.protocol.merge import copy_json, grow_name, leaf_rule
-from foldline.protocol.promote import promote
+from foldline.protocol.promote import parse_tool_args, promote
 from foldline.protocol.shapes import mistyped
 from foldline.utils._base64 import Base64Joiner
 from foldline.utils.json import SurrogateJoiner, has_surrogates
@@ -97,6 +97,8 @@ class BlockWriter:
             if not (piece or id or name or fields) or self._is_echo(kind, id, piece, fields):
                 return []
             block = _new_block(kind, key)
+        elif id and name and piece and self._is_second_telling(block, id, name, piece):
+            return []
         if name:
             has_args = bool(block.parts or block.held)
             fields["name"] = grow_name(block.content.get("name"), name, has_args=has_args)
@@ -301,6 +303,20 @@ class BlockWriter:
             return True
         if self.allow_repeated_ids:
             return False
+        raise MalformedStreamError(f"two tool calls share the id {id!r}")
+
+    def _is_second_telling(self, block: GrowingBlock, id: str, name: str, piece: str) -> bool:
+        """See a whole call under the id of one that is whole: told twice, or an error if it says another thing."""
+        if self.allow_repeated_ids or block.kind not in CALL_KINDS or block.id != id:
+            return False
+        if not block.has_whole_args():
+            return False
+        args = parse_tool_args(piece)
+        if isinstance(args, str):
+            return False
+        known = {"name": block.content.get("name"), "args": parse_tool_args("".join(block.parts))}
+        if known == {"name": name, "args": args}:
+            return True
         raise MalformedStreamError(f"two tool calls share the id {id!r}")
 
     def _is_told(self, kind: str, final: Fields) -> bool:

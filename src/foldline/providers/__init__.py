@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from foldline.exceptions import MissingExtraError, UsageError
+from foldline.utils.strings import suggestion
 
 __all__ = ["ADVICE", "GROUP", "REGISTRY", "find_provider", "provider_names"]
 
@@ -88,9 +89,9 @@ def find_provider(name: str) -> type[Any]:
     if target is None:
         if word in ADVICE:
             raise UsageError(f"there is no provider {name!r}: {ADVICE[word]}")
-        raise UsageError(
-            f"there is no provider {name!r}: choose one of {', '.join(provider_names())}"
-        )
+        known = provider_names()
+        near = suggestion(word, known)
+        raise UsageError(f"there is no provider {name!r}{near}: choose one of {', '.join(known)}")
     module, _, attribute = target.partition(":")
     try:
         found: type[Any] = getattr(import_module(module), attribute)

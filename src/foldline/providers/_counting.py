@@ -14,6 +14,7 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.providers import _explain
 from foldline.providers._endpoint import Body
 from foldline.providers._http import HttpChatModel
+from foldline.providers._wire import dump_body
 
 __all__ = ["Counting"]
 
@@ -58,7 +59,7 @@ class Counting(HttpChatModel):
         request = (await _explain.prepare(self, input, io, config, kwargs)).replace(stream=False)
         sent = await self._http_request(request, io)
         path, body = self._count_request(request, json.loads(sent.body))
-        sent = replace(sent, url=self._url(path), body=json.dumps(body).encode())
+        sent = replace(sent, url=self._url(path), body=dump_body(body))
         sent = await self._authorize(sent, io)
         async with self._transport().open(sent, blocking=io.blocking) as response:
             if response.status >= 400:

@@ -202,6 +202,8 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         return self._parse(body)
 
     def _request(self, texts: list[str], key: str | None, *, is_query: bool) -> Request:
+        if not self.model:
+            raise UsageError(f'{type(self).__name__} has no model: pass model="…"')
         path, body = self._encode(texts, is_query=is_query)
         return Request(
             url=self._url(path),

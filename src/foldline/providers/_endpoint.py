@@ -6,6 +6,7 @@ Chat models and embeddings over HTTP are built on it. Only `transport.open` wait
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -18,6 +19,7 @@ from foldline._io import IO
 from foldline.exceptions import MalformedStreamError, ModelAPIError, ModelError
 from foldline.language_models.policies.usage import time_left
 from foldline.providers._keys import (
+    HiddenValues,
     Key,
     SecretKey,
     chosen_key,
@@ -30,6 +32,7 @@ from foldline.providers._keys import (
 from foldline.providers._wire import Failure, error_class, read_failure, request_id, retry_after
 from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts, Transport
 from foldline.transports._default import default_transport, transport_for
+from foldline.transports._environment import proxy_secrets
 from foldline.transports.base import USUAL
 from foldline.utils.json import JsonError, parse_wire
 
@@ -40,6 +43,8 @@ __all__ = ["Address", "Body", "Endpoint"]
 Body = dict[str, Any]
 Address: TypeAlias = Annotated[str | None, AfterValidator(refuse_password)]
 """The type of a field that takes an address."""
+Hidden: TypeAlias = Annotated[dict[str, str], AfterValidator(HiddenValues)]
+"""The type of a field whose values are not shown."""
 
 
 class Endpoint(BaseModel):
@@ -58,9 +63,9 @@ class Endpoint(BaseModel):
     """Seconds for the whole call, or each clock on its own (`foldline.Timeouts`)."""
     max_retries: int | None = Field(default=None, exclude=True)
     """How often a failed request is tried again; overrides `retry_on_error`."""
-    default_headers: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    default_headers: Hidden = Field(default_factory=dict, exclude=True, repr=False)
     """Headers sent with every request."""
-    default_query: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    default_query: Hidden = Field(default_factory=dict, exclude=True, repr=False)
     """Query parameters sent with every request."""
     transport: Any = Field(default=None, exclude=True, repr=False)
     """Your own `foldline.transports.Transport`; default: one shared by the process."""
@@ -118,6 +123,7 @@ class Endpoint(BaseModel):
         held = [value for name, value in sent.headers.items() if name.lower() in names]
         shown = public_query(self.default_query)
         held += [value for name, value in self.default_query.items() if name not in shown]
+        held += proxy_secrets(sent.url, self.http)
         hide_secrets(error, [*held, *(word for value in held for word in value.split())])
         return error
 
@@ -163,19 +169,22 @@ class Endpoint(BaseModel):
         try:
             failure = self._read_error(parse_wire(text))
         except JsonError:
-            failure = Failure()
+            failure = Failure(message=_page_message(text, response.status))
         return self._failed(
             failure,
             status=response.status,
             body=text,
-            request_id=request_id(response.headers),
+            request_id=request_id(response.headers) or failure.request_id,
             retry_after=retry_after(response.headers),
         )
 
     def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
         """Build the typed error of a failure told inside an answer that began well (F-T04, F-T05)."""
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-        return self._failed(self._read_error(body), body=text[: self.limits.error_body])
+        failure = self._read_error(body)
+        return self._failed(
+            failure, body=text[: self.limits.error_body], request_id=failure.request_id
+        )
 
     def _failed(self, failure: Failure, *, status: int | None = None, **facts: Any) -> ModelError:
         status = status or failure.status
@@ -208,3 +217,12 @@ def _joined(root: str, path: str, more: str) -> str:
     if more:
         query = f"{query}&{more}" if query else more
     return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+
+
+def _page_message(text: str, status: int) -> str | None:
+    """Say what a web page in the place of an error says; None for any other text."""
+    if not re.match(r"\s*<(!doctype|html|head|body)", text, re.IGNORECASE):
+        return None
+    title = re.search(r"<(title|h1)[^>]*>([^<]{1,200})<", text, re.IGNORECASE)
+    said = f" ({' '.join(title[2].split())})" if title else ""
+    return f"HTTP {status}, a web page{said}: a proxy or gateway answered in the provider's place"

@@ -8,8 +8,9 @@ decoder.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import cache
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -20,7 +21,12 @@ from foldline._config import RunnableConfig
 from foldline._io import BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.exceptions import ModelAuthenticationError, ModelError
+from foldline.exceptions import (
+    MalformedStreamError,
+    ModelAuthenticationError,
+    ModelError,
+    UsageError,
+)
 from foldline.language_models.base_chat_model import BaseChatModel
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.request import ChatRequest
@@ -33,6 +39,7 @@ from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
 from foldline.providers._names import read_names
+from foldline.providers._readable import Path, readable_blocks
 from foldline.providers._reading import Reading, StreamReading
 from foldline.providers._wire import (
     ODD,
@@ -46,6 +53,7 @@ from foldline.providers._wire import (
 )
 from foldline.transports import Request, Response
 from foldline.utils.spelling import in_snake_case
+from foldline.utils.strings import suggestion
 
 __all__ = ["HttpChatModel"]
 
@@ -95,6 +103,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
     """What the provider calls a stream in `content-type`."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
+    block_paths: ClassVar[tuple[Path, ...]] = ()
+    """Where an answer that comes in one piece has its lists of blocks."""
     sent_fields: ClassVar[tuple[str, ...]] = ()
     """Fields that are sent, under their own name or another, where they are set."""
 
@@ -194,7 +204,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
                     raise self._status_error(response, await response.read_error())
                 metadata = self._more_metadata(request, response)
                 if not self._is_streamed(request, response):
-                    yield _with_metadata(await self._read_whole(response, decoder), metadata)
+                    events = await self._read_whole(response, decoder, request)
+                    yield _with_metadata(events, metadata)
                     return
                 async with aclosing(self._read_stream(response, decoder)) as batches:
                     async for batch in batches:
@@ -203,7 +214,9 @@ class HttpChatModel(Endpoint, BaseChatModel):
                 self._complete_error(error, request, sent, response, decoder)
                 raise
 
-    async def _read_whole(self, response: Response, decoder: WireDecoder) -> list[Event]:
+    async def _read_whole(
+        self, response: Response, decoder: WireDecoder, request: ChatRequest
+    ) -> list[Event]:
         """Read an answer that comes in one piece."""
         body = await response.read()
         if not body.strip():
@@ -211,7 +224,15 @@ class HttpChatModel(Endpoint, BaseChatModel):
         data = self._parse(body)
         if is_error_body(data) and not (isinstance(data, dict) and data.get("id")):
             raise self._stream_error(data)
-        return guarded(self._malformed, decoder.whole, data)
+        try:
+            return guarded(self._malformed, decoder.whole, data)
+        except MalformedStreamError:
+            if not _known_beside(decoder).get("blocks"):
+                readable = readable_blocks(
+                    data, self.block_paths, lambda part: self._decoder(request).whole(part)
+                )
+                request.note(blocks=readable)
+            raise
 
     async def _read_stream(
         self, response: Response, decoder: WireDecoder
@@ -243,13 +264,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
         decoder: WireDecoder | None,
     ) -> None:
         """Note what was heard of an answer that broke off; add the request's id to the error, and take secrets out."""
-        heard = getattr(decoder, "heard", None)
-        if heard is not None:
-            with suppress(*ODD):  # what is odd in it must not hide the error that is told
-                request.note(**heard())
+        request.note(**_known_beside(decoder))
         if isinstance(error, ModelError):
             self._hidden(error, sent)
-            error.request_id = error.request_id or request_id(response.headers)
+            error.request_id = request_id(response.headers) or error.request_id
 
     def _is_streamed(self, request: ChatRequest, response: Response) -> bool:
         """Say how an answer is read: by what it says it is, else by what was asked for."""
@@ -281,6 +299,11 @@ class HttpChatModel(Endpoint, BaseChatModel):
         """Put the request together; pure."""
         request.others.clear()  # an attempt before this one may have heard some
         path, body = self._encode(request)
+        for name in request.options:
+            if name not in type(self).model_fields:
+                _warn_misspelt(type(self), name)
+        if not (request.options.get("model") or self.model):
+            self._omit_model_name(body)
         headers = self._auth_headers(key) if key else {}
         headers["content-type"] = "application/json"
         headers["accept"] = self.stream_type if request.stream else "application/json"
@@ -295,6 +318,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
             timeouts=self._timeouts(),
             limits=self.limits,
         )
+
+    def _omit_model_name(self, body: Body) -> None:
+        """Refuse a request without the name of a model; a server of one model, which needs none, takes it out."""
+        raise UsageError(f'{type(self).__name__} has no model: pass model="…"')
 
     async def _postprocess(self, request: ChatRequest, result: ChatResult, run: Run) -> ChatResult:
         if request.others:
@@ -377,3 +404,29 @@ def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
         if event["event"] == "message-finish":
             event["metadata"] = {**event.get("metadata", {}), **metadata}
     return batch
+
+
+def _plain_name(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+@cache
+def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
+    """Warn once of an option that is nearly one that the model knows: it is sent as given."""
+    if _plain_name(name) in {_plain_name(field) for field in model.sent_fields}:
+        return  # in the words of the API: maxTokens
+    if name not in model.aliases and (near := suggestion(name, model.sent_fields, likeness=0.88)):
+        told = f"{model.__name__} does not know the option {name}{near}: it is sent as given"
+        warnings.warn(told, UserWarning, stacklevel=2)
+
+
+def _known_beside(decoder: WireDecoder | None) -> dict[str, Json]:
+    """Return what a decoder knows of an answer beside its events."""
+    heard = getattr(decoder, "heard", None)
+    if heard is None:
+        return {}
+    try:
+        known: dict[str, Json] = heard()
+    except ODD:  # what is odd in it must not hide the error that is told
+        return {}
+    return known

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MASK",
+    "HiddenValues",
     "Key",
     "SecretKey",
     "chosen_key",
@@ -117,6 +118,13 @@ def hide_secrets(error: ModelError, secrets: Iterable[str]) -> None:
                 text = text.replace(secret, MASK)
         setattr(error, name, text)
     error.args = (error.message, *error.args[1:])
+
+
+class HiddenValues(dict[str, str]):
+    """Headers or a query that may hold a secret: `repr` shows the names alone, so that `vars(model)` shows no value."""
+
+    def __repr__(self) -> str:
+        return repr(dict.fromkeys(self, MASK))
 
 
 def public_query(query: Mapping[str, str]) -> dict[str, str]:

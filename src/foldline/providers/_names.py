@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from foldline.exceptions import UsageError
+from foldline.utils.strings import suggestion
 
 __all__ = ["read_names"]
 
@@ -26,8 +27,9 @@ def read_names(cls: type[BaseModel], values: Any, aliases: Mapping[str, str]) ->
             read[field] = value
     unknown = [name for name in read if name not in cls.model_fields]
     if unknown:
+        told = [f"{name}{suggestion(name, cls.model_fields)}" for name in sorted(unknown)]
         warnings.warn(
-            f"{cls.__name__} does not know {', '.join(sorted(unknown))}: sent as they are, in model_kwargs",
+            f"{cls.__name__} does not know {', '.join(told)}: sent as given, in model_kwargs",
             UserWarning,
             stacklevel=5,
         )

@@ -38,12 +38,14 @@ __all__ = [
     "check_tool_results",
     "digest",
     "dump_body",
+    "dump_text",
     "error_class",
     "guarded",
     "guarded_value",
     "is_error_body",
     "merge_settings",
     "odd_payload",
+    "plain_id",
     "read_failure",
     "request_id",
     "retry_after",
@@ -121,12 +123,15 @@ class Failure:
     kind: str | None = None
     message: str | None = None
     status: int | None = None
+    request_id: str | None = None
+    """The request's id, where the body tells it."""
 
 
 def read_failure(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
     """Find code, type, message and status in an error's JSON, wherever the vendor put them."""
     if isinstance(body, list) and body:  # Google wraps the errors of a stream in a list
         body = body[0]
+    told_id = body.get("request_id") if isinstance(body, dict) else None
     error = body.get("error") if isinstance(body, dict) else body
     if error is None and isinstance(body, dict):
         error = body
@@ -151,6 +156,7 @@ def read_failure(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error 
         kind=None if kind is None or kind == "error" else str(kind),
         message=None if message is None else str(message),
         status=int(status) if status is not None else None,
+        request_id=told_id if isinstance(told_id, str) and told_id else None,
     )
 
 
@@ -277,9 +283,30 @@ def dump_body(body: dict[str, Any]) -> bytes:
         raise UsageError(f"the request cannot be written as JSON: {error}") from error
 
 
+def dump_text(value: Any) -> str:  # noqa: ANN401  any JSON
+    """Write JSON that is sent as text inside a body: the arguments of a call, a schema."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except RecursionError:
+        raise UsageError("the request cannot be written as JSON: it contains itself") from None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the request cannot be written as JSON: {error}") from error
+
+
 def digest(value: Any) -> str:  # noqa: ANN401  any JSON
     """Give a name of a value that does not show it."""
     return sha256(dumps_canonical(value).encode()).hexdigest()
+
+
+# -- ids of calls
+
+
+def plain_id(id: str, refused: re.Pattern[str], longest: int = 64) -> str:
+    """Return an id in the characters and the length that a vendor takes; an id that must change stays unlike others."""
+    plain = refused.sub("_", id)
+    if plain == id and 0 < len(id) <= longest:
+        return id
+    return f"{plain[: longest - 17]}-{sha256(id.encode(errors='surrogatepass')).hexdigest()[:16]}"
 
 
 # -- results of calls in a history

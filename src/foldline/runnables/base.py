@@ -136,6 +136,10 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         keep_errors: bool,
     ) -> list[Any]:
+        if isinstance(inputs, str | bytes):
+            raise UsageError(
+                f"batch takes a list of inputs, not {inputs!r:.60}: write batch([...]), or invoke for one"
+            )
         inputs = list(inputs) if not hasattr(inputs, "__len__") else inputs  # a generator, say
         results: list[Any] = [None] * len(inputs)
         async with aclosing(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from foldline.exceptions import SecurityError, StoreError
 from foldline.stores.base import BaseStore, InvalidKeyException
+from foldline.utils.private_files import make_private_folder
 
 __all__ = ["LocalFileStore"]
 
@@ -37,7 +38,7 @@ class LocalFileStore(BaseStore[str, bytes]):
     ) -> None:
         """Use a folder, made where it is not there."""
         self._root = Path(root_path).absolute()
-        self._root.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._root)
         self._root = self._root.resolve()
         self._chmod_file = chmod_file
         self._chmod_dir = chmod_dir
@@ -83,7 +84,7 @@ class LocalFileStore(BaseStore[str, bytes]):
                 raise StoreError(f"{path} could not be written: {error}") from error
 
     def _write(self, path: Path, value: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         if self._chmod_dir is not None:
             path.parent.chmod(self._chmod_dir)
         descriptor, name = tempfile.mkstemp(prefix=UNFINISHED, dir=path.parent)

@@ -135,6 +135,9 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     """Characters of text that a model is shown; the rest is cut, with a notice. None: no limit."""
     eager: bool = False
     """Whether an agent may start it while the message still streams: it must be safe to run for nothing."""
+    run_once: bool = False
+    """Whether a call must not run a second time where the process died, or the run broke off, while it ran: an agent
+    with a checkpointer then tells the model that nobody knows whether it took effect."""
 
     _kind: ClassVar[Kind] = "tool"
 

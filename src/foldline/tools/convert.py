@@ -55,6 +55,7 @@ class ToolOptions(TypedDict, total=False):
     timeout: float | None
     max_output: int | None
     eager: bool
+    run_once: bool
 
 
 @overload

@@ -58,3 +58,16 @@ def _message(message: Any) -> dict[str, Any]:
         for call in getattr(message, "tool_calls", None) or []
     ]
     return {"role": ROLES.get(message.type, message.type), "parts": parts}
+
+
+def plain_content(value: Any) -> Any:
+    """Write messages, wherever they are in a value, as parts; the result of a tool as what it says."""
+    if hasattr(value, "tool_call_id") and hasattr(value, "content"):
+        return value.content
+    if hasattr(value, "content") and hasattr(value, "response_metadata"):
+        return _message(value)
+    if isinstance(value, dict):
+        return {key: plain_content(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_content(item) for item in value]
+    return value

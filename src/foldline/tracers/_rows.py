@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from uuid import UUID
 from foldline._storage.sqlite import create_privately, schema_version, set_schema_version
 from foldline.exceptions import StoreError
 from foldline.load import dumpd
+from foldline.load.lazy_dump import LazyDump
 from foldline.tracers._redact import Redactor
-from foldline.tracers.schemas import Run
+from foldline.tracers.schemas import Run, run_key
 
 logger = logging.getLogger("foldline.tracers")
 
@@ -129,35 +130,91 @@ def _make(connection: sqlite3.Connection) -> None:
 # -- a run as a row
 
 
-def row_of(run: Run, redactor: Redactor) -> tuple[Any, ...]:
-    """Write a run as a row, without secrets."""
-    usage = run.usage or {}
-    return (
-        str(run.id),
-        str(run.trace_id or run.id),
-        str(run.parent_run_id) if run.parent_run_id else None,
-        redactor.text(run.name),
-        run.run_type,
-        run.start_time.timestamp(),
-        run.first_token_time.timestamp() if run.first_token_time else None,
-        run.end_time.timestamp() if run.end_time else None,
-        usage.get("input_tokens"),
-        usage.get("output_tokens"),
-        usage.get("total_tokens"),
-        None if run.error is None else redactor.text(run.error),
-        written(run.inputs, redactor),
-        None if run.outputs is None else written(run.outputs, redactor),
-        None if run.serialized is None else written(run.serialized, redactor),
-        written(run.extra, redactor),
-        written(run.tags or [], redactor),
-        written(run.events, redactor),
-        run.dotted_order,
-    )
+class RowWriter:
+    """Writes the runs of one batch as rows, without secrets; the form of a model or a chain once for all its runs."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._forms: dict[tuple[int, str], tuple[object, str]] = {}
+        """The id of an object and what else is said of it -> the object, which keeps the id its own, and its form."""
+
+    def row(self, run: Run) -> tuple[Any, ...]:
+        """Write a run as a row."""
+        usage = (run.usage if run.run_type == "llm" else None) or {}
+        inputs, outputs, extra, tags, events = self._texts(
+            run.inputs, run.outputs, run.extra, run.tags or [], _plain_events(run.events)
+        )
+        return (
+            run_key(run.id),
+            run_key(run.trace_id or run.id),
+            run_key(run.parent_run_id) if run.parent_run_id else None,
+            self._redactor.text(run.name),
+            run.run_type,
+            run.start_time.timestamp(),
+            run.first_token_time.timestamp() if run.first_token_time else None,
+            run.end_time.timestamp() if run.end_time else None,
+            usage.get("input_tokens"),
+            usage.get("output_tokens"),
+            usage.get("total_tokens"),
+            None if run.error is None else self._redactor.text(run.error),
+            inputs,
+            None if run.outputs is None else outputs,
+            None if run.serialized is None else self._form(run.serialized),
+            extra,
+            tags,
+            events,
+            run.dotted_order,
+        )
+
+    def tags(self, run: Run) -> list[tuple[str, str]]:
+        """Write the tags of a run as rows."""
+        return [(self._redactor.text(tag), run_key(run.id)) for tag in run.tags or []]
+
+    def _texts(self, *values: Any) -> list[str]:
+        """Write values as JSON. Most hold no secret: one look at all of them says so."""
+        try:
+            texts = [ENCODER.encode(value) for value in values]
+        except (TypeError, ValueError, RecursionError):  # keys that JSON has not, a list in itself
+            return [written(value, self._redactor) for value in values]
+        if self._redactor.may_show_secrets("\n".join(texts)):
+            return [written(value, self._redactor) for value in values]
+        return texts
+
+    def _form(self, serialized: dict[str, Any]) -> str:
+        unwritten = serialized.unwritten if isinstance(serialized, LazyDump) else None
+        if unwritten is None:
+            return written(serialized, self._redactor)
+        source, more = unwritten
+        key = (id(source), more)
+        if key not in self._forms:
+            self._forms[key] = (source, written(serialized, self._redactor))
+        return self._forms[key][1]
+
+
+def _plain_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Write the times of a run's events here: the encoder would ask for each."""
+    return [
+        {**event, "time": time.isoformat()}
+        if isinstance(time := event.get("time"), datetime)
+        else event
+        for event in list(events)
+    ]
 
 
 def written(value: Any, redactor: Redactor) -> str:
     """Write any value as JSON: messages and documents as dumps, times in ISO, strangers by their repr."""
-    return json.dumps(redactor.json(_plain(value)), ensure_ascii=True, allow_nan=True, default=repr)
+    try:
+        clean = redactor.json(_plain(value))
+        return json.dumps(clean, ensure_ascii=True, allow_nan=True, default=repr)
+    except RecursionError:  # a value that contains itself must not cost the row
+        return json.dumps(redactor.json(_kinds(value)))
+
+
+def _kinds(value: Any) -> Any:
+    """Name the classes of what a value holds, where it cannot be written whole."""
+    if isinstance(value, dict):
+        return {str(key): repr(type(item)) for key, item in list(value.items())}
+    return [repr(type(item)) for item in value] if isinstance(value, list) else repr(type(value))
 
 
 def _plain(value: Any) -> Any:
@@ -167,19 +224,31 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in list(value.items())}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item) for item in list(value)]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, UUID | Path | BaseException | bytes):
-        return repr(value) if isinstance(value, BaseException | bytes) else str(value)
-    return _plain_object(value)
+    return _plain(_encodable(value))
 
 
-def _plain_object(value: Any) -> Any:
+ENCODABLE: tuple[tuple[tuple[type, ...], Callable[[Any], Any]], ...] = (
+    ((datetime,), datetime.isoformat),
+    ((set, frozenset), list),
+    ((UUID, Path), str),
+    ((BaseException, bytes), repr),
+)
+"""What JSON has not -> how it is written."""
+
+
+def _encodable(value: Any) -> Any:
+    """Turn what JSON has not into something that it has, or that holds only what can be turned."""
+    for kinds, turn in ENCODABLE:
+        if isinstance(value, kinds):
+            return turn(value)
     try:
         dumped = dumpd(value)
-        return _plain(dumped) if isinstance(dumped, dict | list | str) else repr(dumped)
+        return dumped if isinstance(dumped, dict | list | str) else repr(dumped)
     except Exception:  # noqa: BLE001  a stranger's object must not cost the row
         return repr(type(value))
+
+
+ENCODER = json.JSONEncoder(default=_encodable)
 
 
 # -- a row as a run

@@ -132,35 +132,38 @@ class AsyncBaseTracer(_TracerCore, AsyncCallbackHandler, ABC):
         """A token arrived."""
 
 
-def _as_text(core: _TracerCore, event: str, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+def _as_text(core: _TracerCore, step: Step, args: tuple[Any, ...]) -> tuple[Step, tuple[Any, ...]]:
     """Messages become text for a tracer of the original format, as they do for a handler of text models."""
-    if event != "on_chat_model_start" or core._schema_format != "original":
-        return event, args
+    if step.make != "_create_chat_model_run" or core._schema_format != "original":
+        return step, args
     from foldline.messages import get_buffer_string  # noqa: PLC0415
 
     serialized, messages = args
-    return "on_llm_start", (serialized, [get_buffer_string(one) for one in messages])
+    return STEPS["on_llm_start"], (serialized, [get_buffer_string(one) for one in messages])
 
 
-def _hears(event: str) -> Callable[..., Run]:
+def _hears(step: Step) -> Callable[..., Run]:
+    begins = step.phase == "start"
+
     def hear(self: BaseTracer, *args: Any, **kwargs: Any) -> Run:
-        told, given = _as_text(self, event, args)
-        step = STEPS[told]
-        run: Run = getattr(self, step.make)(*given, **kwargs)
-        (self._start_trace if step.phase == "start" else self._end_trace)(run)
-        getattr(self, step.hook)(run)
+        done, given = _as_text(self, step, args) if begins else (step, args)
+        run: Run = getattr(self, done.make)(*given, **kwargs)
+        if begins:
+            self._start_trace(run)
+        else:
+            self._end_trace(run)
+        getattr(self, done.hook)(run)
         return run
 
     return hear
 
 
-def _hears_awaited(event: str) -> Callable[..., Coroutine[Any, Any, Run]]:
+def _hears_awaited(step: Step) -> Callable[..., Coroutine[Any, Any, Run]]:
     async def hear(self: AsyncBaseTracer, *args: Any, **kwargs: Any) -> Run:
-        told, given = _as_text(self, event, args)
-        step = STEPS[told]
-        run: Run = getattr(self, step.make)(*given, **kwargs)
+        done, given = _as_text(self, step, args)
+        run: Run = getattr(self, done.make)(*given, **kwargs)
         await (self._start_trace if step.phase == "start" else self._end_trace)(run)
-        await getattr(self, step.hook)(run)
+        await getattr(self, done.hook)(run)
         return run
 
     return hear
@@ -175,7 +178,7 @@ async def _awaited_hook(self: AsyncBaseTracer, run: Run) -> None:
 
 
 for _event, _step in STEPS.items():
-    setattr(BaseTracer, _event, _hears(_event))
-    setattr(AsyncBaseTracer, _event, _hears_awaited(_event))
+    setattr(BaseTracer, _event, _hears(_step))
+    setattr(AsyncBaseTracer, _event, _hears_awaited(_step))
     setattr(BaseTracer, _step.hook, _hook)
     setattr(AsyncBaseTracer, _step.hook, _awaited_hook)

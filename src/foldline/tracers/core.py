@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from foldline.callbacks.stdout import name_of
 from foldline.exceptions import TracerException
 from foldline.tracers._streaming import StreamObserver
-from foldline.tracers.schemas import Run, now
+from foldline.tracers.schemas import Run, now, run_key
 
 if TYPE_CHECKING:
     from foldline.documents.base import Document
@@ -52,26 +53,29 @@ class _TracerCore(StreamObserver):
     # -- the runs under way
 
     def _get_run(self, run_id: UUID, run_type: str | set[str] | None = None) -> Run:
-        run = self.run_map.get(str(run_id))
+        run = self.run_map.get(run_key(run_id))
         if run is None:
             raise TracerException(
                 f"{type(self).__name__} was told of the run {run_id} but never of its start: attach it before the run"
             )
+        if run_type is None:
+            return run
         wanted = {run_type} if isinstance(run_type, str) else run_type
-        if wanted is not None and run.run_type not in wanted:
+        if run.run_type not in wanted:
             raise TracerException(f"the run {run_id} is a {run.run_type} run, not {run_type!r}")
         return run
 
     def _enter(self, run: Run) -> None:
-        parent = self.run_map.get(str(run.parent_run_id)) if run.parent_run_id else None
-        own = f"{run.start_time:%Y%m%dT%H%M%S%f}Z{run.id}"
+        key = run_key(run.id)
+        parent = self.run_map.get(run_key(run.parent_run_id)) if run.parent_run_id else None
+        own = f"{_digits(run.start_time)}Z{key}"
         if parent is None:
-            run.trace_id, run.dotted_order = run.id, own
+            run.note(trace_id=run.id, dotted_order=own)
         else:
-            run.trace_id, run.dotted_order = parent.trace_id, f"{parent.dotted_order}.{own}"
-            run.parent_run = parent
+            order = f"{parent.dotted_order}.{own}"
+            run.note(trace_id=parent.trace_id, dotted_order=order, parent_run=parent)
             self._add_child_run(parent, run)
-        self.run_map[str(run.id)] = run
+        self.run_map[key] = run
 
     @staticmethod
     def _add_child_run(parent_run: Run, child_run: Run) -> None:
@@ -82,9 +86,9 @@ class _TracerCore(StreamObserver):
         while outer is not None and outer.id != run.id:
             outer = outer.parent_run
         if outer is None:
-            self.run_map.pop(str(run.id), None)
+            self.run_map.pop(run_key(run.id), None)
         else:  # a run above it has the same id, and goes on
-            self.run_map[str(run.id)] = outer
+            self.run_map[run_key(run.id)] = outer
 
     # -- starts
 
@@ -180,7 +184,7 @@ class _TracerCore(StreamObserver):
         return run
 
     def _note_stream_event(self, event: dict[str, Any], run_id: UUID) -> None:
-        run = self.run_map.get(str(run_id))
+        run = self.run_map.get(run_key(run_id))
         if (
             run is not None
             and run.first_token_time is None
@@ -190,7 +194,7 @@ class _TracerCore(StreamObserver):
 
     def on_chunk(self, run_id: UUID | None, chunk: Any) -> None:
         """Note when the first piece of a streamed run passed by."""
-        run = self.run_map.get(str(run_id))
+        run = self.run_map.get(run_key(run_id))
         if run is not None and run.first_token_time is None:
             run.first_token_time = now()
 
@@ -202,9 +206,9 @@ class _TracerCore(StreamObserver):
     # -- ends
 
     def _complete(self, run: Run, outputs: dict[str, Any] | None) -> Run:
-        run.outputs = outputs
-        run.end_time = now()
-        run.events.append({"name": "end", "time": run.end_time})
+        end = now()
+        run.note(outputs=outputs, end_time=end)
+        run.events.append({"name": "end", "time": end})
         return run
 
     def _errored(self, run: Run, error: BaseException) -> Run:
@@ -284,6 +288,12 @@ def llm_outputs(response: LLMResult, *, dump: bool) -> dict[str, Any]:
         "run": None,
         "type": "LLMResult",
     }
+
+
+def _digits(time: datetime) -> str:
+    """Write a time as digits that sort, as `strftime("%Y%m%dT%H%M%S%f")` does at a fifth of its cost."""
+    text = time.isoformat(timespec="microseconds")
+    return f"{text[:4]}{text[5:7]}{text[8:13]}{text[14:16]}{text[17:19]}{text[20:26]}"
 
 
 def _retry(state: Any) -> dict[str, Any]:

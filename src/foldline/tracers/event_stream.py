@@ -20,6 +20,7 @@ from foldline.tracers._filter import Filters, shows, take_filters
 from foldline.tracers._streaming import StreamingHandler, StreamObserver
 from foldline.tracers.core import llm_outputs
 from foldline.tracers.memory_stream import beside, with_handler
+from foldline.tracers.schemas import run_key
 from foldline.utils.uuid import uuid7
 
 __all__ = [
@@ -94,7 +95,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             "tags": tags,
             "metadata": kwargs.get("metadata") or {},
             "parent_run_id": parent,
-            "parent_ids": [] if parent is None else [*self._above(parent), str(parent)],
+            "parent_ids": [] if parent is None else [*self._above(parent), run_key(parent)],
             "outer": self._runs.get(run_id),
             "shown": shows(self._filters, name, run_type, tags),
         }
@@ -132,7 +133,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             "data": data,
             "name": name,
             "tags": list(info["tags"]),
-            "run_id": str(run_id),
+            "run_id": run_key(run_id),
             "metadata": dict(info["metadata"]),
             "parent_ids": list(info["parent_ids"] if "parent_ids" in info else self._above(run_id)),
         }
@@ -295,6 +296,9 @@ async def events_of(
     root = _Root(str(run_id), value, version)
     async with aclosing(beside(io, runnable, value, config, kwargs, channel)) as events:
         async for event in events:
+            if version == "v2" and event["run_id"] != root.run_id:
+                yield event
+                continue
             for seen in root.translate(event):
                 yield seen
 
@@ -333,12 +337,12 @@ class _Root:
     """Says the root's input as the caller gave it, and translates to v1 where asked."""
 
     def __init__(self, run_id: str, value: Any, version: str) -> None:
-        self._run_id, self._value, self._version = run_id, value, version
+        self.run_id, self._value, self._version = run_id, value, version
         self._is_tool = False
 
     def translate(self, event: StreamEvent) -> list[StreamEvent]:
         before: list[StreamEvent] = []
-        if event["run_id"] == self._run_id and event["event"] != "on_custom_event":
+        if event["run_id"] == self.run_id and event["event"] != "on_custom_event":
             data = dict(event["data"])
             if event["event"].endswith("_start"):
                 data["input"] = self._value
@@ -366,7 +370,7 @@ class _Root:
         if event["event"] in ("on_custom_event", "on_tool_error"):
             return []
         event = {**event, "parent_ids": []}
-        if event["event"] == "on_chat_model_end" and event["run_id"] != self._run_id:
+        if event["event"] == "on_chat_model_end" and event["run_id"] != self.run_id:
             message = event["data"]["output"]
             kind = (
                 "ChatGenerationChunk"

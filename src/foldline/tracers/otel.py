@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from foldline.exceptions import MissingExtraError
-from foldline.tracers._otel_content import input_messages, output_messages
+from foldline.tracers._otel_content import input_messages, output_messages, plain_content
 from foldline.tracers._redact import Redactor
 from foldline.tracers.base import BaseTracer
 from foldline.tracers.schemas import Run
+from foldline.utils.json import to_jsonable
 
 try:
     from opentelemetry import trace
@@ -171,10 +172,10 @@ class OpenTelemetryTracer(BaseTracer):
                 span.set_attribute(key, self._text(value))
 
     def _text(self, value: Any) -> str:
-        clean = self._redactor.json(value)
-        return (
-            clean if isinstance(clean, str) else self._redactor.text(json.dumps(clean, default=str))
-        )
+        clean = self._redactor.json(to_jsonable(plain_content(value)))
+        if isinstance(clean, str):
+            return clean
+        return self._redactor.text(json.dumps(clean, ensure_ascii=False))
 
 
 def _nanoseconds(time: Any) -> int | None:

@@ -1,8 +1,8 @@
 """A tracer that writes runs into one SQLite file, safe under many threads and processes.
 
-The run pays for one entry in a table of what is to be written. A thread from foldline's pool writes it in short
-transactions and leaves when there is nothing more. A file that is locked, full or gone costs rows, never the run:
-they are counted in `dropped`, and the trouble is logged once.
+The run pays for one entry in a queue that has no lock. A thread from foldline's pool makes rows of the runs, many at a
+time, writes them in short transactions and leaves when there is nothing more. A file that is locked, full or gone costs
+rows, never the run: they are counted in `dropped`, and the trouble is logged once.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import logging
 import os
 import sqlite3
 import weakref
+from collections import deque
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
 
 from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive
@@ -23,15 +25,19 @@ from foldline._io.locks import mutex
 from foldline._io.waiting import THREADS
 from foldline.exceptions import StoreError
 from foldline.tracers._redact import Redactor
-from foldline.tracers._rows import UPSERT, connect, row_of
+from foldline.tracers._rows import UPSERT, RowWriter, connect
 from foldline.tracers.base import BaseTracer
+from foldline.tracers.core import llm_outputs
 from foldline.tracers.schemas import Run
+
+if TYPE_CHECKING:
+    from foldline.outputs import LLMResult
 
 __all__ = ["SQLiteTracer"]
 
 logger = logging.getLogger("foldline.tracers")
 
-BATCH = 500
+BATCH = 2_000
 """Runs of one transaction."""
 GATHERING = 0.05
 """Seconds that runs gather before they are written together; most have ended by then and cost one row, not two."""
@@ -108,6 +114,9 @@ class SQLiteTracer(BaseTracer):
     def _persist_run(self, run: Run) -> None:
         """Each run was handed over when it began and when it ended."""
 
+    def _llm_outputs(self, response: LLMResult) -> dict[str, Any]:
+        return llm_outputs(response, dump=False)  # the writer dumps what it writes
+
     def _on_run_create(self, run: Run) -> None:
         self._writer.put(run)
 
@@ -130,8 +139,10 @@ class _Writer:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._waiting: dict[str, Run] = {}
-        self._lock = mutex()
+        self._waiting: deque[Run] = deque()
+        self._is_waiting: set[UUID] = set()
+        """The ids of what waits; an id is taken out before its run is read, so that what changes later is put anew."""
+        self._lock = mutex()  # of who writes; what waits needs none
         self._file_lock = (
             mutex()
         )  # held while writing: only the pool's thread and `flush` ever wait for it
@@ -145,16 +156,27 @@ class _Writer:
     def put(self, run: Run) -> None:
         """Have a run written, soon; one that waits already is written as it is then."""
         self._begin_again_after_fork()
+        if self._is_closed or (run.id not in self._is_waiting and self._is_full):
+            self._count_lost(1)
+            return
+        if run.id not in self._is_waiting:
+            self._is_waiting.add(run.id)
+            self._waiting.append(run)
+        if not self._is_writing and self._become_writer():
+            THREADS.submit(self._write_waiting)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._waiting) >= self._limit
+
+    def _become_writer(self) -> bool:
         with self._lock:
-            key = str(run.id)
-            if self._is_closed or (key not in self._waiting and len(self._waiting) >= self._limit):
-                self.dropped += 1
-                return
-            self._waiting[key] = run
-            if self._is_writing:
-                return
-            self._is_writing = True
-        THREADS.submit(self._write_waiting)
+            is_first, self._is_writing = not self._is_writing, True
+        return is_first
+
+    def _count_lost(self, count: int) -> None:
+        with self._lock:
+            self.dropped += count
 
     def flush(self) -> None:
         self._begin_again_after_fork()
@@ -172,25 +194,28 @@ class _Writer:
         while True:
             drive(BLOCKING.sleep(GATHERING))
             self._write_batch()
-            with self._lock:
-                if not self._waiting:
-                    self._is_writing = False
-                    return
+            if self._waiting:
+                continue
+            self._is_writing = False
+            # Looked at again: what was put in between found a writer, and sent for no other.
+            if not self._waiting or not self._become_writer():
+                return
 
     def _write_batch(self) -> None:
         with self._file_lock:
-            with self._lock:
-                keys = list(self._waiting)[:BATCH]
-                runs = [self._waiting.pop(key) for key in keys]
+            runs: list[Run] = []
+            while self._waiting and len(runs) < BATCH:
+                run = self._waiting.popleft()
+                self._is_waiting.discard(run.id)
+                runs.append(run)
             if runs:
                 self._write(runs)
 
     def _write(self, runs: list[Run]) -> None:
         try:
-            rows = [row_of(run, self._redactor) for run in runs]
-            tags = [
-                (self._redactor.text(tag), str(run.id)) for run in runs for tag in run.tags or []
-            ]
+            writer = RowWriter(self._redactor)
+            rows = [writer.row(run) for run in runs]
+            tags = [row for run in runs for row in writer.tags(run)]
             for attempt in range(1, ATTEMPTS + 1):
                 try:
                     self._transact(rows, tags)
@@ -210,8 +235,7 @@ class _Writer:
             connection.execute("COMMIT")  # closing before this line undoes it all
 
     def _lose(self, count: int, error: Exception) -> None:
-        with self._lock:
-            self.dropped += count
+        self._count_lost(count)
         if self._has_complained:
             logger.debug("%s: %d more runs were not written: %r", self.path, count, error)
             return

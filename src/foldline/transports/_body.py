@@ -98,7 +98,7 @@ class Opening:
             except Expired as error:
                 raise _faults.timed_out(request, clock.phase, clock.limit(clock.phase)) from error
             headers = _collect(request, pairs)
-            if 300 <= status < 400 and "location" in headers:
+            if 300 <= status < 400 and "location" in headers and not request.returns_redirects:
                 raise _faults.redirected(request, headers["location"])
             clock.waited = 0.0
             self._response = HttpResponse(request, exchange, clock, status, headers)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from foldline.exceptions import UsageError
 from foldline.transports.base import HttpOptions
@@ -24,7 +25,9 @@ __all__ = [
     "environment_proxy",
     "is_exempt",
     "proxy_for",
+    "proxy_secrets",
     "read_variable",
+    "split_proxy",
 ]
 
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -38,6 +41,34 @@ def proxy_for(url: str, options: HttpOptions) -> str | None:
     if options.proxy is not None or not options.trust_env:
         return options.proxy
     return environment_proxy(url)
+
+
+def split_proxy(url: str) -> SplitResult:
+    """Return the parts of a proxy's URL as an author wrote it; it may hold a password, and is not shown in an error."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in PROXY_SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError(
+            "HttpOptions(proxy=...): http://user:password@host:port, or https:// or socks5://"
+        )
+    return parts
+
+
+def proxy_secrets(url: str, options: HttpOptions | None) -> list[str]:
+    """Return what must not be shown of the proxy on the way to a URL: its password, and the header made of it."""
+    try:
+        proxy = proxy_for(url, options or HttpOptions())
+        parts = None if proxy is None else split_proxy(proxy)
+    except UsageError:
+        return []
+    if parts is None or not parts.password:
+        return []
+    user, password = unquote(parts.username or ""), unquote(parts.password)
+    pair = f"{user}:{password}"
+    return [b64encode(pair.encode()).decode(), pair, password, parts.password]
 
 
 def environment_proxy(url: str, exemptions: str | None = None) -> str | None:

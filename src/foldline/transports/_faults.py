@@ -49,6 +49,8 @@ def timed_out(request: Request, phase: Phase, seconds: float) -> ModelTimeoutErr
 
 def not_reached(request: Request, why: str) -> ModelConnectionError:
     """The request got no answer."""
+    if "WRONG_VERSION_NUMBER" in why or "RECORD_LAYER_FAILURE" in why:
+        why += "; the server speaks no TLS there: is the address http:// and not https://?"
     return ModelConnectionError(f"{origin_of(request.url)} gave no answer: {hide(request, why)}")
 
 

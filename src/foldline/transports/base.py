@@ -94,6 +94,8 @@ class Request:
     limits: Limits = field(default_factory=Limits)
     address: str | None = None
     """Connect to this very address, whatever the host's name says now (`NativeTransport` only, without a proxy)."""
+    returns_redirects: bool = False
+    """Return a redirect as the response that it is; otherwise it is a `SecurityError`. It is never followed here."""
 
     def __repr__(self) -> str:
         return f"Request({self.method} {origin_of(self.url)}{urlsplit(self.url).path})"

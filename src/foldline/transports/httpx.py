@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import ssl
 import threading
+import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,10 +17,10 @@ from importlib.util import find_spec
 from typing import Any, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from foldline.exceptions import MissingExtraError, UsageError
+from foldline.exceptions import MissingExtraError
 from foldline.transports import _faults
 from foldline.transports._body import Exchange, Opening
-from foldline.transports._environment import PROXY_SCHEMES, proxy_for
+from foldline.transports._environment import proxy_for, split_proxy
 from foldline.transports._loops import PerLoop
 from foldline.transports._tls import Tls
 from foldline.transports._wait import Alarm, Expired
@@ -99,7 +100,7 @@ class HttpxTransport:
             self._tls.after_fork()
             self._proxy_tls.after_fork()
         if blocking:
-            return BlockingExchange(request, self._message(request), self._pool(request))
+            return BlockingExchange(request, self._message(request), self._pool(request), self)
         return AsyncExchange(request, self._message(request), self)
 
     def _message(self, request: Request) -> dict[str, Any]:
@@ -146,6 +147,8 @@ class HttpxTransport:
                 if pool is None:
                     pool = _engine.BlockingPool(**settings)
                     self._pools[key] = pool
+                    # Not left to the collector of garbage: also when the program ends.
+                    weakref.finalize(self, _close_pool, pool, os.getpid())
         return pool
 
     async def async_pool(self, request: Request) -> httpcore2.AsyncConnectionPool:
@@ -164,6 +167,11 @@ async def _close_pools(pools: dict[str | None, httpcore2.AsyncConnectionPool]) -
         await pool.aclose()
 
 
+def _close_pool(pool: httpcore2.ConnectionPool, process: int) -> None:
+    if process == os.getpid():  # a forked child must not end what its parent says
+        pool.close()
+
+
 def _proxy(url: str, tls: ssl.SSLContext | None) -> httpcore2.Proxy:
     parts = _split_proxy(url)
     auth = (_secret(parts.username), _secret(parts.password)) if parts.username else None
@@ -176,11 +184,7 @@ def _secret(text: str | None) -> _engine.Secret:
 
 
 def _split_proxy(url: str) -> SplitResult:
-    parts = urlsplit(url)
-    if parts.scheme not in PROXY_SCHEMES or not parts.hostname:
-        raise UsageError(
-            "HttpOptions(proxy=...): http://user:password@host:port, or https:// or socks5://"
-        )
+    parts = split_proxy(url)
     if parts.scheme.startswith("socks") and find_spec("socksio") is None:
         raise _missing("socksio", "a SOCKS proxy")
     return parts
@@ -201,11 +205,16 @@ class BlockingExchange:
     """One request under way in this thread."""
 
     def __init__(
-        self, request: Request, message: dict[str, Any], pool: httpcore2.ConnectionPool
+        self,
+        request: Request,
+        message: dict[str, Any],
+        pool: httpcore2.ConnectionPool,
+        owner: HttpxTransport,
     ) -> None:
         self._request = request
         self._message = message
         self._pool = pool
+        self._owner = owner  # kept: without it, the pool is closed
         self._response: httpcore2.Response | None = None
         self._pieces: Iterator[bytes] = iter(())
 
@@ -313,6 +322,11 @@ def explain_start(request: Request, error: Exception, message: dict[str, Any]) -
     if (refusal := _certificate_error(error)) is not None:
         return _chain(_faults.untrusted(request, refusal), error)
     text = str(error) or type(error).__name__
+    if isinstance(
+        error, httpcore2.ProxyError
+    ):  # a status and what the proxy says, which may be its password
+        status = text[:3] if text[:3].isdecimal() else "what cannot be read"
+        return _faults.not_reached(request, f"the proxy answered {status}")
     if not isinstance(error, httpcore2.RemoteProtocolError) or "disconnected" in text:
         return _chain(_faults.not_reached(request, text), error)
     if "too long" in text:

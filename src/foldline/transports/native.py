@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from foldline.exceptions import UsageError
 from foldline.transports._body import Exchange, Opening
-from foldline.transports._environment import proxy_for
+from foldline.transports._environment import proxy_for, split_proxy
 from foldline.transports._exchange import AsyncExchange, BlockingExchange
 from foldline.transports._http1 import proxy_authorization, with_body, write_head
 from foldline.transports._loops import PerLoop
@@ -52,6 +52,8 @@ class NativeTransport:
                 "NativeTransport speaks HTTP/1.1: use foldline.transports.httpx.HttpxTransport "
                 "for http2=True"
             )
+        if self.options.proxy is not None:
+            split_proxy(self.options.proxy)
         for name, value in self.options.headers.items():
             check_header(name, value)
         self._headers = {

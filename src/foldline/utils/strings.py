@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["comma_list", "sanitize_for_postgres", "stringify_dict", "stringify_value"]
+__all__ = ["comma_list", "sanitize_for_postgres", "stringify_dict", "stringify_value", "suggestion"]
 
 MAX_DEPTH = 200
 
@@ -37,3 +37,11 @@ def comma_list(items: Iterable[Any]) -> str:
 def sanitize_for_postgres(text: str, replacement: str = "") -> str:
     """Replace the NUL characters that PostgreSQL does not store."""
     return text.replace("\x00", replacement)
+
+
+def suggestion(word: str, known: Iterable[str], *, likeness: float = 0.75) -> str:
+    """Return " (did you mean 'x'?)" where a word is nearly one that is known, else nothing."""
+    from difflib import get_close_matches  # noqa: PLC0415  for words that are wrong
+
+    near = get_close_matches(word.lower(), list(known), n=1, cutoff=likeness)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -10,6 +10,7 @@ from uuid import UUID, SafeUUID
 _last = 0
 # Its own, seeded by the system: a program that seeds `random` does not repeat our ids.
 _random = random.Random()
+_getrandbits = _random.getrandbits
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_random.seed)
 
@@ -22,8 +23,8 @@ def _number(nanoseconds: int | None) -> int:
             nanoseconds = _last + 256
         _last = nanoseconds
     millis, rest = divmod(nanoseconds, 1_000_000)
-    ordered = (millis & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | (rest * 4096 // 1_000_000) << 64
-    return ordered | 0x2 << 62 | _random.getrandbits(62)
+    ordered = (millis & 0xFFFF_FFFF_FFFF) << 16 | 0x7000 | rest * 4096 // 1_000_000
+    return ordered << 64 | 0x8000_0000_0000_0000 | _getrandbits(62)
 
 
 _set_int, _set_safety = vars(UUID)["int"].__set__, vars(UUID)["is_safe"].__set__

@@ -14,6 +14,7 @@ from foldline._io import mutex
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import StoreError, UsageError
+from foldline.utils.private_files import make_private_folder, open_private
 from foldline.vectorstores._embedded import EmbeddedVectorStore, Hit
 from foldline.vectorstores.filters import Filter, predicate
 
@@ -148,15 +149,16 @@ class InMemoryVectorStore(EmbeddedVectorStore):
                 [
                     {"id": one.id, "text": one.page_content, "metadata": one.metadata}
                     for one in documents
-                ]
+                ],
+                allow_nan=False,
             )
         except (TypeError, ValueError) as error:
             raise UsageError(f"metadata that is not JSON cannot be written: {error}") from error
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(target.parent)
         beside = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
-            with beside.open("wb") as file:
+            with open_private(beside, "wb") as file:
                 rows = np.zeros((0, 1), dtype=np.float32) if vectors is None else vectors
                 data = np.frombuffer(text.encode(), dtype=np.uint8)
                 np.savez(file, vectors=rows, documents=data)

@@ -148,7 +148,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         flow_run = FlowRun(self, run)
         output = await flow_run.result(value)
         if flow_run.interrupts:
-            if flow_run.namespace:
+            if flow_run.outer is not None:
                 raise FlowInterrupt(flow_run.interrupts)
             raise FlowInterruptedError(
                 f"{self.name} stopped for {len(flow_run.interrupts)} answer(s): go on with "
@@ -163,7 +163,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         return self._shown(flow_run, await flow_run.result(input))
 
     def _shown(self, flow_run: FlowRun, output: Json) -> Any:
-        if flow_run.interrupts and flow_run.namespace:
+        if flow_run.interrupts and flow_run.outer is not None:
             raise FlowInterrupt(flow_run.interrupts)
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
 

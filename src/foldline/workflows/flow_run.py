@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from foldline._io import IO
@@ -11,7 +11,13 @@ from foldline._run import Run
 from foldline.exceptions import FlowChangedError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.events import FlowEvent
-from foldline.workflows.interrupts import Asking, Command, FlowInterrupt, Interrupt
+from foldline.workflows.interrupts import (
+    Asking,
+    Command,
+    FlowInterrupt,
+    Interrupt,
+    answers_for,
+)
 from foldline.workflows.journal import Journal, encode_error
 from foldline.workflows.nesting import within
 from foldline.workflows.scope import FlowContext, Scope, entered
@@ -21,7 +27,7 @@ from foldline.workflows.values import Json, pack, unpack
 if TYPE_CHECKING:
     from foldline.workflows.flow import Workflow
 
-__all__ = ["Arguments", "FlowRun", "answers_for"]
+__all__ = ["Arguments", "FlowRun"]
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 UNDO = "undo"
@@ -44,19 +50,16 @@ class FlowRun:
         self.interrupts: list[Interrupt] = []
         outer = within.get()
         saver, thread_id = flow.checkpointer, run.configurable.get("thread_id")
-        self.namespace: tuple[str, ...] = ()
-        if outer is not None and outer.checkpointer is not None:  # inside a node or an agent's tool
-            saver, thread_id = outer.checkpointer, outer.thread_id
-            self.namespace = (*outer.next_namespace(), flow.flow_name)
+        key, lineage = "", None
+        is_inner = outer is not None and outer.checkpointer is not None
+        if outer is not None and is_inner:  # inside a node or an agent's tool
+            saver, thread_id, lineage = outer.checkpointer, outer.thread_id, outer.lineage
+            key = f"{outer.next_place()[1]}|{flow.flow_name}"
         self.thread_id = (
             str(thread_id) if thread_id is not None else new_id() if saver is not None else None
         )
-        self.journal = (
-            None
-            if saver is None
-            else Journal(saver, self.thread_id or "", "|".join(self.namespace))
-        )
-        self.outer = outer if self.namespace else None
+        self.journal = None if saver is None else Journal(saver, self.thread_id or "", key, lineage)
+        self.outer = outer if is_inner else None
         self.context = FlowContext(
             flow.flow_name,
             self.thread_id,
@@ -103,7 +106,7 @@ class FlowRun:
                 )
             return self.flow.arguments(value)
         journal = self.journal
-        at = None if self.namespace else self.run.configurable.get("checkpoint_id")
+        at = None if self.outer is not None else self.run.configurable.get("checkpoint_id")
         await journal.load(self.io, at)
         is_unfinished = journal.run is not None and (
             journal.ending is None or "error" in journal.ending
@@ -306,15 +309,3 @@ def _causes(error: BaseException) -> list[BaseException]:
         if isinstance(current, BaseExceptionGroup):
             waiting += current.exceptions
     return found
-
-
-def answers_for(resume: Json, interrupts: list[Interrupt]) -> dict[str, Json]:
-    """Return the answers by the ids of their questions."""
-    ids = [item.id for item in interrupts]
-    if isinstance(resume, Mapping) and resume and set(resume) <= set(ids):
-        return dict(resume)
-    if len(ids) == 1:
-        return {ids[0]: resume}
-    raise UsageError(
-        f"{len(ids)} answers are needed: Command(resume={{id: answer, …}}) for the ids {', '.join(ids)}"
-    )

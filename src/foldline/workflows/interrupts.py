@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from foldline.exceptions import UsageError
 from foldline.messages.tool import ToolOutputMixin
 
-__all__ = ["Asking", "Command", "FlowInterrupt", "Interrupt", "interrupt"]
+__all__ = ["Asking", "Command", "FlowInterrupt", "Interrupt", "answers_for", "interrupt"]
 
 Json = Any
 Goto = TypeVar("Goto")
@@ -90,3 +90,15 @@ def interrupt(value: Json) -> Json:
             "interrupt() works inside a tool or a middleware hook of an agent, a flow, or a node of a graph"
         )
     return current.ask(value)
+
+
+def answers_for(resume: Json, interrupts: list[Interrupt]) -> dict[str, Json]:
+    """Return the answers by the ids of their questions."""
+    ids = [item.id for item in interrupts]
+    if isinstance(resume, Mapping) and resume and set(resume) <= set(ids):
+        return dict(resume)
+    if len(ids) == 1:
+        return {ids[0]: resume}
+    raise UsageError(
+        f"{len(ids)} answers are needed: Command(resume={{id: answer, …}}) for the ids {', '.join(ids)}"
+    )

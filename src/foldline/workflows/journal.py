@@ -24,7 +24,7 @@ from foldline._io import IO, mutex
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, SchemaError
 from foldline.workflows.interrupts import Interrupt
-from foldline.workflows.log import Log, PendingEntry
+from foldline.workflows.log import Lineage, Log, PendingEntry
 from foldline.workflows.values import Json, from_text, pack
 
 __all__ = ["Journal", "chain_of", "decode_error", "encode_error", "read_body"]
@@ -40,6 +40,8 @@ class Journal:
     saver: BaseCheckpointSaver
     thread_id: str
     namespace: str = ""
+    lineage: Lineage | None = None
+    """Where the run around this one stands."""
     is_open: bool = False
     head: str | None = None
     """The last record of the chain."""
@@ -57,7 +59,7 @@ class Journal:
 
     def __post_init__(self) -> None:
         self._lock = mutex()
-        self._log = Log(self.saver, self.thread_id, self.namespace)
+        self._log = Log(self.saver, self.thread_id, self.namespace, self.lineage)
         self._under: dict[str, list[str]] = {}
         """The places of records under a place, at any depth."""
 

@@ -1,18 +1,23 @@
 """`Log`: entries appended to one namespace of a thread. Whoever comes while the store is busy is written with the next.
 
 Two processes never both carry on: an append names the last entry its writer knew, and the store refuses another one.
+A log inside another run (a sub-agent's, the steps of a tool) names in each entry the outer record it came under: a
+fork of the outer thread sees what came before it, and not what another branch did.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from foldline._io import IO, mutex, shield
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
+from foldline.exceptions import FlowChangedError, StoreError, UsageError
 from foldline.utils.uuid import new_id
-from foldline.workflows.values import Json, to_text
+from foldline.workflows.values import Json, from_text, to_text
 
-__all__ = ["Log", "PendingEntry"]
+__all__ = ["Lineage", "Log", "PendingEntry", "ends_run", "thread_of"]
 
 
 @dataclass(slots=True)
@@ -23,13 +28,43 @@ class PendingEntry:
     is_written: bool = False
 
 
+@dataclass(slots=True)
+class Lineage:
+    """Where the run around a log stands: the records since its last step."""
+
+    log: Log
+    chain: set[str]
+
+    def select(self, entries: list[Entry]) -> list[Entry]:
+        """Return the entries that came under a record of this branch, and what was changed from outside after them."""
+        found: dict[str | None, Entry] = {}
+        for entry in entries:
+            body = from_text(entry.body, f"record {entry.id}")
+            is_ours = (
+                body["under"] in self.chain
+                if "under" in body
+                else not entry.parent or entry.parent in found
+            )
+            if is_ours:
+                found[entry.id] = entry
+        return list(found.values())
+
+
 class Log:
     """Appends entries to one namespace of a thread."""
 
-    def __init__(self, saver: BaseCheckpointSaver, thread_id: str, namespace: str) -> None:
+    def __init__(
+        self,
+        saver: BaseCheckpointSaver,
+        thread_id: str,
+        namespace: str,
+        lineage: Lineage | None = None,
+    ) -> None:
         self.saver = saver
         self.thread_id = thread_id
         self.namespace = namespace
+        self.lineage = lineage
+        """Where the run around this one stands; None where there is none."""
         self.last: str | None = None
         """The last entry of the log, by whomever."""
         self.holds_back = False
@@ -41,16 +76,29 @@ class Log:
         self._turn: object = None
 
     async def read(self, io: IO) -> list[Entry]:
-        """Return all entries, the oldest first."""
-        if self.saver.is_instant:
-            entries = self.saver.read(self.thread_id, self.namespace)
-        else:
-            entries = await io.call(self.saver.read, self.thread_id, self.namespace)
+        """Return the entries of this branch, the oldest first."""
+        try:
+            if self.saver.is_instant:
+                entries = self.saver.read(self.thread_id, self.namespace)
+            else:
+                entries = await io.call(self.saver.read, self.thread_id, self.namespace)
+        except StoreError as error:
+            error.ends_run = True
+            raise
         self.last = entries[-1].id if entries else None
+        if self.lineage is not None:
+            entries = self.lineage.select(entries)
         return entries
+
+    @property
+    def current(self) -> str | None:
+        """The last entry that counts: written, or held back with all others."""
+        return self._pending[-1].entry.id if self.holds_back and self._pending else self.last
 
     def add(self, body: dict[str, Json], parent: str | None) -> PendingEntry:
         """Add an entry that the next `flush` writes."""
+        if self.lineage is not None:
+            body = {**body, "under": self.lineage.log.current}
         pending = PendingEntry(Entry(new_id(), parent, to_text(body)))
         with self._adding:
             self._pending.append(pending)
@@ -69,6 +117,12 @@ class Log:
         else:
             # What was done is written down although its task is cancelled now.
             await shield(self._append_async(io, pending))
+
+    def set_durability(self, durability: str | None) -> None:
+        """Choose when entries are written: at once, or (`"exit"`) when the run ends."""
+        if durability not in (None, "sync", "async", "exit"):
+            raise UsageError(f'durability={durability!r}: say "sync", "async" or "exit"')
+        self.holds_back = durability == "exit"
 
     async def release(self, io: IO) -> None:
         """Write what was held back."""
@@ -96,7 +150,29 @@ class Log:
                 self.saver.append(self.thread_id, self.namespace, entries, after=self.last)
             except BaseException as error:
                 self._failure = error
+                if isinstance(error, StoreError):
+                    error.ends_run = True
                 raise
             self.last = entries[-1].id
             for item in batch:
                 item.is_written = True
+
+
+def ends_run(error: BaseException) -> bool:
+    """Return whether a run cannot go on after an error: its thread cannot be kept, or no longer fits the code.
+
+    Nobody in between tries such a thing again, or tells it to a model.
+    """
+    if isinstance(error, StoreError):
+        return error.ends_run
+    return isinstance(error, FlowChangedError)
+
+
+def thread_of(configurable: Mapping[str, Any], name: str) -> str:
+    """Return the thread that a config names."""
+    thread_id = configurable.get("thread_id")
+    if thread_id is None:
+        raise UsageError(
+            f'{name} has a checkpointer and needs a thread: config={{"configurable": {{"thread_id": "…"}}}}'
+        )
+    return str(thread_id)

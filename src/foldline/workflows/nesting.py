@@ -15,6 +15,7 @@ from typing import Any
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.workflows.events import Emit
 from foldline.workflows.interrupts import Asking, asking
+from foldline.workflows.log import Lineage
 from foldline.workflows.scope import FlowContext, Scope, current_scope
 
 __all__ = ["Within", "inside", "within"]
@@ -28,20 +29,24 @@ class Within:
 
     namespace: tuple[str, ...]
     """The step's own."""
+    key: str
+    """Names the step where its parts are kept: two steps, and two forks of one, have different ones."""
     wants: frozenset[str]
     emit: Emit | None
     checkpointer: BaseCheckpointSaver | None
     thread_id: str | None
+    lineage: Lineage | None
+    """Where the run of the step stands in its log."""
     answers: Mapping[str, Json]
     tool_call_id: str | None = None
     count: int = field(default=0)
 
-    def next_namespace(self) -> tuple[str, ...]:
-        """Name the next agent called here; the same again when the step is called again."""
+    def next_place(self) -> tuple[tuple[str, ...], str]:
+        """Name the next agent, graph or flow called here, and where it is kept; the same when the step is repeated."""
         count, self.count = self.count, self.count + 1
         if not count:
-            return self.namespace
-        return (*self.namespace[:-1], f"{self.namespace[-1]}#{count}")
+            return self.namespace, self.key
+        return (*self.namespace[:-1], f"{self.namespace[-1]}#{count}"), f"{self.key}#{count}"
 
 
 within: ContextVar[Within | None] = ContextVar("foldline_agent_within", default=None)
@@ -66,5 +71,5 @@ def _steps_of(place: Within, questions: Asking) -> Scope | None:
         return None
     flow = FlowContext(questions.place, place.thread_id, place.emit, place.wants)
     flow.questions = questions
-    source = (place.checkpointer, place.thread_id or "", f"steps|{questions.place}")
+    source = (place.checkpointer, place.thread_id or "", f"steps|{place.key}", place.lineage)
     return Scope(flow, None, source=source)

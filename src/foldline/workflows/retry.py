@@ -10,6 +10,7 @@ from typing import TypeVar
 from foldline._io import IO, OutOfTime
 from foldline._retry import owning_retries
 from foldline.exceptions import FlowError, ModelError, StepTimeoutError, UsageError
+from foldline.workflows.log import ends_run
 
 __all__ = ["RetryPolicy", "default_retry_on", "run_attempts"]
 
@@ -44,6 +45,8 @@ class RetryPolicy:
 
     def applies(self, error: Exception) -> bool:
         """Whether this error is tried again."""
+        if ends_run(error):
+            return False
         if isinstance(self.retry_on, type):
             return isinstance(error, self.retry_on)
         if isinstance(self.retry_on, Sequence):

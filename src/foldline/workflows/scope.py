@@ -12,6 +12,7 @@ from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import Asking, asking
 from foldline.workflows.journal import Journal
+from foldline.workflows.log import Lineage
 
 __all__ = ["FlowContext", "Scope", "current_scope", "entered"]
 
@@ -61,8 +62,8 @@ class Scope:
     key: str = ""
     """The idempotency key of the step that runs here."""
     counts: dict[str, int] = field(default_factory=dict)
-    source: tuple[BaseCheckpointSaver, str, str] | None = None
-    """Where the journal is, if it is made when the first step is called: saver, thread and namespace."""
+    source: tuple[BaseCheckpointSaver, str, str, Lineage | None] | None = None
+    """Where the journal is, if it is made when the first step is called: saver, thread, namespace and lineage."""
 
     @property
     def journal(self) -> Journal | None:

@@ -10,6 +10,7 @@ from foldline.exceptions import UsageError
 from foldline.load import dumps, loads
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.anthropic.messages import encode_call_id
 from tests.providers.anthropic.recordings import (
     MODEL,
     PAIRS,
@@ -97,7 +98,7 @@ def test_blocks_of_another_provider_are_told_as_text_and_the_loss_is_said():
     assert [block["type"] for block in said] == ["text", "text", "text", "text", "tool_use"]
     assert (
         said[-1]["id"]
-        == "call_1_fc_1"
+        == encode_call_id("call_1|fc_1")
         == explained.body["messages"][2]["content"][0]["tool_use_id"]
     )
     assert "reasoning by openai was told as text" in explained.notes

@@ -331,6 +331,53 @@ def test_a_citation_lands_on_the_part_it_names_in_a_stream_as_in_a_whole_answer(
     assert cited(whole) == cited(stream) == [[(None, 6)], [(None, 4)]]
 
 
+def text_events(events) -> list[str]:
+    """Say what happens to texts, and where something else begins."""
+    said = []
+    kinds = {}
+    for event in events:
+        if event["event"] == "content-block-start":
+            kinds[event["index"]] = event["content"]["type"]
+        if kinds.get(event.get("index")) == "text":
+            delta = event.get("delta") or {}
+            said.append("sources" if delta.get("type") == "block-delta" else event["event"][14:])
+        elif event["event"] == "content-block-start":
+            said.append("other")
+    return said
+
+
+def test_a_text_ends_where_something_else_is_said():
+    chunks = [answer(part, finishReason=None) for part in ({"text": "Zürich."}, CODE, LAST)]
+    events = streamed(*chunks, answer(**grounding(*SEGMENTS)))
+
+    assert text_events(events) == [
+        *("start", "delta", "finish", "other"),
+        *("start", "delta", "sources", "finish"),
+    ]
+
+
+def test_sources_that_come_with_a_text_are_told_before_its_end():
+    events = streamed(
+        answer({"text": "Zürich."}, finishReason=None, **grounding(SEGMENTS[0])),
+        answer(CODE, finishReason=None),
+        answer(LAST, **grounding(*SEGMENTS)),
+    )
+
+    assert text_events(events) == [
+        *("start", "delta", "sources", "finish", "other"),
+        *("start", "delta", "sources", "finish"),
+    ]
+    assert "late_citations" not in message_of(events).response_metadata
+
+
+def test_sources_that_come_after_the_end_of_their_text_are_on_the_message():
+    chunks = [answer(part, finishReason=None) for part in (FIRST, CODE, LAST)]
+    message = message_of(streamed(*chunks, answer(**grounding(*SEGMENTS))))
+
+    (late,) = message.response_metadata["late_citations"]
+    assert (late["text_block"], late["end_index"], late["url"]) == (0, 6, "https://a.example")
+
+
 def test_a_citation_of_a_later_part_of_one_block_is_counted_from_the_block():
     message = told(FIRST, LAST, **grounding({"partIndex": 1, "endIndex": 4, "text": "Rome"}))
 

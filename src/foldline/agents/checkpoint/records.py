@@ -1,8 +1,10 @@
 """What the entries of a thread say, and the state they add up to. Pure; a stored entry is hostile input.
 
     input      values given by a caller, and the step to begin with
+    fork       a run goes on from an earlier record
     node       a step is done: its update of the state, and the step after it
     tool       one tool call of the step under way is done: its messages, so that it never runs twice
+    start      a tool call that must not run twice begins
     interrupt  the run stopped for these questions
     resume     the answers to them
     claim      somebody carries on (after a crash)
@@ -13,11 +15,9 @@ agent's state schema: nothing in a checkpoint can name code.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -26,14 +26,14 @@ from foldline.checkpoint.base import Entry
 from foldline.exceptions import SchemaError
 from foldline.load import dumpd, load
 from foldline.messages import BaseMessage
-from foldline.utils._surrogates import has_surrogates
 from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.journal import VERSION, read_body
 
-__all__ = ["VERSION", "Codec", "Record", "Thread", "chain_of"]
+__all__ = ["Codec", "Record", "Thread"]
 
-VERSION = 1
-"""The form of the entries; another one is refused."""
-KINDS = frozenset({"input", "node", "tool", "interrupt", "resume", "claim"})
+KINDS = frozenset({"input", "fork", "node", "start", "tool", "interrupt", "resume", "claim"})
+BASES = frozenset({"input", "fork", "node"})
+"""The kinds after which another step comes."""
 Json = Any
 
 
@@ -42,7 +42,8 @@ class Record:
     """An entry, read."""
 
     kind: str
-    id: str = field(default_factory=lambda: uuid4().hex)
+    id: str = ""
+    """Its name in the log; given when it is written."""
     parent: str | None = None
     step: int = 0
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
@@ -64,10 +65,14 @@ class Thread:
     step: int = 0
     head: str | None = None
     """The last record of the chain."""
-    last: str | None = None
-    """The last entry of the log, by whomever."""
+    base: str | None = None
+    """The last record after which a step comes; places of the step are named after it."""
+    chain: set[str] = field(default_factory=set)
+    """The records since then."""
     finished: dict[str, Values] = field(default_factory=dict)
     """What the finished tool calls of the step under way gave, by call."""
+    started: set[str] = field(default_factory=set)
+    """Calls of the step under way that must not run twice, and began."""
     interrupts: list[Interrupt] = field(default_factory=list)
     asked: list[Interrupt] = field(default_factory=list)
     """The questions that were answered in the step under way; a wrong answer can be given again."""
@@ -76,11 +81,14 @@ class Thread:
 
     def take(self, record: Record, schema: StateSchema) -> None:
         """Add a record."""
-        self.head, self.at = record.id, record.at
+        self.come_to(record)
         if record.kind == "tool":
             self.finished[record.call_id or ""] = record.values
+        elif record.kind == "start":
+            self.started.add(record.call_id or "")
         elif record.kind == "interrupt":
             self.interrupts = record.interrupts
+            self.started = set()  # what asks is called again, from its beginning
         elif record.kind == "resume":
             self.answers |= record.answers
             self.asked, self.interrupts = self.interrupts or self.asked, []
@@ -88,18 +96,21 @@ class Thread:
             self.values = schema.update(self.values, record.values)
             self.next = record.next
             self.step = record.step
+        if record.kind in BASES:
             self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
+            self.started = set()
+
+    def come_to(self, record: Record) -> None:
+        """Go on to a record of the log."""
+        self.head, self.at = record.id, record.at
+        if record.kind in BASES:
+            self.base, self.chain = record.id, {record.id}
+        else:
+            self.chain.add(record.id)
 
     def step_done(self, node: str | None, following: str | None, update: Values) -> Record:
         """Make the record that a step is done."""
-        return Record(
-            "node",
-            parent=self.head,
-            step=self.step + 1,
-            node=node,
-            next=following,
-            values=update,
-        )
+        return Record("node", step=self.step + 1, node=node, next=following, values=update)
 
 
 class Codec:
@@ -110,21 +121,20 @@ class Codec:
         self._structured = structured
         """Makes the structured answer out of JSON again; None where the agent has none."""
 
-    def entry(self, record: Record) -> Entry:
-        """Write a record."""
+    def body(self, record: Record) -> dict[str, Json]:
+        """Return a record as JSON; empty fields are left out."""
         body: dict[str, Json] = {
             "v": VERSION, "kind": record.kind, "step": record.step, "at": record.at,
             "node": record.node, "next": record.next, "call_id": record.call_id,
             "interrupts": [[one.id, _plain(one.value, "an interrupt")] for one in record.interrupts],
             "answers": {key: _plain(one, "an answer") for key, one in record.answers.items()},
-            "values": {key: self._packed(key, one) for key, one in record.values.items()},
+            "values": self.encode(record.values),
         }  # fmt: skip
-        said = {key: one for key, one in body.items() if one not in (None, [], {})}
-        return Entry(record.id, record.parent, _text(said))
+        return {key: one for key, one in body.items() if one not in (None, [], {})}
 
     def record(self, entry: Entry) -> Record:
         """Read an entry; one of another form or a damaged one is refused."""
-        body = _body(entry)
+        body = read_body(entry, KINDS, "an agent")
         try:
             return Record(
                 kind=body["kind"],
@@ -137,12 +147,20 @@ class Codec:
                 call_id=body.get("call_id"),
                 interrupts=[Interrupt(value, id) for id, value in body.get("interrupts", ())],
                 answers=dict(body.get("answers", {})),
-                values={
-                    key: self._unpacked(key, one) for key, one in body.get("values", {}).items()
-                },
+                values=self.decode(body.get("values", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _damaged(entry, error) from error
+            if isinstance(error, SchemaError):
+                raise
+            raise SchemaError(f"record {entry.id} is damaged and was not read: {error}") from error
+
+    def encode(self, values: Values) -> dict[str, Json]:
+        """Return some values of the state as JSON."""
+        return {key: self._packed(key, value) for key, value in values.items()}
+
+    def decode(self, packed: dict[str, Json]) -> Values:
+        """Return values of the state."""
+        return {key: self._unpacked(key, value) for key, value in packed.items()}
 
     def _packed(self, key: str, value: Json) -> Json:
         if key == "messages":
@@ -157,50 +175,6 @@ class Codec:
         if key == "structured_response" and self._structured is not None:
             return self._structured(value)
         return self._schema.read(key, value)
-
-
-def chain_of(entries: list[Entry], at: str | None = None) -> list[Entry]:
-    """Give the entries that lead to one of them (the last one), the oldest first."""
-    if not entries:
-        return []
-    known = {entry.id: entry for entry in entries}
-    if at is not None and at not in known:
-        raise SchemaError(f"this thread has no checkpoint {at!r}")
-    chain: list[Entry] = []
-    current: Entry | None = known[at] if at is not None else entries[-1]
-    while current is not None:
-        chain.append(current)
-        if len(chain) > len(entries):
-            raise SchemaError("the entries of this thread form a ring: its log is damaged")
-        current = None if current.parent is None else known.get(current.parent)
-    return chain[::-1]
-
-
-def _body(entry: Entry) -> dict[str, Json]:
-    try:
-        body = json.loads(entry.body)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(entry, error) from error
-    if not isinstance(body, dict) or "v" not in body:
-        raise SchemaError(f"checkpoint {entry.id} is none of foldline's: it has no version")
-    if body["v"] != VERSION or body.get("kind") not in KINDS:
-        raise SchemaError(
-            f"checkpoint {entry.id} was written by another version of foldline (form {body['v']!r}, this one reads "
-            f"{VERSION}): use that version to finish the thread, or begin a new one"
-        )
-    return body
-
-
-def _text(said: dict[str, Json]) -> str:
-    """Write JSON that any store can keep: half a character (a lone surrogate) is escaped, and comes back as it was."""
-    text = json.dumps(said, ensure_ascii=False)
-    return json.dumps(said) if has_surrogates(text) else text
-
-
-def _damaged(entry: Entry, error: Exception) -> SchemaError:
-    if isinstance(error, SchemaError):
-        return error
-    return SchemaError(f"checkpoint {entry.id} is damaged and was not read: {error}")
 
 
 def _message(value: Json) -> BaseMessage:

@@ -59,7 +59,9 @@ class AgentMiddleware:
     tools: Sequence[Any] = ()
     """Tools that this middleware brings."""
     gated_tools: frozenset[str] = frozenset()
-    """Tools that must not start before this middleware has seen the whole message."""
+    """Tools that must not start before this middleware has seen the whole message; the agent must have them."""
+    named_tools: frozenset[str] = frozenset()
+    """Other tools that this middleware is about; the agent must have them."""
     _is_instant: ClassVar[bool] = False
 
     @property

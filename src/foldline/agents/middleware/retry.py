@@ -16,6 +16,7 @@ from foldline.agents.tool_calls import error_message
 from foldline.exceptions import BlockingCallError, BudgetExceeded, ModelError, UsageError
 from foldline.messages import AIMessage
 from foldline.tools.base import BaseTool
+from foldline.workflows.log import ends_run
 
 __all__ = ["ModelRetryMiddleware", "RetryOn", "ToolRetryMiddleware", "default_retry_on"]
 
@@ -71,7 +72,7 @@ class _Retry(AgentMiddleware):
             try:
                 return await handler(request), None
             except Exception as error:
-                if not self._is_worth_it(error):
+                if ends_run(error) or not self._is_worth_it(error):
                     raise
                 failure = error
             if attempt < self.max_retries:
@@ -107,6 +108,7 @@ class ToolRetryMiddleware(_Retry):
         self.only = (
             None if tools is None else {one if isinstance(one, str) else one.name for one in tools}
         )
+        self.named_tools = frozenset(self.only or ())
 
     async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> Json:
         name = request.tool_call["name"]

@@ -27,14 +27,16 @@ KEPT_REASONS = frozenset({"stop", "tool_use", None})
 
 
 class CacheSlot:
-    """The place of one answer in a cache; a cache that raises is logged and counts as empty."""
+    """The place of one answer in a cache; a cache that raises is logged and counts as empty, and its fault is kept."""
 
-    __slots__ = ("_cache", "_io", "_key")
+    __slots__ = ("_cache", "_io", "_key", "fault")
 
     def __init__(self, cache: BaseCache, key: tuple[str, str], io: IO) -> None:
         self._cache = cache
         self._key = key
         self._io = io
+        self.fault: str | None = None
+        """What the cache raised: for `response_metadata["cache_error"]` (F-Y18)."""
 
     async def lookup(self) -> Sequence[Generation] | None:
         """Give the kept answer."""
@@ -42,8 +44,9 @@ class CacheSlot:
             if self._io.blocking:
                 return self._cache.lookup(*self._key) or None
             return await self._cache.alookup(*self._key) or None
-        except Exception:  # whatever a store may raise
+        except Exception as error:  # whatever a store may raise
             logger.warning("a cache could not be read: the model is asked instead", exc_info=True)
+            self.fault = f"not read: {type(error).__name__}: {error}"
             return None
 
     async def update(self, generations: Sequence[Generation]) -> None:
@@ -53,8 +56,9 @@ class CacheSlot:
                 self._cache.update(*self._key, generations)
             else:
                 await self._cache.aupdate(*self._key, generations)
-        except Exception:
+        except Exception as error:
             logger.warning("a cache could not be written: the answer is not kept", exc_info=True)
+            self.fault = self.fault or f"not written: {type(error).__name__}: {error}"
 
 
 class CallCache:
@@ -81,12 +85,15 @@ class CallCache:
         return None if found is None else [_replayed(one) for one in found]
 
     async def update(self, generations: list[ChatGeneration]) -> None:
-        """Keep an answer that is complete; a truncated, filtered or refused one is not kept."""
+        """Keep an answer that is complete, not one that was cut, filtered or refused; tell of a cache that failed."""
         if all(is_complete(one.message) for one in generations):
             copies = [
                 ChatGeneration(message=one.message.model_copy(deep=True)) for one in generations
             ]
             await self._slot.update(copies)
+        if self._slot.fault is not None:
+            message: Any = generations[0].message
+            message.response_metadata["cache_error"] = self._slot.fault
 
 
 def cache_in_force(own: Choice) -> BaseCache | None:

@@ -10,7 +10,7 @@ reader who leaves there leaves a finished call.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, cast
 
 from foldline._run import Run
@@ -144,10 +144,11 @@ class ChatCall:
             is_known = self.answer is not None or self._has_cache
             source = await self._source(request) if is_known else attempts(self, request)
             listeners = self._event_listeners
+            tell = None if listeners is None else listeners.tell_batch
             show = show if listeners is None else _same_chunks(show, listeners)
             try:
                 async for batch in source:
-                    if listeners is not None and (waiting := listeners.tell_batch(batch)):
+                    if tell is not None and (waiting := tell(batch)):
                         await waiting
                     if self.is_answered:
                         self.undelivered = batch
@@ -195,7 +196,8 @@ class ChatCall:
         self.settings = take_settings(model, request, run.given.get("configurable") or {})
         if listeners is not None:
             listeners.choose_events(stream=request.stream, generates=hooks.generates)
-            await listeners.tell_start(request, structured)
+            if (waiting := listeners.tell_start(request, structured)) is not None:
+                await waiting
         request.note = self._note
         if hooks.preprocesses:
             request = await model._preprocess(request, run)
@@ -330,14 +332,17 @@ class ChatCall:
         self.result, self.message = result, message
         self.is_complete = True
         try:
-            if self.run.manager is not None:
-                output = LLMResult._trusted([[*result.generations]], self.llm_output)
-                await self.run.tell("on_llm_end", output)
+            if self.run.manager is not None and (waiting := self._tell_end(result)) is not None:
+                await waiting
         except Exception as error:  # noqa: BLE001  raised once the reader has the answer
             self._end_error = error
         finally:
             if self._opening is not None:
                 await self._end_opening(self._opening)
+
+    def _tell_end(self, result: ChatResult) -> Awaitable[None] | None:
+        output = LLMResult._trusted([[*result.generations]], self.llm_output)
+        return self.run.tell_now("on_llm_end", (output,), {})
 
     async def _end_opening(self, opening: Opening) -> None:
         try:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
-from uuid import UUID
+from typing import Any, cast
 
 from foldline._run import Manager, Run
-from foldline.callbacks.base import BaseCallbackHandler
-from foldline.callbacks.dispatch import direct_hooks, hook_failed, listening, settle_now
+from foldline.callbacks.base import BaseCallbackHandler, Metadata
+from foldline.callbacks.dispatch import direct_hooks, hook_failed, listening, settled
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
@@ -17,6 +16,7 @@ from foldline.load.lazy_dump import LazyDump
 from foldline.messages import AIMessageChunk
 from foldline.messages._view import ChunkView
 from foldline.outputs import ChatGenerationChunk
+from foldline.outputs.chat_generation import piece_of
 from foldline.tracers._streaming import StreamingHandler, V2StreamingHandler
 
 __all__ = ["CallListeners"]
@@ -29,7 +29,8 @@ class CallListeners:
     """The handlers of a call's run: whether they want a stream, its events or its tokens."""
 
     __slots__ = (
-        "_direct", "_emits_tokens", "_is_chunks", "_is_invoke", "_model", "_run", "_shows_events", "_view", "chunks",
+        "_direct", "_emits_tokens", "_is_chunks", "_is_first", "_is_invoke", "_model", "_run", "_shows_events", "_view",
+        "chunks",
         "tells_events", "tells_tokens",
     )  # fmt: skip
 
@@ -42,6 +43,8 @@ class CallListeners:
         self._shows_events = False
         self._view: ChunkView | None = None
         self._direct: _DirectTokens | None = None
+        self._is_first = True
+        """Whether no batch has come yet."""
         self.tells_events = False
         self.tells_tokens = False
         self.chunks: list[AIMessageChunk] = []
@@ -90,31 +93,37 @@ class CallListeners:
         if self.tells_tokens:
             self._view = ChunkView(self._model._output_version)
 
-    async def tell_start(self, request: ChatRequest, structured: StructuredFormat) -> None:
-        """Tell that the call starts."""
+    def tell_start(
+        self, request: ChatRequest, structured: StructuredFormat
+    ) -> Awaitable[None] | None:
+        """Tell that the call starts, or give what is to be waited for where a handler takes time."""
         model, run = self._model, self._run
+        stop, options = request.stop, request.options
         if run.manager is not None:  # a trace shows which model it was, as LangChain's do
-            described = model._get_ls_params(request.stop, **request.options)
-            run.manager = run.manager.with_metadata(dict(described))
-        await run.begin(
-            "llm",
-            "on_chat_model_start",
-            LazyDump(model),
-            [list(request.messages)],
-            invocation_params=model._get_invocation_params(request.stop, **request.options),
-            options={"stop": request.stop, **request.options, **describe_format(structured)},
-            name=run.get("run_name") or model.get_name(),
-            batch_size=1,
-        )
-        if self._view is not None and not self.tells_events:
-            self._direct = _DirectTokens.of(run, self._view)
+            described = model._get_ls_params(stop, **options)
+            run.manager = run.manager.with_metadata(cast("Metadata", described))
+        details: dict[str, Any] = {
+            "invocation_params": model._get_invocation_params(stop, **options),
+            "options": {"stop": stop, **options},
+            "name": run.given.get("run_name") or model.get_name(),
+            "batch_size": 1,
+        }
+        if structured:
+            details["options"] |= describe_format(structured)
+        started = (LazyDump(model), [list(request.messages)])
+        return run.begin_now("on_chat_model_start", started, details)
 
     def tell_batch(self, batch: Batch) -> Awaitable[None] | None:
         """Tell of every event and of the tokens that show it, or give what is to be waited for."""
-        if self._direct is None or (chunks := self._direct.tell(batch)) is None:
+        if self._is_first:
+            self._is_first = False
+            if self._view is not None and not self.tells_events:
+                self._direct = _DirectTokens.of(self._run, self._view)
+        direct = self._direct
+        if direct is None or (chunks := direct.tell(batch)) is None:
             return self._tell_batch(batch)
         self.chunks = chunks
-        return None
+        return direct.wait() if direct.waiting else None
 
     async def _tell_batch(self, batch: Batch) -> None:
         run, view = self._run, self._view
@@ -129,16 +138,17 @@ class CallListeners:
 class _DirectTokens:
     """Tells tokens to hooks that are called at once, with nothing looked up for each."""
 
-    __slots__ = ("_handlers", "_hooks", "_manager", "_run_id", "_view")
+    __slots__ = ("_handlers", "_hooks", "_io", "_manager", "_run_id", "_show", "waiting")
 
-    def __init__(
-        self, run_id: UUID | None, manager: Manager, view: ChunkView, hooks: Hooks
-    ) -> None:
-        self._run_id = run_id
+    def __init__(self, run: Run, manager: Manager, view: ChunkView, hooks: Hooks) -> None:
+        self._io = run.io
+        self._run_id = run.id
         self._manager = manager
         self._handlers = manager.handlers
         self._hooks = hooks
-        self._view = view
+        self._show = view.show
+        self.waiting: list[tuple[BaseCallbackHandler, Awaitable[Any]]] = []
+        """What hooks returned, against their kind, that an async call must await."""
 
     @classmethod
     def of(cls, run: Run, view: ChunkView) -> _DirectTokens | None:
@@ -146,7 +156,7 @@ class _DirectTokens:
         manager = run.manager
         if manager is None or (hooks := direct_hooks(run.io, manager.handlers, TOKEN)) is None:
             return None
-        return cls(run.id, manager, view, hooks)
+        return cls(run, manager, view, hooks)
 
     def tell(self, batch: Batch) -> list[AIMessageChunk] | None:
         """Tell of the chunks that show a batch, and return them; None where a hook has changed the handlers."""
@@ -154,17 +164,26 @@ class _DirectTokens:
         if manager.handlers is not self._handlers:
             return None
         parent, tags = manager.parent_run_id, manager.tags
-        chunks = self._view.show(batch)
+        chunks = self._show(batch)
         for chunk in chunks:
-            piece = ChatGenerationChunk.of_chunk(chunk)
+            piece = piece_of(chunk)
             text = said if type(said := chunk.content) is str else str(chunk.text)
             for handler, hook in self._hooks:
                 try:
                     result = hook(
                         text, chunk=piece, run_id=run_id, parent_run_id=parent, tags=tags.copy()
                     )
-                    if result is not None:
-                        settle_now(result)
+                    if result is not None and (waiting := settled(self._io, result)) is not None:
+                        self.waiting.append((handler, waiting))
                 except Exception as error:  # noqa: BLE001  the handler says whether it is raised
                     hook_failed(handler, TOKEN, error)
         return chunks
+
+    async def wait(self) -> None:
+        """Await what hooks returned."""
+        waiting, self.waiting = self.waiting, []
+        for handler, result in waiting:
+            try:
+                await result
+            except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+                hook_failed(handler, TOKEN, error)

@@ -65,8 +65,10 @@ def messages_of(value: Any) -> list[BaseMessage]:
     if isinstance(value, BaseMessage):
         return [value]
     if isinstance(value, Sequence):
-        if all(isinstance(one, BaseMessage) for one in value):
-            return list(value)
+        messages = list(value)
+        # By their types, of which there are few: a history of thousands is looked through on every call.
+        if all(issubclass(kind, BaseMessage) for kind in set(map(type, messages))):
+            return messages
         return convert_to_messages(value)
     raise _refused(value)
 

@@ -21,6 +21,10 @@ from foldline.protocol.events import Event
 __all__ = ["ChecksPolicy", "ToolCallScreening"]
 
 
+DECLINED = frozenset({"refusal", "content_filter"})
+"""Reasons of answers for which no other can be had by asking again."""
+
+
 class ToolCallScreening(Policy):
     """Marks tool calls as invalid that a check refuses, as soon as they are finished."""
 
@@ -95,7 +99,8 @@ class ChecksPolicy(Policy):
         """Raise what asks again; return the issues as metadata where the last answer is returned all the same."""
         self._failures += 1
         self._rejected = message
-        is_last = self._failures > check.max_retries
+        # Asked again, a model refuses again, and what was filtered is filtered again.
+        is_last = self._failures > check.max_retries or message.finish_reason in DECLINED
         if is_last and check.gives_up_quietly:
             return {"issues": verdict.issues}
         issues = "; ".join(verdict.issues[:5])

@@ -74,7 +74,7 @@ class FileResolver:
             request = await self._request(url, io)
             async with self._transport().open(request, blocking=io.blocking) as response:
                 if response.status in REDIRECTS and "location" in response.headers:
-                    url = urljoin(url, response.headers["location"])
+                    url = _join(url, response.headers["location"])
                     continue
                 if response.status != 200:
                     raise UsageError(
@@ -103,6 +103,7 @@ class FileResolver:
             url=url,
             method="GET",
             address=addresses[0],
+            returns_redirects=True,
             timeouts=Timeouts(
                 connect=self.timeout, first_byte=self.timeout, idle=self.timeout, total=self.timeout
             ),
@@ -111,6 +112,13 @@ class FileResolver:
 
     def _transport(self) -> Transport:
         return self.transport or _fetcher()
+
+
+def _join(url: str, target: str) -> str:
+    try:
+        return urljoin(url, target)
+    except ValueError as error:
+        raise SecurityError(f"{origin(url)} redirects to what is not a URL: {error}") from error
 
 
 @cache

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from foldline.exceptions import LimitExceededError, SecurityError, UsageError
+from foldline.utils.private_files import make_private_folder
 from foldline.utils.uuid import new_id
 
 __all__ = ["read_under", "write_under"]
@@ -52,7 +53,7 @@ def read_under(folders: Sequence[str | Path], path: str, limit: int) -> bytes:
 def write_under(folder: str | Path, ending: str, data: bytes) -> str:
     """Write a new file of a name of our own into a folder; give its path."""
     root = os.path.realpath(folder)
-    os.makedirs(root, exist_ok=True)
+    make_private_folder(root)
     path = os.path.join(root, f"{new_id()}{ending}")
     descriptor = os.open(path, NEW_FLAGS, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from foldline.language_models.call.request import ChatRequest
@@ -27,6 +28,7 @@ __all__ = ["POLICIES", "find_policy", "policies_for"]
 
 P = TypeVar("P", bound=Policy)
 NO_PROFILE: Final[ModelProfile] = {}
+CONTENT: Final = attrgetter("content")
 NAMELESS: Final = frozenset({HumanMessage, SystemMessage})
 """Messages that name no tool."""
 
@@ -53,10 +55,8 @@ def policies_for(call: CallContext, request: ChatRequest) -> list[Policy]:
     settings, options = call.settings, request.options
     profile = call.model.profile or NO_PROFILE
     is_hooked = settings.hooks is not None  # a hook may add anything to the request
-    names_tools, has_blocks = bool(options), False
-    for message in request.messages:
-        names_tools = names_tools or type(message) not in NAMELESS
-        has_blocks = has_blocks or type(message.content) is list
+    names_tools = bool(options) or not NAMELESS.issuperset(map(type, request.messages))
+    has_blocks = list in map(type, map(CONTENT, request.messages))
     takes_names = call.model._tool_name_pattern or profile.get("tool_name_pattern")
     is_in_scope = SCOPE.get() is not None
     is_counted = is_in_scope or call.model.rate_limiter is not None or "prices" in profile

@@ -120,12 +120,26 @@ class OutputSchema:
         )
 
 
+SCHEMA_WORDS = frozenset(
+    {
+        "$defs", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "definitions", "enum", "items",
+        "oneOf", "patternProperties", "prefixItems", "properties", "required", "type",
+    }
+)  # fmt: skip
+"""Words of which a JSON Schema of an answer has at least one."""
+
+
 def _json_schema(schema: Any) -> dict[str, Any]:
     if isinstance(schema, Mapping):
         if "name" in schema or isinstance(schema.get("function"), Mapping):
             return convert_to_json_schema(schema)
         if not schema:
             raise UsageError("an empty dict is no schema: give a JSON Schema with properties")
+        if SCHEMA_WORDS.isdisjoint(schema):
+            raise UsageError(
+                f"{dict(schema)!r:.100} is no JSON Schema: write "
+                '{"title": ..., "type": "object", "properties": {...}}'
+            )
         return dict(schema)
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return schema.model_json_schema()
@@ -231,9 +245,9 @@ class StructuredCheck:
             (one for one in message.invalid_tool_calls if one.get("name") in (name, None)), None
         )
         raw = str(message.text) if broken is None else str(broken.get("args") or "")
-        if broken is not None and self._is_cut(message):
-            return Answer(None, [CUT_OFF])
         answer = self._read_text(raw) if raw.strip() and self.repair else Answer(None, ["-"])
+        if answer.issues and self._is_cut(message):
+            return Answer(None, [CUT_OFF])
         if answer.issues:
             said = "; ".join(issue for issue in answer.issues if issue != "-")
             return Answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -34,8 +35,8 @@ def tools_of(tools: Sequence[Any], *, strict: bool | None = None) -> list[Descri
             f"bind_tools takes a list of tools, not {type(tools).__name__}: write bind_tools([…])"
         )
     described = [_with_extras(tool, _described(tool, strict)) for tool in tools]
-    names = [name for tool in described if (name := tool_name(tool))]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    names = Counter(name for tool in described if (name := tool_name(tool)))
+    twice = sorted(name for name, count in names.items() if count > 1)
     if twice:
         raise UsageError(
             f"two tools are named {twice[0]!r}: the model could not tell them apart, rename one"

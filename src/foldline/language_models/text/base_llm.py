@@ -138,7 +138,12 @@ class BaseLLM(BaseLanguageModel[str], ABC):
             one.answer = list(generations)
             if one.kept is not None:
                 await one.kept.update(one.answer)
-        return result.llm_output
+        fault = next((one.kept.fault for one in missing if one.kept and one.kept.fault), None)
+        return (
+            result.llm_output
+            if fault is None
+            else {**(result.llm_output or {}), "cache_error": fault}
+        )
 
     async def _generated(
         self, missing: list[_Asked], stop: list[str] | None, options: Params, io: IO

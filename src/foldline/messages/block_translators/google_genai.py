@@ -52,6 +52,9 @@ def translate(block: Block) -> list[Block] | None:
 
 def with_sources(blocks: list[Block], metadata: Mapping[str, Json]) -> list[Block]:
     """Put the sources of a grounded answer, which Gemini lists apart, on its text."""
+    late = metadata.get("late_citations")
+    if isinstance(late, list):
+        return _with_late(blocks, late)
     grounding = metadata.get("grounding_metadata")
     if not isinstance(grounding, dict) or any(block.get("annotations") for block in blocks):
         return blocks
@@ -60,6 +63,23 @@ def with_sources(blocks: list[Block], metadata: Mapping[str, Json]) -> list[Bloc
     if at is None or not notes:
         return blocks
     return [*blocks[:at], {**blocks[at], "annotations": notes}, *blocks[at + 1 :]]
+
+
+def _with_late(blocks: list[Block], late: list[Json]) -> list[Block]:
+    """Put sources that came after their text had ended on the texts that they name by number."""
+    notes: dict[Json, list[Block]] = {}
+    for note in late:
+        if isinstance(note, dict):
+            rest = {name: value for name, value in note.items() if name != "text_block"}
+            notes.setdefault(note.get("text_block"), []).append(rest)
+    shown, number = [], -1
+    for block in blocks:
+        number += block.get("type") == "text"
+        own = notes.get(number, []) if block.get("type") == "text" else []
+        new = [note for note in own if note not in (block.get("annotations") or ())]
+        merged = [*(block.get("annotations") or ()), *new]
+        shown.append({**block, "annotations": merged} if new else block)
+    return shown
 
 
 def translate_grounding_metadata_to_citations(grounding_metadata: Block) -> list[Citation]:

@@ -43,10 +43,12 @@ class ChoiceDecoder:
         "_audio_format",
         "_call",
         "_customs",
+        "_executed",
         "_extra",
         "_finish_reason",
         "_has_refused",
         "_logprobs",
+        "_told_executed",
         "_transcript",
         "is_finished",
         "writer",
@@ -67,6 +69,9 @@ class ChoiceDecoder:
         self._extra: dict[int | str, Json] = {}
         self._logprobs: dict[str, list[Json]] = {}
         self._transcript: list[str] = []
+        self._executed: dict[str, dict[str, Json]] = {}
+        """Tools that the host ran, by their ids, as far as they were told."""
+        self._told_executed: set[tuple[str, str]] = set()
         self._has_refused = False
         self._finish_reason: Json = None
 
@@ -116,6 +121,7 @@ class ChoiceDecoder:
     def finish(self, metadata: dict[str, Json] | None = None) -> list[Event]:
         """End the message."""
         events = self._close_audio() if self._transcript else []
+        events += self._tell_executed(is_last=True)
         if self._finish_reason is not None:
             metadata = {**(metadata or {}), "finish_reason": self._finish_reason}
         if self._logprobs:
@@ -179,8 +185,31 @@ class ChoiceDecoder:
         }
         if rest:
             self.writer.additional_kwargs(rest)
-        for block in said_beside({"executed_tools": delta.get("executed_tools")}, []):
-            events += self.writer.block(block, whole=True)
+        if executed := delta.get("executed_tools"):
+            events += self._executed_tools(executed)
+        return events
+
+    def _executed_tools(self, tools: Json) -> list[Event]:
+        """Tell of tools that the host ran: each call once, and each result once, though the host sends a tool again."""
+        for place, tool in enumerate(tools if isinstance(tools, list) else ()):
+            if isinstance(tool, dict):
+                id = str(tool.get("id") or tool.get("index", place))
+                more = {name: value for name, value in tool.items() if value is not None}
+                self._executed[id] = {**self._executed.get(id, {}), **more}
+        return self._tell_executed(is_last=False)
+
+    def _tell_executed(self, *, is_last: bool) -> list[Event]:
+        events: list[Event] = []
+        for id, tool in self._executed.items():
+            call, result = said_beside({"executed_tools": [{"id": id, **tool}]}, [])
+            is_whole = not isinstance(parse_tool_args(tool.get("arguments") or ""), str)
+            has_output = "output" in tool or is_last
+            if ("call", id) not in self._told_executed and (is_whole or has_output):
+                self._told_executed.add(("call", id))
+                events += self.writer.block(call, whole=True)
+            if ("result", id) not in self._told_executed and has_output:
+                self._told_executed.add(("result", id))
+                events += self.writer.block(result, whole=True)
         return events
 
     def _reasoning(self, delta: Delta) -> list[Event]:

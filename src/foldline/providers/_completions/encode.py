@@ -16,6 +16,7 @@ from foldline.language_models.policies.call_options import read_tool_choice
 from foldline.providers._completions.host import Host
 from foldline.providers._completions.messages import MessageEncoder
 from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._tool_memory import remember_tools
 from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
 
@@ -96,7 +97,7 @@ def _options(said: Body, host: Host, request: ChatRequest) -> Body:
 
 def _tool_options(said: Body, host: Host, request: ChatRequest) -> Body:
     body: Body = {}
-    tools = encode_tools(said.get("tools") or [], host, said.get("strict"), request.notes)
+    tools = encode_tools(said.get("tools") or [], request.notes, host, said.get("strict"))
     if tools or (host.takes_empty_tools and said.get("tools") is not None):
         body["tools"] = tools
     choice = encode_tool_choice(said.get("tool_choice"), tools, host)
@@ -111,11 +112,12 @@ def _tool_options(said: Body, host: Host, request: ChatRequest) -> Body:
     return body
 
 
+@remember_tools
 def encode_tools(
     tools: list[Json],
+    notes: list[str],
     host: Host,
     strict: bool | None,  # noqa: FBT001  as options carry it
-    notes: list[str],
 ) -> list[Body]:
     """Describe tools as the wire wants them."""
     encoded = []

@@ -7,7 +7,6 @@ left out, and noted.
 from __future__ import annotations
 
 import hashlib
-import json
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from foldline.messages.openai import convert_to_openai_data_block, openai_role
 from foldline.protocol.blocks import MEDIA_TYPES
 from foldline.providers._completions.host import Host
 from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, is_own, note_title
+from foldline.providers._wire import dump_text
 
 __all__ = ["MessageEncoder"]
 
@@ -135,7 +135,7 @@ class MessageEncoder:
                 "type": "custom",
                 "custom": {"name": block["name"], "input": args.get("__arg1", "")},
             }
-        text = args if isinstance(args, str) else json.dumps(args or {}, ensure_ascii=False)
+        text = args if isinstance(args, str) else dump_text(args or {})
         call: Body = {
             "id": id,
             "type": "function",

@@ -14,6 +14,7 @@ from foldline.providers._completions import decode, encode
 from foldline.providers._completions.host import Host
 from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import SecretKey, chosen_key, missing_key
+from foldline.providers._readable import Path
 from foldline.providers._wire import WireDecoder
 
 __all__ = ["ALIASES", "CompletionsModel"]
@@ -72,6 +73,10 @@ class CompletionsModel(HttpChatModel):
     """Parameters that are put into the body last, over all others."""
 
     aliases: ClassVar[Mapping[str, str]] = ALIASES
+    block_paths: ClassVar[tuple[Path, ...]] = (
+        ("choices", 0, "message", "content"),
+        ("choices", 0, "message", "tool_calls"),
+    )
     sent_fields: ClassVar[tuple[str, ...]] = SENT
     _tool_name_pattern: ClassVar[str | None] = "[A-Za-z0-9_-]"
 

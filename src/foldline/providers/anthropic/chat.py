@@ -16,6 +16,7 @@ from foldline.providers._counting import Counting
 from foldline.providers._endpoint import Body
 from foldline.providers._http import HttpChatModel
 from foldline.providers._keys import key_from_env
+from foldline.providers._readable import Path
 from foldline.providers._wire import Failure, WireDecoder
 from foldline.providers.anthropic import decode, encode, errors, profiles, wire
 from foldline.providers.anthropic.errors import ERRORS
@@ -105,6 +106,7 @@ class ChatAnthropic(Counting, HttpChatModel):
     key_variables: ClassVar[Sequence[str]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
+    block_paths: ClassVar[tuple[Path, ...]] = (("content",),)
     sent_fields: ClassVar[tuple[str, ...]] = SENT
     counted_field: ClassVar[str] = "input_tokens"
 

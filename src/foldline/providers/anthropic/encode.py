@@ -19,6 +19,7 @@ from foldline.language_models.policies.prompt_caching import (
 from foldline.language_models.policies.reasoning import apply_effort
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._tool_memory import remember_tools
 from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.providers.anthropic.messages import MessageEncoder
 from foldline.providers.anthropic.schema import encode_schema
@@ -92,7 +93,7 @@ def encode_message(
     check_tool_results(request.messages)
     profile = profile or {}
     said = merge_settings(_taken(settings, profile, request.notes), request, IN_OTHER_WORDS)
-    tools = encode_tools(said.get("tools") or [], said.get("strict"), request.notes)
+    tools = encode_tools(said.get("tools") or [], request.notes, said.get("strict"))
     messages = request.messages
     if (config := CacheConfig.of(said.get("prompt_cache"))) is not None:
         messages, tools = with_cache_control(messages, tools, config)
@@ -247,7 +248,7 @@ def encode_tool_choice(choice: ToolChoice, names: list[str]) -> Body:
     return told
 
 
-def encode_tools(tools: list[Json], strict: bool | None, notes: list[str]) -> list[Body]:  # noqa: FBT001
+def describe_tools(tools: list[Json], notes: list[str], strict: bool | None) -> list[Body]:  # noqa: FBT001
     """Describe tools; Anthropic's own dicts (server tools, `input_schema`) are sent as they are."""
     encoded = []
     for tool in tools:
@@ -269,9 +270,12 @@ def encode_tools(tools: list[Json], strict: bool | None, notes: list[str]) -> li
     return encoded
 
 
+encode_tools = remember_tools(describe_tools)
+
+
 def convert_to_anthropic_tool(tool: Json, *, strict: bool | None = None) -> Body:
     """Describe one tool as Anthropic takes it: name, description, input_schema."""
-    return encode_tools([tool], strict, [])[0]
+    return describe_tools([tool], [], strict)[0]
 
 
 def _tool(named: Mapping[str, Json], schema: Body, given: Json, strict: bool | None) -> Body:  # noqa: FBT001

@@ -5,6 +5,7 @@ From https://platform.claude.com/docs/en/api/errors; the finer codes come in `er
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from foldline.exceptions import (
@@ -66,4 +67,4 @@ def read_error(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
         status = status or 400
         if any(words in (failure.message or "").lower() for words in MEANS_QUOTA):
             code = code or "enforced_spend_limit_reached"
-    return Failure(str(code) if code else failure.code, failure.kind, failure.message, status)
+    return replace(failure, code=str(code) if code else failure.code, status=status)

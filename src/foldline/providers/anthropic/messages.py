@@ -15,6 +15,7 @@ from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.providers._foreign import ForeignBlocks, blocks_for
 from foldline.providers._turns import TurnEncoder
+from foldline.providers._wire import plain_id
 from foldline.providers.anthropic.blocks import (
     encode_citation,
     encode_document,
@@ -168,8 +169,8 @@ class MessageEncoder(TurnEncoder):
 
 
 def encode_call_id(id: str) -> str:
-    """Give a call's id in the characters that Anthropic takes; the same id always gives the same."""
-    return ODD_ID.sub("_", id) or "_"
+    """Return a call's id in the characters that Anthropic takes; the same id always gives the same."""
+    return plain_id(id, ODD_ID)
 
 
 def _call(block: Block) -> Block:

@@ -9,6 +9,7 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile, register_profiles
 from foldline.providers._counting import Counting
 from foldline.providers._endpoint import Body
+from foldline.providers._readable import Path
 from foldline.providers._reading import Reading
 from foldline.providers._wire import WireDecoder
 from foldline.providers.bedrock import profiles
@@ -102,6 +103,7 @@ class ChatBedrockConverse(AwsChatModel, Counting):
     stream_type: ClassVar[str] = STREAM_TYPE
     provider_name: ClassVar[str] = PROVIDER
     aliases: ClassVar[Mapping[str, str]] = ALIASES
+    block_paths: ClassVar[tuple[Path, ...]] = (("output", "message", "content"),)
     sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS
     counted_field: ClassVar[str] = "inputTokens"
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from base64 import b64encode
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.providers._completions.host import Host
 from foldline.providers._endpoint import Body
 from foldline.providers._reading import Reading
-from foldline.providers._wire import Failure, WireDecoder, read_failure
+from foldline.providers._wire import Failure, WireDecoder, dump_body, read_failure
 from foldline.providers.anthropic import chat as anthropic_chat
 from foldline.providers.anthropic import errors as anthropic_errors
 from foldline.providers.anthropic.chat import ChatAnthropic
@@ -106,9 +105,7 @@ class ChatAnthropicBedrock(VendorModel, CloudClaude):
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
         path = encode_model_path(self._model_of(request), "count-tokens")
-        return path, {
-            "input": {"invokeModel": {"body": b64encode(json.dumps(body).encode()).decode()}}
-        }
+        return path, {"input": {"invokeModel": {"body": b64encode(dump_body(body)).decode()}}}
 
 
 class MantleModel(VendorModel):

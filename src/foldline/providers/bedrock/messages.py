@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Any, Final
 
 from foldline.exceptions import UsageError
@@ -16,6 +15,7 @@ from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.providers._foreign import ForeignBlocks, blocks_for
 from foldline.providers._turns import TurnEncoder
+from foldline.providers._wire import plain_id
 from foldline.providers.bedrock.blocks import (
     NATIVE_KINDS,
     cache_point,
@@ -32,7 +32,6 @@ __all__ = ["MessageEncoder", "encode_call_id", "guard_last_turn"]
 Json = Any
 
 REFUSED_IN_ID: Final = re.compile(r"[^a-zA-Z0-9_.:-]")
-LONGEST_ID: Final = 64
 DOCUMENTS: Final = ("file", "text-plain")
 GUARDED_IMAGES: Final = ("png", "jpeg")
 
@@ -164,10 +163,7 @@ class MessageEncoder(TurnEncoder):
 
 def encode_call_id(id: str) -> str:
     """Return a call's id in the characters and the length that Bedrock takes; the same id always gives the same."""
-    plain = REFUSED_IN_ID.sub("_", id) or "_"
-    if len(plain) <= LONGEST_ID:
-        return plain
-    return f"{plain[: LONGEST_ID - 17]}-{sha256(id.encode()).hexdigest()[:16]}"
+    return plain_id(id, REFUSED_IN_ID)
 
 
 def guard_last_turn(turns: list[Block]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from foldline.exceptions import UsageError
 from foldline.language_models.policies.call_options import ToolChoice
 from foldline.language_models.policies.prompt_caching import CONTROL, cache_control_of
 from foldline.providers._foreign import add_note
+from foldline.providers._wire import dump_text
 from foldline.providers.bedrock.blocks import with_cache_point
 from foldline.providers.bedrock.wire import Block
 from foldline.utils.function_calling import (
@@ -110,7 +110,7 @@ def encode_output_format(option: Json, notes: list[str]) -> Block | None:
     if kind in ("text", "json_object"):
         return None
     name, description, schema = _read_schema(option)
-    definition: Block = {"schema": json.dumps(close_objects(schema), ensure_ascii=False)}
+    definition: Block = {"schema": dump_text(close_objects(schema))}
     if name:
         definition["name"] = name
     if description:

@@ -12,6 +12,7 @@ from foldline.language_models.profile import ModelProfile, find_profile, registe
 from foldline.providers._counting import Counting
 from foldline.providers._endpoint import Body
 from foldline.providers._http import HttpChatModel
+from foldline.providers._readable import Path
 from foldline.providers._wire import Failure, WireDecoder
 from foldline.providers.google import decode, encode, errors, profiles
 from foldline.providers.google.endpoint import ENDPOINT_ALIASES, GoogleEndpoint
@@ -109,6 +110,7 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
     provider_name: ClassVar[str] = PROVIDER
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
+    block_paths: ClassVar[tuple[Path, ...]] = (("candidates", 0, "content", "parts"),)
     sent_fields: ClassVar[tuple[str, ...]] = SENT
     counted_field: ClassVar[str] = "totalTokens"
 

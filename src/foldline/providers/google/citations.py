@@ -5,6 +5,7 @@ Gemini counts bytes, in a part that it numbers; citations count characters, in a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from foldline.messages.block_translators.google_genai import (
@@ -12,7 +13,7 @@ from foldline.messages.block_translators.google_genai import (
 )
 from foldline.providers.google.wire import dicts
 
-__all__ = ["SpokenText", "cite"]
+__all__ = ["SpokenText", "cite", "cite_left"]
 
 Json = Any
 Note = dict[str, Json]
@@ -21,7 +22,7 @@ Note = dict[str, Json]
 class SpokenText:
     """A block of text as it is said: its slices, and where in it each of Gemini's parts begins."""
 
-    __slots__ = ("key", "notes", "slices", "starts")
+    __slots__ = ("is_closed", "key", "notes", "slices", "starts", "supports", "told")
 
     def __init__(self, key: int) -> None:
         self.key: int = key
@@ -30,6 +31,12 @@ class SpokenText:
         self.starts: dict[int | None, int] = {}
         """Number of a part -> how many slices came before it."""
         self.notes: list[Note] = []
+        """The sources of the text, as far as they are known."""
+        self.supports: list[Json] = []
+        """What the notes were made of: Gemini may send it with several chunks."""
+        self.told = 0
+        """How many of them were told."""
+        self.is_closed = False
 
     @property
     def text(self) -> str:
@@ -42,26 +49,56 @@ class SpokenText:
         before, text = "".join(self.slices[:begin]), "".join(self.slices[begin:])
         self.notes.append(_in_characters(note, before, text))
 
+    def untold(self) -> list[Note]:
+        """Return the sources that were not told, and take them for told."""
+        notes, self.told = self.notes[self.told :], len(self.notes)
+        return notes
 
-def cite(texts: list[SpokenText], metadata: dict[str, Json]) -> list[SpokenText]:
-    """Give each text the citations that are its own; those that have any come back."""
+
+def cite_left(text: SpokenText, metadata: dict[str, Json], upcoming: Sequence[str]) -> None:
+    """Give a text that is over the citations that are known to be its own; others may be of what is upcoming."""
+    grounding = _dict(metadata.get("grounding_metadata"))
+    for support in dicts(grounding.get("groundingSupports")):
+        segment = _dict(support.get("segment"))
+        part, said = segment.get("partIndex"), segment.get("text")
+        if type(part) is int:
+            is_own = part in text.starts
+        else:
+            is_own = isinstance(said, str) and bool(said) and said in text.text
+            is_own = is_own and not any(str(said) in later for later in upcoming)
+        if is_own:
+            _add_support(text, grounding, support, part if type(part) is int else None)
+
+
+def cite(texts: list[SpokenText], metadata: dict[str, Json]) -> None:
+    """Give each text the citations that are its own."""
     texts = [text for text in texts if any(text.slices)]  # some hold a signature alone
     if not texts:
-        return []
+        return
     grounding = _dict(metadata.get("grounding_metadata"))
     for support in dicts(grounding.get("groundingSupports")):
         segment = _dict(support.get("segment"))
         part = segment.get("partIndex")
         part = part if type(part) is int else None
         text = _meant(texts, part, segment.get("text"))
-        for note in translate_grounding_metadata_to_citations(
-            {**grounding, "groundingSupports": [support]}
-        ):
-            text.add(cast("Note", note), part)
+        _add_support(text, grounding, support, part)
     cited = _dict(metadata.get("citation_metadata"))
     for source in dicts(cited.get("citationSources") or cited.get("citations")):
-        texts[-1].add(_citation(source))
-    return [text for text in texts if text.notes]
+        if source not in texts[-1].supports:
+            texts[-1].supports.append(source)
+            texts[-1].add(_citation(source))
+
+
+def _add_support(
+    text: SpokenText, grounding: dict[str, Json], support: dict[str, Json], part: int | None
+) -> None:
+    if support in text.supports:
+        return
+    text.supports.append(support)
+    for note in translate_grounding_metadata_to_citations(
+        {**grounding, "groundingSupports": [support]}
+    ):
+        text.add(cast("Note", note), part)
 
 
 def _meant(texts: list[SpokenText], part: int | None, said: Json) -> SpokenText:

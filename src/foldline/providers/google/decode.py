@@ -6,16 +6,16 @@ the answer was blocked for is a reason to stop, and an empty message: never an o
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, Final, cast
 from uuid import uuid4
 
-from foldline.exceptions import FoldlineError, MalformedStreamError, StreamTruncatedError
+from foldline.exceptions import MalformedStreamError, StreamTruncatedError
 from foldline.messages import AIMessage
 from foldline.protocol.events import Event
-from foldline.protocol.fold import MessageBuilder, fold
+from foldline.protocol.fold import fold
 from foldline.protocol.folded import counts_of
 from foldline.protocol.writer import EventWriter
+from foldline.providers._readable import blocks_so_far
 from foldline.providers._wire import Fail
 from foldline.providers.google.citations import cite
 from foldline.providers.google.parts import PartsDecoder
@@ -67,6 +67,11 @@ SNAKE: Final = {
 """Names in response metadata; what is in them stays in Gemini's spelling."""
 
 
+def _text_of(part: Json) -> str:
+    text = part.get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else ""
+
+
 class CandidateDecoder:
     """Turns one candidate, chunk by chunk, into events."""
 
@@ -85,11 +90,17 @@ class CandidateDecoder:
         content = candidate.get("content") or {}
         events: list[Event] = []
         is_first = True
-        for part in content.get("parts") or ():
-            events += self.parts.feed(part, is_first)
-            is_first = False
+        parts = content.get("parts") or ()
         if not candidate.keys() <= CANDIDATE_FIELDS or "logprobsResult" in candidate:
             self._note(candidate)
+            self.parts.sources = self._metadata
+            self.parts.is_last_chunk = bool(candidate.get("finishReason"))
+            self.parts.upcoming = [_text_of(part) for part in parts]
+        for part in parts:
+            if self.parts.upcoming:
+                self.parts.upcoming.pop(0)
+            events += self.parts.feed(part, is_first)
+            is_first = False
         if reason := candidate.get("finishReason"):
             self.stop(reason)
         return events
@@ -103,8 +114,18 @@ class CandidateDecoder:
     def finish(self, metadata: dict[str, Json]) -> list[Event]:
         """End the message, with the sources of its text."""
         events = self.parts.finish()
-        for text in cite(self.parts.texts, self._metadata) if self._metadata else ():
-            events += self.writer.text("", text.key, annotations=text.notes)
+        if self._metadata:
+            cite(self.parts.texts, self._metadata)
+        late: list[Json] = []
+        said = [text for text in self.parts.texts if any(text.slices)]
+        for place, text in enumerate(said):
+            notes = text.untold()
+            if text.is_closed:
+                late += [{"text_block": place, **note} for note in notes]
+            elif notes:
+                events += self.writer.text("", text.key, annotations=notes)
+        if late:
+            self._metadata["late_citations"] = late
         return events + self.writer.finish(metadata={**metadata, **self._metadata})
 
     def _note(self, candidate: Candidate) -> None:
@@ -195,7 +216,7 @@ class GoogleDecoder:
         return {
             "usage": counts_of(decode_usage(self._usage)) or None,
             "metadata": {**self._metadata, **raw},
-            "blocks": _blocks_of(self._untold) + self._first.parts.unfinished(),
+            "blocks": blocks_so_far(self._untold) + self._first.parts.unfinished(),
         }
 
     def _count(self, usage: Json) -> None:
@@ -253,12 +274,3 @@ class GoogleDecoder:
             self._first.writer.usage(decode_usage(self._usage))
             self._metadata["usage_metadata"] = dict(self._usage)
         return self._first.finish(self._metadata)
-
-
-def _blocks_of(events: list[Event]) -> list[Json]:
-    """Give what events have said, finished or not."""
-    builder = MessageBuilder()
-    with suppress(FoldlineError):  # one that is too long ends where it is
-        for event in events:
-            builder.feed(event)
-    return list(builder.blocks(partial=True))

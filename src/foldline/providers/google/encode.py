@@ -16,6 +16,7 @@ from foldline.language_models.policies.call_options import ToolChoice, read_tool
 from foldline.language_models.policies.reasoning import apply_effort
 from foldline.language_models.profile import ModelProfile
 from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._tool_memory import remember_tools
 from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.providers.google.messages import MessageEncoder
 from foldline.providers.google.wire import BODY, GENERATION, SERVER_TOOLS, camel, camel_keys
@@ -209,6 +210,7 @@ def _mode(choice: ToolChoice, names: list[str], *, strict: bool) -> Body:
     return {"mode": "VALIDATED" if strict or allowed else "AUTO", **allowed}
 
 
+@remember_tools
 def encode_tools(tools: list[Json], notes: list[str]) -> list[Body]:
     """Describe tools: functions together, Gemini's own tools each by itself."""
     functions: list[Body] = []

@@ -7,6 +7,7 @@ From https://ai.google.dev/gemini-api/docs/troubleshooting and the canonical cod
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from foldline.exceptions import (
@@ -71,7 +72,7 @@ def read_error(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
     if failure.kind == "RESOURCE_EXHAUSTED" and _is_daily(body):
         reason = "QUOTA_PER_DAY"
     code = reason if reason in ERRORS else failure.kind
-    return Failure(code, failure.kind, failure.message, failure.status)
+    return replace(failure, code=code)
 
 
 def read_delay(body: Any) -> float | None:  # noqa: ANN401

@@ -1,8 +1,8 @@
 """The parts of one candidate -> events: text, thoughts, calls, code and its results, pictures, each in its own block.
 
 Parts have no index: text goes on where text was last said. A signature belongs to the part it came with; a part that
-has one is the last of its block. Calls come whole, several at once, often without ids; then they get one here. Text
-stays open to the end, for its sources are told last.
+has one is the last of its block. Calls come whole, several at once, often without ids; then they get one here. Text is
+over when something else is said; the sources of it that are known by then are told before its end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from foldline.protocol.events import Event
 from foldline.protocol.fold import UNFINISHED
 from foldline.protocol.promote import promote
 from foldline.protocol.writer import EventWriter
-from foldline.providers.google.citations import SpokenText
+from foldline.providers.google.citations import SpokenText, cite, cite_left
 from foldline.providers.google.growing import GrowingCall
 from foldline.providers.google.wire import CODE, MADE_ID, Part
 
@@ -30,13 +30,19 @@ class PartsDecoder:
     """Turns the parts of one candidate into events."""
 
     __slots__ = (
-        "_base", "_calls", "_code", "_growing", "_number", "_sealed", "_spoken", "texts", "writer",
+        "_base", "_calls", "_code", "_growing", "_number", "_sealed", "_spoken", "is_last_chunk", "sources",
+        "texts", "upcoming", "writer",
     )  # fmt: skip
 
     def __init__(self, writer: EventWriter) -> None:
         self.writer: EventWriter = writer
         self.texts: list[SpokenText] = []
         """What was said, block by block, for citations."""
+        self.sources: dict[str, Json] = {}
+        """What Gemini has told of sources."""
+        self.is_last_chunk = False
+        self.upcoming: list[str] = []
+        """Texts that came with what is read now, and are not read yet."""
         self._base = ""
         self._calls = 0
         self._code = ""
@@ -104,9 +110,21 @@ class PartsDecoder:
         return events + self.writer.text(text, spoken.key)
 
     def _leave(self) -> list[Event]:
-        """Come to the end of what is said; text stays open, for its citations."""
+        """Come to the end of what is said."""
         spoken, self._spoken, self._sealed = self._spoken, None, False
-        return self.writer.close() if spoken == "reasoning" else []
+        if spoken == "reasoning":
+            return self.writer.close()
+        if spoken != "text":
+            return []
+        text = self.texts[-1]
+        if self.sources and self.is_last_chunk and not any(self.upcoming):
+            cite(self.texts, self.sources)  # no other text can be meant
+        elif self.sources:
+            cite_left(text, self.sources, self.upcoming)
+        text.is_closed = True
+        notes = text.untold()
+        events = self.writer.text("", text.key, annotations=notes) if notes else []
+        return events + self.writer.close(text.key, kind="text")
 
     def _whole(self, block: dict[str, Json]) -> list[Event]:
         return self._leave() + self.writer.block(block, whole=True)

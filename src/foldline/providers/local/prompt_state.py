@@ -15,6 +15,7 @@ from pathlib import Path
 from foldline.exceptions import ModelError
 from foldline.providers.local._cache import cache_dir
 from foldline.providers.local.runtime import Request, Runtime
+from foldline.utils.private_files import make_private_folder
 
 MOST_FILES = 4
 WORTH_KEEPING = 200
@@ -25,7 +26,7 @@ def state_folder() -> Path | None:
     """Give the folder of saved states, or none when it cannot be written."""
     folder = cache_dir() / "states"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None

@@ -30,6 +30,7 @@ from foldline.exceptions import (
     UsageError,
     status_error_class,
 )
+from foldline.providers._wire import dump_body
 from foldline.providers.local._bridge import Emit, Feed, Lock, stop_all
 from foldline.providers.local.tools import ArgumentMender
 
@@ -186,7 +187,7 @@ class Runtime:
         connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
         try:
             headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            connection.request(method, path, None if body is None else dump_body(body), headers)
             response = connection.getresponse()
             answer = json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError) as error:

@@ -14,6 +14,7 @@ from foldline.language_models.profile import register_profiles
 from foldline.messages import AIMessage, BaseMessage
 from foldline.providers._completions.host import Host
 from foldline.providers._completions.model import SENT, CompletionsModel
+from foldline.providers._readable import Path
 from foldline.providers._wire import WireDecoder
 from foldline.providers.openai import decode, encode, host, profiles
 from foldline.providers.openai.errors import ERRORS
@@ -106,6 +107,7 @@ class ChatOpenAI(CompletionsModel):
 
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
+    block_paths: ClassVar[tuple[Path, ...]] = (("output",), *CompletionsModel.block_paths)
     sent_fields: ClassVar[tuple[str, ...]] = (
         *SENT,
         "audio",

@@ -140,7 +140,7 @@ def _text(said: Body) -> Body:
 
 
 def _tools(said: Body, host: Host, notes: list[str]) -> Body:
-    encoded = encode_tools(said.get("tools") or [], host, said.get("strict"), notes)
+    encoded = encode_tools(said.get("tools") or [], notes, host, said.get("strict"))
     tools = [_flat(tool) for tool in encoded]
     body: Body = {"tools": tools} if tools else {}
     choice = encode_tool_choice(said.get("tool_choice"), encoded, host)

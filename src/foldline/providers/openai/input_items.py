@@ -13,6 +13,7 @@ from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.openai import convert_to_openai_data_block, openai_role
 from foldline.protocol.blocks import MEDIA_TYPES
 from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, note_title
+from foldline.providers._wire import dump_text
 from foldline.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, SERVER_TOOLS, SPREAD
 
 __all__ = ["ItemEncoder"]
@@ -169,7 +170,7 @@ class ItemEncoder:
             self._custom.add(id)
             text = args.get("__arg1", "") if isinstance(args, dict) else args
             return {"type": "custom_tool_call", **head, "input": text, **extras}
-        text = args if isinstance(args, str) else json.dumps(args or {}, ensure_ascii=False)
+        text = args if isinstance(args, str) else dump_text(args or {})
         return {"type": "function_call", **head, "arguments": text, **extras}
 
     def _server_call(self, block: Block, result: Block | None) -> Body | None:
@@ -188,7 +189,7 @@ class ItemEncoder:
         if asked is not None:
             item[asked] = block["args"] if asked in SPREAD else block["args"].get(asked)
         if asked == "arguments":
-            item[asked] = json.dumps(block["args"], ensure_ascii=False)
+            item[asked] = dump_text(block["args"])
         if kind not in ("mcp_call", "mcp_list_tools"):
             item.setdefault(
                 "status", "failed" if (result or {}).get("status") == "error" else "completed"

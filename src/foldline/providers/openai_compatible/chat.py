@@ -12,6 +12,7 @@ from foldline.language_models.profile import register_profiles
 from foldline.providers._completions.errors import ERRORS
 from foldline.providers._completions.host import Host
 from foldline.providers._completions.model import CompletionsModel
+from foldline.providers._endpoint import Body
 from foldline.providers._wire import ErrorTable
 from foldline.providers.openai_compatible.hosts import HOSTS, host_of
 from foldline.providers.openai_compatible.profiles import PROFILES
@@ -113,6 +114,11 @@ class ChatOpenAICompatible(CompletionsModel):
     @property
     def _host(self) -> Host:
         return host_of(self.provider, self.base_url)
+
+    def _omit_model_name(self, body: Body) -> None:
+        if self.provider in HOSTS:
+            super()._omit_model_name(body)
+        body.pop("model", None)  # a server of one's own may have a single model
 
     def _root_url(self) -> str:
         url, host = super()._root_url(), self._host

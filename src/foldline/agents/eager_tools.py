@@ -1,0 +1,64 @@
+"""Tools that start while the message still streams: their results count if the call is still there at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from foldline._io import Started
+from foldline.agents.context import AgentContext
+from foldline.agents.tool_runner import ToolRunner
+from foldline.messages.tool import ToolCall
+from foldline.workflows.interrupts import FlowInterrupt
+
+__all__ = ["EagerTools"]
+
+Json = Any
+Outcome = tuple[Any, BaseException | None]
+
+
+class EagerTools:
+    """The calls of one answer that are under way before it is complete."""
+
+    def __init__(self, context: AgentContext, runner: ToolRunner) -> None:
+        self.context = context
+        self.runner = runner
+        self._started: dict[str, tuple[ToolCall, Started]] = {}
+
+    def start(self, block: Mapping[str, Json]) -> None:
+        """Start the tool of a finished block, if it is a call of a tool marked `eager`."""
+        eager = self.context.setup.eager
+        if block.get("type") != "tool_call" or block.get("name") not in eager:
+            return
+        if not block.get("id"):
+            return
+        call = cast(
+            "ToolCall", {key: block[key] for key in ("name", "args", "id")} | {"type": "tool_call"}
+        )
+
+        async def body() -> Outcome:
+            try:
+                return await self.runner.run(call, self.context.run), None
+            except (Exception, FlowInterrupt) as error:  # noqa: BLE001
+                return None, error
+
+        self._started[call["id"] or ""] = (call, self.context.io.start(body()))
+
+    def take(self, call: ToolCall) -> Started | None:
+        """Return the call that was started early; None where it was not."""
+        found = self._started.pop(call["id"] or "", None) if self._started else None
+        return None if found is None else found[1]
+
+    def drop_stale(self, calls: list[ToolCall]) -> None:
+        """Forget results whose call is not in the message as it ended."""
+        known = {call["id"]: call["args"] for call in calls}
+        for id, (call, started) in list(self._started.items()):
+            if known.get(id) != call["args"]:
+                started.cancel()
+                del self._started[id]
+
+    def drop(self) -> None:
+        """Forget what was started for an answer that does not count."""
+        dropped, self._started = self._started, {}
+        for _, started in dropped.values():
+            started.cancel()

@@ -1,0 +1,135 @@
+"""One tool call of an agent, inside the middleware around it and the limits of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from foldline._io import OutOfTime
+from foldline._run import Run
+from foldline.agents.context import AgentContext
+from foldline.agents.handler_calls import HandlerCalls
+from foldline.agents.middleware.base import Handler, Wrap
+from foldline.agents.requests import ToolCallRequest
+from foldline.agents.runtime import ToolRuntime, injected_values
+from foldline.agents.setup import TOOLS
+from foldline.agents.tool_calls import error_message
+from foldline.exceptions import BudgetExceeded
+from foldline.language_models.policies.usage import time_left
+from foldline.messages.tool import ToolCall
+from foldline.tools.base import BaseTool, describe_validation_error, inject
+from foldline.workflows.interrupts import Command, FlowInterrupt
+from foldline.workflows.nesting import inside
+from foldline.workflows.values import pack, unpack
+
+__all__ = ["ToolRunner"]
+
+Json = Any
+
+
+class ToolForm:
+    """How the calls of a tool are written down."""
+
+    def describe(self, request: ToolCallRequest) -> Json:
+        """Return the call."""
+        return [request.tool_call["name"], request.tool_call["args"]]
+
+    def encode(self, response: Json) -> Json:
+        """Return what the tool gave as JSON."""
+        return pack(response, "the result of a tool", Command | list[Any])
+
+    def decode(self, packed: Json) -> Json:
+        """Return what the tool gave."""
+        return unpack(packed, "the result of a tool", Command | list[Any])
+
+
+class ToolRunner:
+    """Runs tool calls."""
+
+    def __init__(self, context: AgentContext) -> None:
+        self.context = context
+
+    async def run(self, call: ToolCall, run: Run) -> Json:
+        """Run a call; return what the tool gave."""
+        context = self.context
+        self.tell(call, "tool-started", tool_name=call["name"], input=call["args"])
+        place = context.within(TOOLS, call["id"])
+        with inside(place, context.asking(place)), context.bounds.active():
+            left = time_left()
+            if left is None:
+                return await self._call(call, run)
+            try:
+                return await context.io.bounded(max(left, 0.001), self._call(call, run))
+            except OutOfTime as error:
+                raise BudgetExceeded(
+                    f"{call['name']} was given up: the time of this run is over", limit=left
+                ) from error
+
+    async def _call(self, call: ToolCall, run: Run) -> Json:
+        context, setup = self.context, self.context.setup
+        tool = setup.tools.get(call["name"])
+        if not setup.tool_wraps and tool is not None and tool.name not in setup.injections:
+            return await _invoke_tool(tool, call, run)
+        runtime = ToolRuntime(
+            state=context.thread.values,
+            context=context.runtime.context,
+            config=run.given,
+            stream_writer=context.output.write,
+            tool_call_id=call["id"],
+            store=setup.store,
+            emit_output_delta=lambda text: self.tell(call, "tool-output-delta", delta=str(text)),
+        )
+        request = ToolCallRequest(call, tool, context.thread.values, runtime)
+        if not setup.tool_wraps:
+            return await self._invoke(request, run)
+
+        calls = HandlerCalls(context, ToolForm())
+
+        async def handler(asked: Json) -> Json:
+            return await calls.call(asked, lambda request: self._invoke(request, run))
+
+        for _, wrap in reversed(setup.tool_wraps):
+            handler = _wrapped(wrap, handler, run)  # type: ignore[assignment]
+        try:
+            return await handler(request)
+        except FlowInterrupt:
+            await calls.keep()
+            raise
+
+    async def _invoke(self, request: ToolCallRequest, run: Run) -> Json:
+        """Run the tool once: the innermost of the handlers."""
+        call, tool, setup = request.tool_call, request.tool, self.context.setup
+        if tool is None:
+            known = ", ".join(setup.tools) or "none"
+            return error_message(
+                call, f"there is no tool named {call['name']!r}: call one of {known}"
+            )
+        injections = setup.injections.get(tool.name)
+        if injections is not None:
+            call = inject(tool, call, injected_values(injections, request.runtime))
+        return await _invoke_tool(tool, call, run)
+
+    def tell(self, call: Mapping[str, Json], event: str, **data: Json) -> None:
+        """Say what happens to a call."""
+        output = self.context.output
+        if "tools" in output.wants:
+            output.tell(
+                "tools", TOOLS, {"event": event, "tool_call_id": call.get("id") or "", **data}
+            )
+
+
+async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> Json:
+    given = call if call.get("type") == "tool_call" else {**call, "type": "tool_call"}
+    try:
+        return await tool._step(given, run.child())
+    except ValidationError as error:
+        return error_message(call, describe_validation_error(error))
+
+
+def _wrapped(wrap: Wrap, handler: Handler, run: Run) -> Handler:
+    async def call(request: Json) -> Json:
+        return await wrap(request, handler, run)
+
+    return call

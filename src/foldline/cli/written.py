@@ -1,0 +1,27 @@
+"""Messages of a conversation as a person reads them: who speaks, the text, and the calls of tools."""
+
+from __future__ import annotations
+
+import json
+
+from foldline.messages import AIMessage, BaseMessage
+from foldline.utils.json import to_jsonable
+
+__all__ = ["heading", "text_and_calls"]
+
+
+def heading(message: BaseMessage) -> str:
+    """Return who speaks; an answer that was stopped or broke off is marked."""
+    is_cut = isinstance(message, AIMessage) and message.status == "incomplete"
+    return f"{message.type}{' (cut)' if is_cut else ''}"
+
+
+def text_and_calls(message: BaseMessage) -> str:
+    """Return the text of a message, and a line for each tool it calls."""
+    lines = [str(message.text)] if str(message.text) else []
+    if isinstance(message, AIMessage):
+        for call in message.tool_calls:
+            args = json.dumps(to_jsonable(call["args"]), ensure_ascii=False)
+            lines.append(f"calls {call['name']}({args})")
+        lines += [f"calls {call.get('name')} (invalid)" for call in message.invalid_tool_calls]
+    return "\n".join(lines)

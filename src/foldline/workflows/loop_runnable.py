@@ -1,0 +1,137 @@
+"""`LoopRunnable`: a runnable over a loop that says what happens. Agents and graphs are such runnables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from typing import Any, Protocol, TypeVar
+
+from foldline._config import RunnableConfig
+from foldline._run import Run
+from foldline.runnables import _trace
+from foldline.runnables.base import Runnable
+from foldline.workflows.events import FlowEvent
+from foldline.workflows.interrupts import FlowInterrupt, Interrupt
+from foldline.workflows.nesting import Within
+from foldline.workflows.views import View
+
+__all__ = ["LoopRunnable", "RunLoop"]
+
+Json = Any
+Input = TypeVar("Input")
+Output = TypeVar("Output")
+
+
+class RunLoop(Protocol):
+    """One run: its events, and the state it came to."""
+
+    @property
+    def outer(self) -> Within | None:
+        """The step of another run that called this one."""
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """Where this run is inside the outer ones."""
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether this run is kept as a part of the outer one."""
+
+    @property
+    def interrupts(self) -> list[Interrupt]:
+        """The questions that are open."""
+
+    def events(self, value: Json) -> AsyncGenerator[FlowEvent, None]:
+        """Run; give what happens."""
+
+    def result(self) -> Json:
+        """Return the state as callers see it, and the questions that are open."""
+
+    def partial_result(self) -> Json:
+        """Return what a run that was left had come to."""
+
+
+class LoopRunnable(Runnable[Input, Output]):
+    """A runnable whose runs are loops: `invoke` gives the last state, `stream` views of the run."""
+
+    @abstractmethod
+    def _loop(self, run: Run, wants: frozenset[str]) -> RunLoop:
+        """Make the loop of one run."""
+
+    def stream(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        """Run once; give views of the run (`stream_mode=`)."""
+        return super().stream(input, config, **kwargs)
+
+    def astream(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncGenerator[Any, None]:
+        """Run once; give views of the run (`stream_mode=`)."""
+        return super().astream(input, config, **kwargs)
+
+    async def _once(self, input: Input, run: Run) -> Output:
+        loop = self._loop(run, frozenset())
+        async with aclosing(loop.events(input)) as events:
+            async for event in events:
+                _pass_on(event, loop)
+        _stop_outer(loop)
+        output: Output = loop.result()
+        return output
+
+    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        async with aclosing(self._viewed(input, run, [])) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _viewed(
+        self, input: Input, run: Run, loops: list[RunLoop]
+    ) -> AsyncGenerator[Any, None]:
+        view = View(
+            run.kwargs.get("stream_mode") or "updates",
+            subgraphs=bool(run.kwargs.get("subgraphs")),
+            channels=run.kwargs.get("channels"),
+        )
+        loop = self._loop(run, view.wants)
+        loops.append(loop)
+        depth = len(loop.namespace)
+        async with aclosing(loop.events(input)) as events:
+            async for event in events:
+                _pass_on(event, loop)
+                # The caller of this run sees its namespaces from here.
+                own = event._replace(namespace=event.namespace[depth:]) if depth else event
+                for piece in view.pieces(own):
+                    yield piece
+        _stop_outer(loop)
+
+    async def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        """Stream as a run in the traces, whose output is the last state and not the sum of the pieces."""
+        run = run.patched()
+        loops: list[RunLoop] = []
+        observers = _trace.observers(run.handlers)
+        try:
+            await _trace.begin(self, input, run)
+            async with aclosing(self._viewed(input, run, loops)) as pieces:
+                async for piece in pieces:
+                    for observer in observers:
+                        observer.on_chunk(run.id, piece)
+                    yield piece
+        except GeneratorExit:
+            await run.leave(loops[0].partial_result() if loops else None)
+            raise
+        except BaseException as error:
+            await run.tell("on_chain_error", error)
+            raise
+        await run.tell("on_chain_end", loops[0].result())
+
+
+def _pass_on(event: FlowEvent, loop: RunLoop) -> None:
+    if loop.outer is not None and loop.outer.emit is not None:
+        loop.outer.emit(event)
+
+
+def _stop_outer(loop: RunLoop) -> None:
+    """Stop the run around this one for its questions."""
+    if loop.is_inner and loop.interrupts:
+        raise FlowInterrupt(loop.interrupts)

@@ -1,0 +1,209 @@
+"""Calls whose ids or names come oddly: names in slices, one id twice, ids that a vendor does not take."""
+
+from __future__ import annotations
+
+import operator
+from functools import reduce
+from typing import Any
+
+import pytest
+
+from foldline.exceptions import MalformedStreamError, ModelError
+from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+from foldline.providers.anthropic import ChatAnthropic
+from foldline.providers.anthropic.messages import encode_call_id as anthropic_id
+from foldline.providers.bedrock.messages import encode_call_id as bedrock_id
+from foldline.providers.openai import ChatOpenAI
+from foldline.providers.openai_compatible import ChatGroq
+from tests.servers.script import json_answer, sse_answer
+
+PATH = "/v1/chat/completions"
+
+
+def openai(server: Any, cls: Any = ChatOpenAI) -> Any:
+    url = f"{server.url}/v1"
+    return cls(model="m", api_key="k", base_url=url, max_retries=0)
+
+
+def called(args: str | None, index: int | None = None, id: str | None = "c1", name: Any = "look"):
+    function = {"name": name, "arguments": args}
+    place = {} if index is None else {"index": index}
+    return {"id": id, "type": "function", "function": function, **place}
+
+
+def streamed(*deltas: dict[str, Any]) -> Any:
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+    chunks = [{"id": "x", "object": "chat.completion.chunk", "choices": [one]} for one in choices]
+    return sse_answer(chunks, done="[DONE]")
+
+
+# -- a name in slices (T26)
+
+NAMES = {
+    "two slices": ["get_", "weather"],
+    "three slices": ["g", "et_", "weather"],
+    "repeated": ["get_weather", "get_weather"],
+    "a slice repeated": ["get_", "get_", "weather"],
+}
+
+
+@pytest.mark.parametrize("version", ["v0", "v1"])
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_T26_a_name_in_slices_is_one_name_in_the_sum_of_chunks(call, fault_server, names, version):
+    first, *more = names
+    deltas = [{"tool_calls": [called("", 0, "c1", first)]}]
+    deltas += [{"tool_calls": [called("", 0, None, name)]} for name in more]
+    deltas += [{"tool_calls": [called("{}", 0, None, None)]}]
+    fault_server.script(PATH, streamed(*deltas))
+    model = openai(fault_server).model_copy(update={"output_version": version})
+
+    whole = reduce(operator.add, call.stream(model, "?"))
+
+    assert [one["name"] for one in whole.tool_calls] == ["get_weather"]
+    assert [one["name"] for one in call.invoke(model, "?").tool_calls] == ["get_weather"]
+
+
+# -- one id twice (F-U09)
+
+TWICE = {
+    "whole": lambda one, two: json_answer(
+        {
+            "id": "x",
+            "choices": [
+                {"index": 0, "message": {"tool_calls": [one, two]}, "finish_reason": "tool_calls"}
+            ],
+        }
+    ),
+    "streamed": lambda one, two: streamed({"tool_calls": [one]}, {"tool_calls": [two]}),
+    "in one delta": lambda one, two: streamed({"tool_calls": [one, two]}),
+}
+
+
+@pytest.mark.parametrize("form", TWICE)
+@pytest.mark.parametrize("indexes", [(None, None), (0, 1)], ids=["no index", "index"])
+def test_F_U09_two_whole_calls_of_one_id_are_an_error(call, fault_server, form, indexes):
+    one, two = called('{"a": 1}', indexes[0]), called('{"a": 2}', indexes[1])
+    fault_server.script(PATH, TWICE[form](one, two))
+
+    with pytest.raises(MalformedStreamError, match="share the id 'c1'"):
+        list(call.stream(openai(fault_server), "?"))
+
+
+@pytest.mark.parametrize("form", TWICE)
+def test_a_call_that_is_told_twice_is_one_call(call, fault_server, form):
+    fault_server.script(PATH, TWICE[form](called('{"a": 1}'), called('{"a":1}')))
+
+    answer = call.invoke(openai(fault_server), "?")
+
+    assert [one["args"] for one in answer.tool_calls] == [{"a": 1}]
+
+
+@pytest.mark.parametrize("indexes", [(None, None), (0, 1)])
+def test_two_whole_calls_of_one_id_stay_two_in_a_sum_of_chunks(indexes):
+    parts = [
+        AIMessageChunk(
+            content="",
+            tool_call_chunks=[{"id": "c1", "name": "look", "args": args, "index": index}],
+        )
+        for args, index in zip(['{"a": 1}', '{"a": 2}'], indexes, strict=True)
+    ]
+
+    assert [one["args"] for one in (parts[0] + parts[1]).tool_calls] == [{"a": 1}, {"a": 2}]
+
+
+# -- tools that Groq ran
+
+RAN = {"index": 0, "type": "python", "arguments": '{"code": "2+2"}'}
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [[RAN], [{**RAN, "output": "4"}]],
+        [[{**RAN, "output": "4"}], [{**RAN, "output": "4"}]],
+        [[{**RAN, "arguments": '{"code"'}], [{**RAN, "output": "4"}]],
+        [[{**RAN, "output": "4"}]],
+    ],
+    ids=["call, then result", "twice", "arguments grow", "once"],
+)
+def test_a_tool_that_groq_ran_is_told_once(call, fault_server, deltas):
+    said = [{"executed_tools": tools} for tools in deltas]
+    fault_server.script(PATH, streamed(*said, {"content": "4"}))
+
+    answer = call.invoke(openai(fault_server, ChatGroq), "?")
+
+    assert [block["type"] for block in answer.content_blocks] == [
+        "server_tool_call",
+        "server_tool_result",
+        "text",
+    ]
+    assert answer.content_blocks[0]["args"] == {"code": "2+2"}
+    assert answer.content_blocks[1]["output"] == "4"
+
+
+def test_a_tool_without_output_is_told_at_the_end(call, fault_server):
+    fault_server.script(PATH, streamed({"executed_tools": [RAN]}, {"content": "4"}))
+
+    answer = call.invoke(openai(fault_server, ChatGroq), "?")
+
+    assert [block["type"] for block in answer.content_blocks] == [
+        "server_tool_call",
+        "text",
+        "server_tool_result",
+    ]
+
+
+# -- ids that a vendor does not take
+
+
+@pytest.mark.parametrize("encode", [anthropic_id, bedrock_id])
+def test_ids_that_must_change_do_not_become_alike(encode):
+    ids = ["a.1", "a_1", "a/1", "a 1", "a\ud800", "", "x" * 100, "x" * 101, "ü", "toolu_01-X"]
+
+    encoded = [encode(id) for id in ids]
+
+    assert len(set(encoded)) == len(ids)
+    assert all(0 < len(id) <= 64 and id.isascii() for id in encoded)
+    assert encoded == [encode(id) for id in ids]
+    assert encoded[-1] == "toolu_01-X"
+
+
+def test_results_of_calls_with_like_ids_go_to_their_calls():
+    calls = [{"name": "f", "args": {}, "id": id, "type": "tool_call"} for id in ("a.1", "a_1")]
+    messages = [
+        HumanMessage("?"),
+        AIMessage("", tool_calls=calls),
+        ToolMessage("one", tool_call_id="a.1"),
+        ToolMessage("two", tool_call_id="a_1"),
+    ]
+
+    sent = ChatAnthropic(model="claude-x", api_key="k").explain(messages).body["messages"]
+
+    made = [block["id"] for block in sent[1]["content"]]
+    answered = {block["tool_use_id"]: block["content"] for block in sent[2]["content"]}
+    assert [answered[id] for id in made] == ["one", "two"]
+
+
+# -- the id of a request that failed
+
+FAILED = {
+    "type": "error",
+    "error": {"type": "overloaded_error", "message": "busy"},
+    "request_id": "req_body",
+}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [json_answer(FAILED, status=529), sse_answer([("error", FAILED)])],
+    ids=["status", "in the stream"],
+)
+def test_the_request_id_in_an_error_body_is_kept(call, fault_server, answer):
+    fault_server.script("/v1/messages", answer)
+    model = ChatAnthropic(model="claude-x", api_key="k", base_url=fault_server.url, max_retries=0)
+
+    with pytest.raises(ModelError) as caught:
+        list(call.stream(model, "?"))
+
+    assert caught.value.request_id == "req_body"

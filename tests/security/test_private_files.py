@@ -1,0 +1,71 @@
+"""F-Y12: what a program keeps on disk is for its owner alone: folders 0700, files 0600."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from foldline.agents.checkpoint import SqliteSaver
+from foldline.caches import SQLiteCache
+from foldline.callbacks import FileCallbackHandler
+from foldline.chat_history import SQLiteChatMessageHistory
+from foldline.cli.places import made
+from foldline.documents import Document
+from foldline.embeddings import DeterministicFakeEmbedding
+from foldline.indexing import SQLiteRecordManager
+from foldline.language_models.policies.safe_files import write_under
+from foldline.stores import LocalFileStore, SQLiteStore
+from foldline.tracers import SQLiteTracer
+from foldline.vectorstores import InMemoryVectorStore
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+
+
+def keep_vectors(folder: Path) -> None:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=3))
+    store.add_documents([Document("secret")])
+    store.dump(folder / "deep" / "vectors.npz")
+
+
+def keep_log(folder: Path) -> None:
+    handler = FileCallbackHandler(str(folder / "log.txt"))
+    handler.file.write("secret")
+    handler.close()
+
+
+def keep_traces(folder: Path) -> None:
+    SQLiteTracer(made(folder / "deep" / "traces.db")).close()
+
+
+STORES = {
+    "history": lambda folder: SQLiteChatMessageHistory("s", folder / "h.db").add_user_message("x"),
+    "cache": lambda folder: SQLiteCache(folder / "c.db"),
+    "checkpoints": lambda folder: SqliteSaver(folder / "k.db"),
+    "store": lambda folder: SQLiteStore(folder / "s.db"),
+    "index": lambda folder: SQLiteRecordManager("n", folder / "i.db"),
+    "traces": keep_traces,
+    "sessions": lambda folder: SQLiteChatMessageHistory("s", made(folder / "a" / "b" / "s.db")),
+    "files": lambda folder: LocalFileStore(folder / "files" / "deep").mset([("a/b/c", b"x")]),
+    "vectors": keep_vectors,
+    "pictures": lambda folder: write_under(folder / "out" / "deep", ".png", b"x"),
+    "log": keep_log,
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_F_Y12_files_and_folders_are_for_their_owner_alone(tmp_path, name):
+    before = os.umask(0o022)
+    try:
+        STORES[name](tmp_path)
+    finally:
+        os.umask(before)
+
+    paths = list(tmp_path.rglob("*"))
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
+    assert any(path.is_file() for path in paths)
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+    assert {mode for path, mode in modes.items() if path.is_dir()} <= {0o700}
