@@ -27,7 +27,7 @@ from foldline._io import IO
 from foldline._io.drive import drive, drive_each
 from foldline._lazy import lazily
 from foldline._run import Kind, Run
-from foldline.exceptions import UnsupportedError
+from foldline.exceptions import UnsupportedError, UsageError
 from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
 from foldline.runnables._opening import Opening
