@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from unittest import mock
 
 import pytest
 
+from foldline.callbacks import BaseCallbackHandler
 from foldline.language_models import FakeListChatModel, GenericFakeChatModel
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
-from foldline.runnables import RunnableLambda, RunnableParallel
+from foldline.runnables import Runnable, RunnableLambda, RunnableParallel, ensure_config
+from foldline.runnables.config import get_async_callback_manager_for_config
 from foldline.tracers.run_collector import RunCollectorCallbackHandler
 
 PROMPT = ChatPromptTemplate.from_template("{x}")
@@ -128,3 +131,40 @@ def test_what_a_patched_batch_raises_is_raised_and_told(call, names):
         call.batch(chain, [{"x": 1}, {"x": 2}], {"callbacks": [runs]})
 
     assert ["down" in run.error for run in runs.traced_runs] == [True, True]
+
+
+def test_a_hand_written_stream_that_tells_its_own_run_shows_its_pieces():
+    class Counts(Runnable):
+        def invoke(self, input, config=None, **kwargs):
+            raise NotImplementedError
+
+        async def astream(self, input, config=None, **kwargs):
+            config = ensure_config(config)
+            manager = get_async_callback_manager_for_config(config)
+            run = await manager.on_chain_start(None, input, name="counts", run_id=config["run_id"])
+            for piece in ("1", "2"):
+                yield piece
+            await run.on_chain_end("12")
+
+    async def read():
+        return [event async for event in Counts().astream_events(1, version="v2")]
+
+    events = asyncio.run(read())
+    assert [event["event"] for event in events] == [
+        "on_chain_start",
+        "on_chain_stream",
+        "on_chain_stream",
+        "on_chain_end",
+    ]
+
+
+def test_stream_may_be_asked_for_in_one_call(call):
+    model = GenericFakeChatModel(messages=iter([AIMessage("a b"), AIMessage("a b")]))
+    tokens = []
+
+    class Tokens(BaseCallbackHandler):
+        def on_llm_new_token(self, token, **kwargs):
+            tokens.append(token)
+
+    assert call.invoke(model, "x", {"callbacks": [Tokens()]}, stream=True).content == "a b"
+    assert "".join(tokens) == "a b"

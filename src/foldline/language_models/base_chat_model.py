@@ -275,6 +275,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         if type(stop) is str:
             stop = [stop]
         streams = stream or self.__dict__.get("streaming") is True
+        if "stream" in options:  # of one call, as LangChain takes it
+            streams = bool(options.pop("stream")) or stream
         streams = streams and not self._streaming_disabled(options)
         return ChatRequest(messages, stop, options, streams)
 

@@ -125,6 +125,7 @@ class AIMessage(BaseMessage):
             metadata=self.response_metadata,
             additional_kwargs=self.additional_kwargs,
             calls=cast("list[dict[str, Json]]", self._calls_of_blocks()),
+            message_id=self.id,
         )
 
     def _calls_of_blocks(self) -> list[Json]:

@@ -50,8 +50,12 @@ def _copy(value: Json) -> Json:
 
 
 def append(old: Json, new: Json) -> Json:
-    """Join slices of text; anything but two strings is replaced."""
-    return old + new if isinstance(old, str) and isinstance(new, str) else copy_json(new)
+    """Join slices of text, and items that are dicts (a `reasoning` of OpenAI's); anything else is replaced."""
+    if isinstance(old, str) and isinstance(new, str):
+        return old + new
+    if isinstance(old, dict) and isinstance(new, dict):
+        return merge_dicts(old, new)
+    return copy_json(new)
 
 
 def extend(old: Json, new: Json) -> Json:

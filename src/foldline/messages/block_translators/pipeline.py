@@ -9,7 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from foldline.messages.block_translators import common
-from foldline.messages.block_translators.beside import said_beside
+from foldline.messages.block_translators.beside import (
+    items_beside,
+    refusal_beside,
+    said_beside,
+    with_item_ids,
+)
 from foldline.messages.block_translators.common import Block, Translator
 from foldline.protocol.blocks import ContentBlock, Json
 from foldline.protocol.merge import copy_json
@@ -27,6 +32,8 @@ TRANSLATORS: dict[str, Translator] = {}
 """Provider name (`response_metadata["model_provider"]`) -> how its blocks are read."""
 ANY_PROVIDER: list[Translator] = [common.translate]
 """Tried in this order when the provider is not known: input messages, and answers nobody signed."""
+OLD_ITEMS = {"tool_outputs", "__openai_function_call_ids__"}
+"""What LangChain 0.3 put beside the content of an answer of the responses interface."""
 Finisher = Callable[[list[Block], Mapping[str, Json]], list[Block]]
 FINISHERS: dict[Translator, Finisher] = {}
 """What a vendor adds to the blocks from response metadata: Gemini's sources."""
@@ -56,6 +63,7 @@ def of_message(translate: Translator) -> Callable[[MessageLike], list[ContentBlo
             additional_kwargs=message.additional_kwargs,
             calls=[call for some in calls for call in some or []],
             translate=translate,
+            message_id=getattr(message, "id", None),
         )
 
     return translate_content
@@ -69,6 +77,7 @@ def standard_blocks(
     additional_kwargs: Mapping[str, Json] | None = None,
     calls: Sequence[Mapping[str, Json]] = (),
     translate: Translator | None = None,
+    message_id: str | None = None,
 ) -> list[ContentBlock]:
     """Give content as standard blocks, with reasoning and tool calls that were said beside it."""
     items = [content] if isinstance(content, str) else content
@@ -84,9 +93,21 @@ def standard_blocks(
             blocks += _translated(item, translators, is_standard=is_standard)
     if known in FINISHERS:
         blocks = FINISHERS[known](blocks, metadata)
-    if additional_kwargs:
-        blocks = [*said_beside(additional_kwargs, blocks), *blocks]
-    blocks = _with_calls(blocks, calls)
+    if not additional_kwargs:
+        return cast("list[ContentBlock]", _with_calls(blocks, calls))
+    if (
+        message_id and OLD_ITEMS & additional_kwargs.keys()
+    ):  # its text is one item, whose id the message has
+        blocks = [
+            {**block, "id": message_id} if block["type"] == "text" else block for block in blocks
+        ]
+    blocks = [*said_beside(additional_kwargs, blocks), *blocks]
+    blocks += refusal_beside(additional_kwargs, blocks)
+    blocks = _with_calls(blocks, with_item_ids(calls, additional_kwargs))
+    known_ids = {block.get("id") for block in blocks}
+    for item in items_beside(additional_kwargs):
+        if item.get("id") not in known_ids:
+            blocks += _translated(item, translators, is_standard=is_standard)
     return cast("list[ContentBlock]", blocks)
 
 
