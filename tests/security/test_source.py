@@ -34,6 +34,7 @@ NOWHERE = {
         "tools/mcp/_package.py::part": "parts of mcp, named in our source",
         "utils/utils.py::guard_import": "LangChain's helper for code that imports an extra",
         "cli/": "the user's own command line names modules and commands",
+        "compat/names.py::_import": "a module of ours: the map's homes, or LangChain's path with our name in front",
     },
 }
 """Rule -> the few places where it is let through, with the reason. None of them is reached by data."""
@@ -60,6 +61,8 @@ SINKS = {
         "language_models/policies/safe_files.py": "the one open of a path in data: off by default, no links",
         "_storage/sqlite.py::create_privately": "a path given in code, created for its owner alone",
         "prompts/_files.py": "prompt files, under a resolved root",
+        "compat/names.py::_data": "the map, a file of this package",
+        "cli/migrate.py": "programs that the user named on the command line",
         "prompts/base.py::BasePromptTemplate.save": "through prompts/_files.py",
         "prompts/chat.py::ChatPromptTemplate.save": "through prompts/_files.py",
         "utils/private_files.py": "opens for those named here: only its owner may read what it makes",
@@ -100,6 +103,7 @@ SINKS = {
         "vectorstores/postgres.py": "operators and numbers of ours; keys and values of filters are bound",
     },
     scan.revives: {
+        "runnables/_legacy.py::adopt_patch": "tells the classes below one that a method was set on it; builds none",
         "prompts/loading.py": "LangChain's prompt files name a `_type` of a table; the class is a row of the registry",
     },
     scan.reads_the_environment: {

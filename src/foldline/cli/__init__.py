@@ -19,6 +19,7 @@ COMMANDS = {
     "traces": "recent runs as trees, with timing and tokens",
     "replay": "play a recorded stream back",
     "bench": "time a model: first token, tokens per second",
+    "migrate": "rename LangChain's imports in programs and notebooks",
 }
 """Name of a command -> what it does, in one line. `foldline.cli.app` has them all."""
 
