@@ -34,6 +34,8 @@ NOWHERE = {
         "tools/mcp/_package.py::part": "parts of mcp, named in our source",
         "utils/utils.py::guard_import": "LangChain's helper for code that imports an extra",
         "cli/": "the user's own command line names modules and commands",
+        "compat/langchain.py::_value": "the stand-ins of LangChain's modules: homes that the map names",
+        "compat/__main__.py": "runs the program that the user names on the command line",
         "compat/names.py::_import": "a module of ours: the map's homes, or LangChain's path with our name in front",
     },
 }
@@ -114,6 +116,7 @@ SINKS = {
         "messages/output_version.py::output_version": "the default format of contents, at the call",
         "tracers/_redact.py::Redactor.__init__": "learns the secrets that it must hide",
         "tracers/_switch.py::tracing_variable": "whether LangSmith is to be told, at the first run",
+        "compat/private_names.py::_first_variable": "keys of LangChain's own providers, by the names they give",
         "prices/table.py::_read_variable": "a file of prices of the user's own",
         "transports/_environment.py": "proxies and certificates, unless `trust_env=False`",
         "cli/": "the command line's settings",

@@ -2,6 +2,7 @@
 
 - `foldline.compat.names`: the map, from LangChain's names to ours, as data (`langchain.json`)
 - `foldline.compat.rewrite`: a program's source with its imports renamed (`foldline migrate`)
+- `foldline.compat.langchain`: an import hook, by which unmodified programs run on foldline
 """
 
 from __future__ import annotations
