@@ -120,6 +120,7 @@ SINKS = {
         "prices/table.py::_read_variable": "a file of prices of the user's own",
         "transports/_environment.py": "proxies and certificates, unless `trust_env=False`",
         "cli/": "the command line's settings",
+        "_traceback.py::is_debugging": "FOLDLINE_DEBUG, when an error passes",
     },
 }
 """What -> where it happens. One sink each for fetch, open, format, SQL and revive; the rest leads there."""

@@ -16,6 +16,8 @@ from foldline.utils.json_schema import (
     validate,
 )
 
+pytestmark = pytest.mark.timing
+
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = st.one_of(
     st.none(),

@@ -30,11 +30,11 @@ def create_agent(
     *,
     system_prompt: str | SystemMessage | None = None,
     middleware: Sequence[AgentMiddleware] = (),
-    response_format: Any = None,
+    response_format: object = None,
     state_schema: None = None,
     context_schema: type | None = None,
     checkpointer: BaseCheckpointSaver | None = None,
-    store: Any = None,
+    store: object = None,
     limits: Limits | None = None,
     name: str | None = None,
 ) -> Agent[AgentState]: ...
@@ -45,11 +45,11 @@ def create_agent(
     *,
     system_prompt: str | SystemMessage | None = None,
     middleware: Sequence[AgentMiddleware] = (),
-    response_format: Any = None,
+    response_format: object = None,
     state_schema: type[StateT],
     context_schema: type | None = None,
     checkpointer: BaseCheckpointSaver | None = None,
-    store: Any = None,
+    store: object = None,
     limits: Limits | None = None,
     name: str | None = None,
 ) -> Agent[StateT]: ...
@@ -59,11 +59,11 @@ def create_agent(
     *,
     system_prompt: str | SystemMessage | None = None,
     middleware: Sequence[AgentMiddleware] = (),
-    response_format: Any = None,
+    response_format: object = None,
     state_schema: type | None = None,
     context_schema: type | None = None,
     checkpointer: BaseCheckpointSaver | None = None,
-    store: Any = None,
+    store: object = None,
     limits: Limits | None = None,
     name: str | None = None,
 ) -> Agent[Any]:
@@ -105,7 +105,7 @@ def create_agent(
     return Agent(setup)
 
 
-def _model(model: str | Runnable[Any, Any]) -> Any:
+def _model(model: str | Runnable[Any, Any]) -> object:
     if isinstance(model, str):
         return init_chat_model(model)
     if not isinstance(model, Runnable):
@@ -115,7 +115,7 @@ def _model(model: str | Runnable[Any, Any]) -> Any:
     return model
 
 
-def _tool(given: Tool) -> Any:
+def _tool(given: Tool) -> object:
     if isinstance(given, BaseTool | Mapping):
         return given
     if not isinstance(given, type) and callable(given):

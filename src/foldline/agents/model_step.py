@@ -124,8 +124,8 @@ class ModelStep:
                     context.output.say(event)
             return responses[0]
 
-        place = context.within(MODEL)
-        with inside(place, context.asking(place)), context.bounds.active():
+        place = context.place_of(MODEL)
+        with inside(place, context.asking(place.key)), context.bounds.active():
             if not context.setup.model_wraps:
                 self._conclude(await ask(request))
                 return
@@ -242,7 +242,7 @@ async def _events(
 
 
 def _read(
-    message: Any, reader: ToolReader | ProviderReader | None, step: ModelStep
+    message: object, reader: ToolReader | ProviderReader | None, step: ModelStep
 ) -> ModelResponse:
     """Read the structured answer out of a message, where the agent is to give one."""
     if not isinstance(message, AIMessage):

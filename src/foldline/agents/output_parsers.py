@@ -31,7 +31,7 @@ __all__ = [
 
 # The parsers of the older agents, under LangChain's path too.
 __getattr__ = lazily(
-    "foldline.agents",
+    __name__,
     {
         ".classic.parsers": "ConvoOutputParser OpenAIFunctionsAgentOutputParser "
         "ReActDocstoreOutputParser SelfAskOutputParser XMLAgentOutputParser"
@@ -136,7 +136,7 @@ def _parse_whole(text: str) -> Json:
     return parser.value()
 
 
-def _input_of(given: Any) -> str | dict[Any, Any]:
+def _input_of(given: object) -> str | dict[Any, Any]:
     return given if isinstance(given, str | dict) else json.dumps(given, ensure_ascii=False)
 
 

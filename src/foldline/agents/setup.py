@@ -167,7 +167,7 @@ class Setup:
 
     # -- the model, with its tools and the form of its answer
 
-    def _reader(self, response_format: Any, model: Any) -> Reader | None:
+    def _reader(self, response_format: object, model: object) -> Reader | None:
         profile = getattr(model, "profile", None)
         return reader_of(response_format, profile, has_tools=bool(self.bindable))
 
@@ -190,7 +190,7 @@ class Setup:
         return made
 
 
-def _declared_name(tool: Any) -> str | None:
+def _declared_name(tool: object) -> str | None:
     """Return the name of a tool that is a plain declaration, in one of the forms that providers take."""
     if not isinstance(tool, Mapping):
         return None
@@ -214,7 +214,7 @@ def _bind(request: ModelRequest, reader: Reader | None) -> Runnable[Any, Any]:
     return model.bind(**settings) if settings else model  # type: ignore[no-any-return]
 
 
-def _forced(model: Any) -> str | None:
+def _forced(model: object) -> str | None:
     """Make the model answer by a call, where it can be made to."""
     profile = getattr(model, "profile", None) or {}
     return "any" if profile.get("tool_choice", True) else None

@@ -55,8 +55,8 @@ class ToolRunner:
         """Run a call; return what the tool gave."""
         context = self.context
         self.tell(call, "tool-started", tool_name=call["name"], input=call["args"])
-        place = context.within(TOOLS, call["id"])
-        with inside(place, context.asking(place)), context.bounds.active():
+        place = context.place_of(TOOLS, call["id"])
+        with inside(place, context.asking(place.key)), context.bounds.active():
             left = time_left()
             if left is None:
                 return await self._call(call, run)
@@ -98,7 +98,7 @@ class ToolRunner:
             await calls.keep()
             raise
 
-    async def _invoke(self, request: ToolCallRequest, run: Run) -> Json:
+    async def _invoke(self, request: ToolCallRequest, run: Run) -> object:
         """Run the tool once: the innermost of the handlers."""
         call, tool, setup = request.tool_call, request.tool, self.context.setup
         if tool is None:
@@ -120,7 +120,7 @@ class ToolRunner:
             )
 
 
-async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> Json:
+async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> object:
     given = call if call.get("type") == "tool_call" else {**call, "type": "tool_call"}
     try:
         return await tool._step(given, run.child())

@@ -72,12 +72,12 @@ class ToolStep:
             await context.keep(Record("start", step=context.thread.step, call_id=call["id"]))
         limit = context.run.max_concurrency or len(todo)
         outcomes = context.io.as_completed(lambda call: self._run_one(call, run), todo, limit=limit)
-        interrupts: list[Interrupt] = []
+        interrupts: dict[int, list[Interrupt]] = {}
         failure: BaseException | None = None
         async with aclosing(outcomes):
             async for place, value, error in outcomes:
                 if isinstance(error, FlowInterrupt):
-                    interrupts += error.interrupts
+                    interrupts[place] = error.interrupts
                 elif error is not None and not isinstance(error, Exception):
                     raise error  # cancelled, or Ctrl-C
                 else:
@@ -89,7 +89,7 @@ class ToolStep:
         if failure is not None:
             raise failure
         if interrupts:
-            raise FlowInterrupt(interrupts)
+            raise FlowInterrupt([one for place in sorted(interrupts) for one in interrupts[place]])
 
     async def _open_calls(self, calls: list[ToolCall], asked: AIMessage) -> list[ToolCall]:
         """Return the calls to run; those that cannot be are answered."""
@@ -118,7 +118,7 @@ class ToolStep:
         return value
 
     async def _settle(
-        self, call: ToolCall, value: Json, error: Exception | None, *, is_kept: bool
+        self, call: ToolCall, value: object, error: Exception | None, *, is_kept: bool
     ) -> Exception | None:
         """Keep the result of a call; give back the error that must end the run."""
         if error is None:

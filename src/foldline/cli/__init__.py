@@ -70,3 +70,7 @@ def _print_quietly(text: str) -> None:
         # What is left in the buffer must not be written at exit, where it would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,7 +26,7 @@ def _foldline() -> None:
     """Talk to language models."""
 
 
-def _call(place: str, *args: Any, **kwargs: Any) -> int:
+def _call(place: str, *args: object, **kwargs: object) -> int:
     module, _, function = place.partition(":")
     try:
         return int(getattr(import_module(f"foldline.cli.{module}"), function)(*args, **kwargs) or 0)

@@ -25,7 +25,7 @@ TAKEN = {
 """Type of a block -> the key of a profile that says whether a model takes it."""
 
 
-def human_message(text: str, files: Sequence[Path], model: Any = None) -> HumanMessage:
+def human_message(text: str, files: Sequence[Path], model: object = None) -> HumanMessage:
     """Make the user's message; what the model is known not to take is refused."""
     if not files:
         return HumanMessage(text)
@@ -35,7 +35,7 @@ def human_message(text: str, files: Sequence[Path], model: Any = None) -> HumanM
     return HumanMessage(content_blocks=[*blocks, *attached])  # type: ignore[list-item]
 
 
-def _check(blocks: Sequence[dict[str, Any]], files: Sequence[Path], model: Any) -> None:
+def _check(blocks: Sequence[dict[str, Any]], files: Sequence[Path], model: object) -> None:
     profile = getattr(model, "profile", None) or {}
     for path, block in zip(files, blocks, strict=True):
         if profile.get(TAKEN.get(block["type"], "")) is False:

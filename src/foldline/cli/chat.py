@@ -151,7 +151,7 @@ def _tracer() -> Any:
 
 
 def _ask(
-    model: Any,
+    model: object,
     tools: Sequence[Any],
     conversation: Conversation,
     human: HumanMessage,
@@ -202,6 +202,6 @@ def _ask_for_schema(
     return Code.FINE
 
 
-def _dump(value: Any) -> str:
+def _dump(value: object) -> str:
     indent = 2 if is_terminal(sys.stdout) else None
     return json.dumps(value, ensure_ascii=False, indent=indent, default=str)

@@ -63,11 +63,11 @@ def choose_model(spec: str | None, options: dict[str, Any] | None = None) -> Any
         raise
 
 
-def _is_model(made: Any) -> bool:
+def _is_model(made: object) -> bool:
     return hasattr(made, "stream_v2") and not isinstance(made, type)
 
 
-def _own(place: str, option: str) -> Any:
+def _own(place: str, option: str) -> object:
     module, colon, name = place.partition(":")
     if not (module and colon and name):
         raise UsageError(f"{option}{place}: write {option}module:name")
@@ -114,7 +114,7 @@ def read_options(given: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def name_of(model: Any) -> str:
+def name_of(model: object) -> str:
     """Give `provider:model` of a model."""
     provider = getattr(model, "_provider", None) or type(model).__name__
     name = getattr(model, "model", None) or getattr(model, "model_name", None)

@@ -62,7 +62,7 @@ class Exchange:
             raise
         return answer
 
-    def _talk(self, messages: list[BaseMessage], config: Any) -> AIMessage:
+    def _talk(self, messages: list[BaseMessage], config: object) -> AIMessage:
         for _ in range(MOST_TURNS):
             answer = self._listen([*messages, *self.said], config)
             self.said.append(answer)
@@ -103,7 +103,7 @@ class Exchange:
                 )
             )
 
-    def _call(self, call: Mapping[str, Any], config: Any) -> ToolMessage:
+    def _call(self, call: Mapping[str, Any], config: object) -> ToolMessage:
         tool = self._tools.get(call["name"])
         if tool is None:
             return _failed(call, f"there is no tool {call['name']!r}: use {', '.join(self._tools)}")

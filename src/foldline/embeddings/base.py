@@ -8,12 +8,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from foldline._io import ASYNC
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["Embeddings"]
 
 
 class Embeddings(ABC):
     """Turns text into vectors."""
+
+    __repr__ = short_repr
 
     @abstractmethod
     def embed_documents(self, texts: list[str]) -> list[list[float]]:

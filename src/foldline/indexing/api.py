@@ -80,7 +80,7 @@ def index(
 
 
 async def aindex(
-    docs_source: Any,  # noqa: ANN401  a loader or an iterable of documents
+    docs_source: object,
     record_manager: RecordManager,
     vector_store: VectorStore | DocumentIndex,
     **options: Unpack[IndexOptions],
@@ -178,12 +178,12 @@ class _Indexing:
             await self._clean(None)
         return self.result
 
-    async def _ask(self, target: Any, name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    async def _ask(self, target: object, name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Call a method in the colour of this run."""
         method = getattr(target, name if self._io.blocking else f"a{name}")
         return await self._io.call(method, *args, **kwargs)
 
-    async def _batches(self, source: Any) -> AsyncGenerator[list[Document], None]:  # noqa: ANN401
+    async def _batches(self, source: object) -> AsyncGenerator[list[Document], None]:
         batch: list[Document] = []
         async with aclosing(self._io.each(_items(source, self._io))) as documents:
             async for document in documents:
@@ -276,7 +276,7 @@ def _named(document: Document, key: str) -> Document:
     return document.model_copy(update={"id": key})
 
 
-def _items(source: Any, io: IO) -> Iterable[Document] | AsyncIterator[Document]:  # noqa: ANN401
+def _items(source: object, io: IO) -> Iterable[Document] | AsyncIterator[Document]:
     """Give the documents of a loader, or of anything that can be iterated."""
     name = "lazy_load" if io.blocking else "alazy_load"
     if hasattr(source, name):
@@ -290,7 +290,7 @@ def _items(source: Any, io: IO) -> Iterable[Document] | AsyncIterator[Document]:
     raise UsageError(f"index takes a loader or documents, not {type(source).__name__}")
 
 
-def _check_store(store: Any) -> None:  # noqa: ANN401  what a user gave
+def _check_store(store: object) -> None:
     if isinstance(store, DocumentIndex):
         return
     if not isinstance(store, VectorStore):

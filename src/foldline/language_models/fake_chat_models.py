@@ -97,8 +97,8 @@ class FakeListChatModel(_InTurn):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> ChatResult:
         if self.sleep is not None:
             drive(BLOCKING.sleep(self.sleep))
@@ -143,8 +143,8 @@ class FakeMessagesListChatModel(_InTurn):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> ChatResult:
         if self.sleep is not None:
             drive(BLOCKING.sleep(self.sleep))
@@ -161,8 +161,8 @@ class FakeChatModel(SimpleChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> str:
         return "fake response"
 
@@ -204,8 +204,8 @@ class GenericFakeChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> ChatResult:
         answer = self._next().model_copy(deep=True)
         return ChatResult(generations=[ChatGeneration(message=answer)])
@@ -214,8 +214,8 @@ class GenericFakeChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> Iterator[ChatGenerationChunk]:
         answer = self._next()
         *chunks, last = _chunks_of(answer) or [AIMessageChunk(content="")]
@@ -236,8 +236,8 @@ class ParrotFakeChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> ChatResult:
         if not messages:
             raise UsageError("ParrotFakeChatModel repeats the last message: give it at least one")
@@ -300,7 +300,7 @@ def _slices_of(call: dict[str, Any], place: int) -> Iterator[AIMessageChunk]:
         yield AIMessageChunk(content="", tool_call_chunks=[slice_])
 
 
-def _kwargs_chunks(key: str, value: Any) -> Iterator[AIMessageChunk]:
+def _kwargs_chunks(key: str, value: object) -> Iterator[AIMessageChunk]:
     if key != "function_call" or not isinstance(value, dict):
         yield AIMessageChunk(content="", additional_kwargs={key: value})
         return

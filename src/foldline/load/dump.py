@@ -126,7 +126,7 @@ class _Writer:
         self._leave(value)
         return written
 
-    def _leaf(self, value: object) -> Json:
+    def _leaf(self, value: object) -> object:
         if value is None or value is True or value is False:
             return value
         if isinstance(value, str):
@@ -140,7 +140,7 @@ class _Writer:
         self._leave(value)
         return written
 
-    def _other(self, value: object) -> Json:
+    def _other(self, value: object) -> object:
         if type(value) is SecretReference:
             return dict(value)
         if isinstance(value, SECRET_TYPES):
@@ -162,13 +162,13 @@ class _Writer:
                 return self._tagged("str", CODECS["str"].encode(text))
         return text
 
-    def _integer(self, value: int) -> Json:
+    def _integer(self, value: int) -> object:
         number = value if type(value) is int else int.__int__(value)
         if number.bit_length() > MAX_INTEGER_BITS:
             return self._tagged("int", CODECS["int"].encode(number))
         return number
 
-    def _float(self, value: float) -> Json:
+    def _float(self, value: float) -> object:
         number = value if type(value) is float else float.__float__(value)
         if not math.isfinite(number):
             return self._tagged("float", CODECS["float"].encode(number))
@@ -185,7 +185,7 @@ class _Writer:
             return {ESCAPE_KEY: copy.deepcopy(value)}
         return self._tagged("dict", written)
 
-    def _model(self, value: BaseModel) -> Json:
+    def _model(self, value: BaseModel) -> object:
         described = self._describe(value)
         if described is None:
             return self._unknown(value)
@@ -220,7 +220,7 @@ class _Writer:
             "kwargs": useful_fields(value),
         }
 
-    def _unknown(self, value: object) -> Json:
+    def _unknown(self, value: object) -> object:
         if self._is_message and self._rule is None:
             # What a program hung on a message (a parsed answer, an artifact) must not cost it its history.
             if isinstance(value, BaseModel) and not isinstance(value, Serializable):
@@ -243,7 +243,7 @@ class _Writer:
     def _leave(self, value: object) -> None:
         self._active.discard(id(value))
 
-    def _tagged(self, name: str, parts: Json) -> dict[str, Json]:
+    def _tagged(self, name: str, parts: object) -> dict[str, Json]:
         return {"lc": FORMAT_VERSION, "type": "value", "id": [name], "value": parts}
 
     def _secret_name(self) -> str:

@@ -75,14 +75,14 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         self._agree_on_calls()
 
     @classmethod
-    def _trusted(cls, **fields: Json) -> Self:
+    def _trusted(cls, **fields: object) -> Self:
         """Make a piece from fields that need no checking; those left out take their defaults when read."""
         chunk = bare(cls)
         set_real_fields(chunk, fields)
         set_sum(chunk, None)
         return chunk
 
-    def __add__(self, other: Json) -> Self:
+    def __add__(self, other: object) -> Self:
         """Join two pieces; the work is done when the sum is read."""
         # The hot path: a sum nobody has read, and one more plain piece. (Pydantic's isinstance alone
         # costs as much as all of this.)
@@ -111,7 +111,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
                 return chunk
         return self._plus(other)
 
-    def _plus(self, other: Json) -> Self:
+    def _plus(self, other: object) -> Self:
         if isinstance(other, list | tuple):
             return reduce(type(self).__add__, other, self)
         if not isinstance(other, AIMessageChunk):
@@ -125,7 +125,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         set_sum(chunk, (log, length))
         return chunk
 
-    def __setattr__(self, name: str, value: Json) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Set a field; a sum becomes a plain piece first."""
         self._settle()
         if name not in type(self).__pydantic_fields__:
@@ -211,7 +211,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             return super()._calls_of_blocks()
         return [{**one, "type": "tool_call_chunk"} for one in self.tool_call_chunks]
 
-    def _lazy_value(self, name: str) -> Json:
+    def _lazy_value(self, name: str) -> object:
         held = self._held()
         is_call = name in ("tool_calls", "invalid_tool_calls")
         if held is None:

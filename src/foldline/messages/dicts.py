@@ -29,7 +29,7 @@ __all__ = [
 PIECE_ONLY = ("type", "tool_call_chunks", "chunk_position")
 
 
-def message_from_dict(message: Json) -> BaseMessage:
+def message_from_dict(message: object) -> BaseMessage:
     """Read one message from `{"type": ..., "data": ...}`."""
     if not isinstance(message, Mapping) or "type" not in message:
         raise UsageError(f"a message dict needs 'type' and 'data': {message!r:.200}")
@@ -98,7 +98,7 @@ def _trusted_message(fields: dict[str, Json]) -> AIMessage:
     return AIMessage.model_construct(**said)
 
 
-def _whole_content(content: Json) -> Json:
+def _whole_content(content: Json) -> object:
     if isinstance(content, str):
         return mend_value(content)
     places = [item.get("index") for item in content if isinstance(item, dict)]
@@ -108,7 +108,7 @@ def _whole_content(content: Json) -> Json:
     return [_whole_item(item, is_numbered=is_numbered) for item in content]
 
 
-def _whole_item(item: Json, *, is_numbered: bool) -> Json:
+def _whole_item(item: Json, *, is_numbered: bool) -> object:
     """Take off what only a stream needs: the `index`, growing calls, bare text among numbered blocks."""
     if isinstance(item, str):
         return {"type": "text", "text": mend_value(item)} if is_numbered else mend_value(item)

@@ -35,6 +35,7 @@ from foldline.transports._default import default_transport, transport_for
 from foldline.transports._environment import proxy_secrets
 from foldline.transports.base import USUAL
 from foldline.utils.json import JsonError, parse_wire
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 Clocks: TypeAlias = float | Timeouts | None
 
@@ -54,6 +55,11 @@ class Endpoint(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
     )
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
     api_key: Key = Field(default=None, exclude=True, repr=False)
     """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""
@@ -156,7 +162,7 @@ class Endpoint(BaseModel):
             self._own_transport = transport_for(self.http)
         return self._own_transport
 
-    def _parse(self, data: str | bytes) -> Any:  # noqa: ANN401
+    def _parse(self, data: str | bytes) -> object:
         try:
             return parse_wire(data, max_depth=self.limits.json_depth)
         except JsonError as error:
@@ -178,7 +184,7 @@ class Endpoint(BaseModel):
             retry_after=retry_after(response.headers),
         )
 
-    def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
+    def _stream_error(self, body: object) -> ModelError:
         """Build the typed error of a failure told inside an answer that began well (F-T04, F-T05)."""
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
         failure = self._read_error(body)
@@ -204,7 +210,7 @@ class Endpoint(BaseModel):
             message, provider=self._provider, model=self._model_name, **facts
         )
 
-    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
+    def _read_error(self, body: object) -> Failure:
         """Find code, type and message in an error's JSON."""
         return read_failure(body)
 

@@ -54,6 +54,7 @@ from foldline.providers._wire import (
 from foldline.transports import Request, Response
 from foldline.utils.spelling import in_snake_case
 from foldline.utils.strings import suggestion
+from foldline.utils.suggest import callers_level
 
 __all__ = ["HttpChatModel"]
 
@@ -128,7 +129,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Json) -> Json:
+    def _read_names(cls, values: object) -> object:
         if isinstance(values, dict):
             values = in_snake_case(cls.model_fields, values)
         return read_names(cls, values, cls.aliases)
@@ -159,7 +160,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         said = {name: own[name] for name in kept[1]}
         return said | own["model_kwargs"] if own["model_kwargs"] else said
 
-    def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
+    def _request(self, value: object, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
         if not (given := request.options) and request.stream is stream:
             return request
@@ -341,11 +342,11 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     def explain(
         self,
-        input: Any,  # noqa: ANN401
+        input: object,
         config: RunnableConfig | None = None,
         *,
         stream: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Explained:
         """Give the exact request without sending it, bound tools and options included; secrets are masked."""
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
@@ -424,9 +425,9 @@ def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
     """Warn once of an option that is nearly one that the model knows: it is sent as given."""
     if _plain_name(name) in {_plain_name(field) for field in model.sent_fields}:
         return  # in the words of the API: maxTokens
-    if name not in model.aliases and (near := suggestion(name, model.sent_fields, likeness=0.88)):
+    if name not in model.aliases and (near := suggestion(name, model.sent_fields)):
         told = f"{model.__name__} does not know the option {name}{near}: it is sent as given"
-        warnings.warn(told, UserWarning, stacklevel=2)
+        warnings.warn(told, UserWarning, stacklevel=callers_level())
 
 
 def _known_beside(decoder: WireDecoder | None) -> dict[str, Json]:

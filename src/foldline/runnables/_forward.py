@@ -58,7 +58,7 @@ def or_(
 def or_(
     self: Runnable[Input, Output], other: Callable[..., Any]
 ) -> RunnableSequence[Input, Any]: ...
-def or_(self: Runnable[Input, Output], other: Any) -> RunnableSequence[Input, Any]:
+def or_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Input, Any]:
     """Run this, then the other: a runnable, a function, or a dict of them."""
     return self.pipe(other)
 
@@ -71,7 +71,7 @@ def ror_(
 def ror_(
     self: Runnable[Input, Output], other: Callable[[Other], Any]
 ) -> RunnableSequence[Other, Output]: ...
-def ror_(self: Runnable[Input, Output], other: Any) -> RunnableSequence[Any, Output]:
+def ror_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Any, Output]:
     """Run the other (a function, or a dict of branches), then this."""
     from foldline.runnables.sequence import sequence_of
 
@@ -84,10 +84,10 @@ def pipe(
 ) -> RunnableSequence[Input, Other]: ...
 @overload
 def pipe(
-    self: Runnable[Input, Output], *others: Any, name: str | None = None
+    self: Runnable[Input, Output], *others: object, name: str | None = None
 ) -> RunnableSequence[Input, Any]: ...
 def pipe(
-    self: Runnable[Input, Output], *others: Any, name: str | None = None
+    self: Runnable[Input, Output], *others: object, name: str | None = None
 ) -> RunnableSequence[Input, Any]:
     """Run this, then the others in turn."""
     from foldline.runnables.sequence import sequence_of
@@ -98,7 +98,7 @@ def pipe(
 # -- with something bound
 
 
-def bind(self: Runnable[Input, Output], **kwargs: Any) -> Runnable[Input, Output]:
+def bind(self: Runnable[Input, Output], **kwargs: object) -> Runnable[Input, Output]:
     """Give a runnable that is always called with these keyword arguments too."""
     from foldline.runnables.binding import RunnableBinding
 
@@ -106,7 +106,7 @@ def bind(self: Runnable[Input, Output], **kwargs: Any) -> Runnable[Input, Output
 
 
 def with_config(
-    self: Runnable[Input, Output], config: RunnableConfig | None = None, **kwargs: Any
+    self: Runnable[Input, Output], config: RunnableConfig | None = None, **kwargs: object
 ) -> Runnable[Input, Output]:
     """Give a runnable with a config of its own, under that of each call."""
     from foldline.runnables.binding import RunnableBinding
@@ -116,7 +116,7 @@ def with_config(
 
 
 def with_types(
-    self: Runnable[Input, Output], *, input_type: Any = None, output_type: Any = None
+    self: Runnable[Input, Output], *, input_type: object = None, output_type: object = None
 ) -> Runnable[Input, Output]:
     """Say the types of input and output, where they cannot be inferred."""
     from foldline.runnables.binding import RunnableBinding
@@ -353,7 +353,7 @@ def _call_with_config(
     run_type: str | None = None,
     serialized: dict[str, Any] | None = None,
     **kwargs: Any,
-) -> Any:
+) -> object:
     """Call a function as the traced run of this runnable."""
     return _as_lambda(self, func).invoke(input_, config, **kwargs)
 
@@ -366,7 +366,7 @@ async def _acall_with_config(
     run_type: str | None = None,
     serialized: dict[str, Any] | None = None,
     **kwargs: Any,
-) -> Any:
+) -> object:
     """Call a function as the traced run of this runnable."""
     return await _as_lambda(self, func).ainvoke(input_, config, **kwargs)
 
@@ -375,9 +375,9 @@ def _transform_stream_with_config(
     self: Runnable[Any, Any],
     inputs: Iterator[Any],
     transformer: Callable[..., Any],
-    config: Any,
+    config: object,
     run_type: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Iterator[Any]:
     """Transform a stream as the traced run of this runnable."""
     outputs: Iterator[Any] = _as_generator(self, transformer).transform(inputs, config, **kwargs)
@@ -388,9 +388,9 @@ def _atransform_stream_with_config(
     self: Runnable[Any, Any],
     inputs: AsyncIterator[Any],
     transformer: Callable[..., Any],
-    config: Any,
+    config: object,
     run_type: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> AsyncIterator[Any]:
     """Transform a stream as the traced run of this runnable."""
     outputs: AsyncIterator[Any] = _as_generator(self, transformer).atransform(

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import BaseModel
 
 from foldline._config import Configs, RunnableConfig
 from foldline._io import IO
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import UsageError
 from foldline.tracers._streaming import StreamObserver
@@ -32,7 +34,7 @@ class _Nothing:
 NOTHING = _Nothing()
 
 
-def plus(first: Any, second: Any) -> Any:
+def plus(first: Any, second: Any) -> object:
     """Add a piece to what came before; where the type has no `+` (or not this one), the newer piece stands."""
     if first is NOTHING:
         return second
@@ -47,13 +49,23 @@ async def one(value: Any) -> AsyncGenerator[Any, None]:
     yield value
 
 
-async def add_up(stream: AsyncGenerator[Any, None]) -> Any:
+async def add_up(stream: AsyncGenerator[Any, None]) -> object:
     """Read a stream to its end and add up its pieces; NOTHING where there were none."""
     whole: Any = NOTHING
-    async with aclosing(stream):
+    async with closing(stream):
         async for piece in stream:
             whole = plus(whole, piece)
     return whole
+
+
+def listed(inputs: Sequence[Any]) -> Sequence[Any]:
+    """Return the inputs of a batch as something with a length; refuse what is one input and no list of them."""
+    given: Any = inputs
+    if isinstance(given, str | bytes | Mapping | BaseModel):
+        raise UsageError(
+            f"batch takes a list of inputs, not {given!r:.60}: write batch([...]), or invoke for one"
+        )
+    return inputs if hasattr(inputs, "__len__") else list(inputs)  # a generator, say
 
 
 def runs_of(
@@ -89,7 +101,7 @@ def runs_of(
     return (lambda place: Run.root(io, rest, kwargs) if place else first), first.max_concurrency
 
 
-async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:
+async def begin(runnable: Runnable[Any, Any], value: object, run: Run) -> None:
     """Tell listeners that a run starts."""
     if run.manager is None:
         return
@@ -118,7 +130,7 @@ def observers(handlers: Sequence[BaseCallbackHandler]) -> list[Any]:
 
 async def _watch(
     runnable: Runnable[Any, Any],
-    told: Any,
+    told: object,
     open_outputs: Callable[[], AsyncGenerator[Any, None]],
     run: Run,
     ending: dict[str, Any],
@@ -127,7 +139,7 @@ async def _watch(
     watching = observers(run.handlers)
     try:
         await begin(runnable, told, run)
-        async with aclosing(open_outputs()) as outputs:
+        async with closing(open_outputs()) as outputs:
             async for output in outputs:
                 whole = plus(whole, output)
                 for observer in watching:
@@ -157,7 +169,7 @@ async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGen
         yield await call(runnable, value, run)
         return
     run = run.patched()
-    async with aclosing(
+    async with closing(
         _watch(runnable, value, lambda: runnable._pieces(value, run), run, {})
     ) as outputs:
         async for output in outputs:
@@ -179,15 +191,15 @@ async def transform(
     run = run.patched()
     ending: dict[str, Any] = {}
 
-    async def heard(piece: Any) -> AsyncGenerator[Any, None]:
+    async def heard(piece: object) -> AsyncGenerator[Any, None]:
         while piece is not NOTHING:
             ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
             yield piece
             piece = await anext(inputs, NOTHING)
 
-    async with aclosing(inputs):
+    async with closing(inputs):
         first = await anext(inputs, NOTHING)
         flow = lambda: runnable._flow(heard(first), run)  # noqa: E731
-        async with aclosing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
+        async with closing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
             async for output in outputs:
                 yield output

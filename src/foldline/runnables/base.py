@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
 
 from pydantic import BaseModel
@@ -27,10 +26,12 @@ from foldline._io import IO
 from foldline._io.drive import drive, drive_each
 from foldline._lazy import lazily
 from foldline._run import Kind, Run
-from foldline.exceptions import UnsupportedError, UsageError
+from foldline._traceback import closing, cut_traceback
+from foldline.exceptions import UnsupportedError
 from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
 from foldline.runnables._opening import Opening
+from foldline.utils.short_repr import short_repr
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -49,6 +50,8 @@ class Runnable(ABC, Generic[Input, Output]):
     #> 4
     ```
     """
+
+    __repr__ = short_repr
 
     if TYPE_CHECKING:  # Pydantic would read it again for every class below
         name: str | None
@@ -70,7 +73,7 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- behaviours: a subclass overrides one or more of these
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         raise NotImplementedError(
             f"{type(self).__name__} implements neither `_once` nor `invoke`: write one of them"
         )
@@ -82,7 +85,7 @@ class Runnable(ABC, Generic[Input, Output]):
         whole = await _trace.add_up(inputs)
         if whole is _trace.NOTHING:
             return
-        async with aclosing(self._pieces(whole, run)) as outputs:
+        async with closing(self._pieces(whole, run)) as outputs:
             async for output in outputs:
                 yield output
 
@@ -113,7 +116,9 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- once
 
-    def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
+    def invoke(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
+    ) -> Output:
         """Run once."""
         output: Output = drive(self._traced(input, _run.Run.root(_io.BLOCKING, config, kwargs)))
         return output
@@ -122,7 +127,11 @@ class Runnable(ABC, Generic[Input, Output]):
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Output:
         """Run once."""
-        output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
+        try:
+            output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
+        except Exception as error:
+            cut_traceback(error)
+            raise
         return output
 
     # -- many at once
@@ -136,13 +145,9 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         keep_errors: bool,
     ) -> list[Any]:
-        if isinstance(inputs, str | bytes):
-            raise UsageError(
-                f"batch takes a list of inputs, not {inputs!r:.60}: write batch([...]), or invoke for one"
-            )
-        inputs = list(inputs) if not hasattr(inputs, "__len__") else inputs  # a generator, say
+        inputs = _trace.listed(inputs)
         results: list[Any] = [None] * len(inputs)
-        async with aclosing(
+        async with closing(
             self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
         ) as done:
             async for place, result in done:
@@ -158,11 +163,12 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         keep_errors: bool,
     ) -> AsyncGenerator[tuple[int, Any], None]:
+        inputs = _trace.listed(inputs)
         run_of, limit = _trace.runs_of(inputs, config, io, kwargs)
         outcomes = io.as_completed(
             lambda place: self._step(inputs[place], run_of(place)), range(len(inputs)), limit=limit
         )
-        async with aclosing(outcomes):
+        async with closing(outcomes):
             async for place, value, error in outcomes:
                 if error is not None and not (keep_errors and isinstance(error, Exception)):
                     raise error
@@ -216,9 +222,13 @@ class Runnable(ABC, Generic[Input, Output]):
         **kwargs: Any,
     ) -> list[Any]:
         """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order."""
-        return await self._run_each(
-            inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions
-        )
+        try:
+            return await self._run_each(
+                inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions
+            )
+        except Exception as error:
+            cut_traceback(error)
+            raise
 
     @overload
     def batch_as_completed(
@@ -227,7 +237,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Output]]: ...
     @overload
     def batch_as_completed(
@@ -236,7 +246,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Output | Exception]]: ...
     def batch_as_completed(
         self,
@@ -244,7 +254,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return drive_each(
@@ -258,7 +268,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Output]]: ...
     @overload
     def abatch_as_completed(
@@ -267,7 +277,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Output | Exception]]: ...
     def abatch_as_completed(
         self,
@@ -275,7 +285,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return self._as_completed(inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions)
@@ -295,7 +305,7 @@ class Runnable(ABC, Generic[Input, Output]):
         return self._traced_stream(input, _run.Run.asynchronous(config, kwargs))
 
     def transform(
-        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any
+        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[Output]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.blocking(config, kwargs)
@@ -313,7 +323,9 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- a model's stream of events
 
-    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+    def stream_v2(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
+    ) -> Any:
         """Give the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(_opening.Opening(input, _run.Run.blocking(config, kwargs)))
 

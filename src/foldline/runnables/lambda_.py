@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from contextlib import aclosing
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, TypeVar, overload
@@ -14,6 +13,7 @@ from pydantic import BaseModel
 from foldline._config import RunnableConfig
 from foldline._io.waiting import is_async_callable
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.exceptions import BlockingCallError, RecursionLimitError, UsageError
 from foldline.runnables import _functions, _types
 from foldline.runnables._legacy import PatchableInstance
@@ -123,7 +123,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
             raise UsageError("RunnableLambda has no function")
         return function
 
-    async def _call(self, input: Any, run: Run) -> Any:
+    async def _call(self, input: object, run: Run) -> Any:
         function = self._choose(run)
         wants = self._wants[id(function)]
         if run.manager is None and not run.given:
@@ -133,7 +133,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         with run.current():
             return await run.io.call(function, input, **_functions.extras(wants, run))
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         try:
             result = await self._call(input, run)
         except RecursionError as error:
@@ -147,7 +147,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
             return await result._step(input, self._deeper(run))
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             whole: Any = NOTHING
-            async with aclosing(run.io.each(result, run.current())) as pieces:
+            async with closing(run.io.each(result, run.current())) as pieces:
                 async for piece in pieces:
                     whole = plus(whole, piece)
             return None if whole is NOTHING else whole
@@ -172,7 +172,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         else:
             yield result
             return
-        async with aclosing(stream) as pieces:
+        async with closing(stream) as pieces:
             async for piece in pieces:
                 yield piece
 

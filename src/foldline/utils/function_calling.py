@@ -129,7 +129,7 @@ def is_server_tool(tool: Mapping[str, Any]) -> bool:
     return "name" not in tool and len(tool) == 1 and next(iter(tool)) in SERVER_TOOL_KEYS
 
 
-def _described(function: Any) -> Described:  # noqa: ANN401  anything may be offered as a function
+def _described(function: object) -> Described:
     if isinstance(function, Mapping):
         return _from_dict(function)
     if isinstance(function, type):

@@ -21,6 +21,7 @@ from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowInterruptedError, UsageError
 from foldline.runnables.base import Runnable
+from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.background import run_in_background
 from foldline.workflows.events import Emit
@@ -112,7 +113,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         """Return the arguments that the caller does not give."""
         return {}
 
-    def ending(self, output: Json) -> tuple[Json, Json]:
+    def ending(self, output: object) -> tuple[Json, Json]:
         """Return what the caller gets, and what the thread keeps for the next run."""
         return output, output
 
@@ -139,12 +140,12 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             return self._as_step(*args, **kwargs)  # type: ignore[no-any-return]
         return self._start(None, _Arguments(args, kwargs))  # type: ignore[no-any-return]
 
-    def _start(self, config: RunnableConfig | None, value: Json) -> Any:
+    def _start(self, config: RunnableConfig | None, value: object) -> Any:
         io = ASYNC if is_async_callable(self.function) else BLOCKING
         body = self._call(value, Run.root(io, config, {}))
         return drive(body) if io.blocking else body
 
-    async def _call(self, value: Json, run: Run) -> Any:
+    async def _call(self, value: object, run: Run) -> Any:
         flow_run = FlowRun(self, run)
         output = await flow_run.result(value)
         if flow_run.interrupts:
@@ -158,11 +159,11 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             )
         return output
 
-    async def _once(self, input: Json, run: Run) -> Any:
+    async def _once(self, input: Json, run: Run) -> object:
         flow_run = FlowRun(self, run)
         return self._shown(flow_run, await flow_run.result(input))
 
-    def _shown(self, flow_run: FlowRun, output: Json) -> Any:
+    def _shown(self, flow_run: FlowRun, output: object) -> object:
         if flow_run.interrupts and flow_run.outer is not None:
             raise FlowInterrupt(flow_run.interrupts)
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
@@ -197,6 +198,8 @@ class _Arguments:
 class FlowThread(Generic[P, R]):
     """One thread of a flow."""
 
+    __repr__ = short_repr
+
     def __init__(
         self,
         flow: Workflow[P, R],
@@ -219,7 +222,7 @@ class FlowThread(Generic[P, R]):
         """Run the flow on this thread; the same input again carries on with an unfinished run."""
         return self.flow._start(self.config, _Arguments(args, kwargs))  # type: ignore[no-any-return]
 
-    def resume(self, answer: Any = None) -> R:
+    def resume(self, answer: object = None) -> R:
         """Go on: with the answer to what the flow asked, or a dict of answers by the ids of the questions."""
         return self.flow._start(self.config, Command(resume=answer))  # type: ignore[no-any-return]
 
@@ -303,7 +306,7 @@ def workflow(function: Callable[P, R], /) -> Workflow[P, R]: ...
 def workflow(
     *,
     checkpointer: BaseCheckpointSaver | None = None,
-    store: Any = None,
+    store: object = None,
     name: str | None = None,
     version: str | None = None,
     accepts: Collection[str | None] = (),

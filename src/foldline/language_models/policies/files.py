@@ -92,7 +92,7 @@ async def resolve_messages(
     return resolved
 
 
-def _file_of(block: Any) -> Mapping[str, Any] | None:
+def _file_of(block: object) -> Mapping[str, Any] | None:
     """Give a block that names a file by path or URL, OpenAI's form of an image read as ours; None for another."""
     if not isinstance(block, Mapping):
         return None
@@ -104,7 +104,9 @@ def _file_of(block: Any) -> Mapping[str, Any] | None:
     return block if is_named else None
 
 
-async def _resolved(given: Any, resolver: FileResolver | None, io: IO, *, takes_urls: bool) -> Any:
+async def _resolved(
+    given: object, resolver: FileResolver | None, io: IO, *, takes_urls: bool
+) -> object:
     block = _file_of(given)
     if block is None:
         return given

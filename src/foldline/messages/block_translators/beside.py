@@ -80,7 +80,7 @@ def with_item_ids(
     ]
 
 
-def _executed(tools: Json) -> list[Block]:
+def _executed(tools: object) -> list[Block]:
     """Read the tools that Groq ran itself."""
     blocks: list[Block] = []
     for place, tool in enumerate(tools if isinstance(tools, list) else []):

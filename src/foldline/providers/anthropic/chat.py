@@ -114,7 +114,7 @@ class ChatAnthropic(Counting, HttpChatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_betas(cls, values: Json) -> Json:
+    def _read_betas(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         headers = dict(values.get("default_headers") or {})
@@ -189,7 +189,7 @@ class ChatAnthropic(Counting, HttpChatModel):
         """The provider that answers name as their writer."""
         return self._provider
 
-    def _read_error(self, body: Json) -> Failure:
+    def _read_error(self, body: object) -> Failure:
         return errors.read_error(body)
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:

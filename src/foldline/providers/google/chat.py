@@ -155,13 +155,13 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
 
     # -- errors
 
-    def _read_error(self, body: Json) -> Failure:
+    def _read_error(self, body: object) -> Failure:
         return errors.read_error(body)
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         return errors.with_delay(super()._status_error(response, body), body)
 
-    def _stream_error(self, body: Json) -> ModelError:
+    def _stream_error(self, body: object) -> ModelError:
         return errors.with_delay(super()._stream_error(body), body)
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:

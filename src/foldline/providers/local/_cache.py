@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from foldline._lazy import publish
 from foldline.exceptions import StoreError
 
 if sys.platform == "win32":
@@ -128,3 +129,6 @@ def _read_stamp(path: Path) -> object:
         return json.loads(path.with_name(path.name + ".verified").read_text())
     except (OSError, ValueError):
         return None
+
+
+publish("foldline.providers.local", cache_dir)

@@ -133,7 +133,7 @@ class ChatLlamaCpp(BaseChatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Json) -> Json:
+    def _read_names(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         read = {ALIASES.get(name, name): value for name, value in values.items()}
@@ -184,11 +184,11 @@ class ChatLlamaCpp(BaseChatModel):
 
     def explain(
         self,
-        input: Json,
+        input: object,
         config: RunnableConfig | None = None,
         *,
         stream: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Explained:
         """Give the exact request that llama.cpp would be asked, without asking it; nothing is fetched."""
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
@@ -259,5 +259,5 @@ class ChatLlamaCpp(BaseChatModel):
 register_profiles("local", PROFILES)
 
 
-def _failed(body: Json) -> ModelError:
+def _failed(body: object) -> ModelError:
     return ModelError(str(body), provider="local")

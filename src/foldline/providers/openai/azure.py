@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 from urllib.parse import quote
 
 from pydantic import Field, model_validator
@@ -54,7 +54,7 @@ class AzureEndpoint(Endpoint):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_azure_names(cls, values: Any) -> Any:  # noqa: ANN401
+    def _read_azure_names(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         values = {ALIASES.get(name, name): value for name, value in values.items()}

@@ -129,7 +129,7 @@ class ChatOpenAI(CompletionsModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_proxy(cls, values: Json) -> Json:
+    def _read_proxy(cls, values: object) -> object:
         if isinstance(values, dict) and (proxy := values.pop("openai_proxy", None)):
             values.setdefault("http", transports.HttpOptions(proxy=proxy))
         return values

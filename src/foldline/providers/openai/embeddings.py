@@ -79,6 +79,10 @@ class OpenAIEmbeddings(HttpEmbeddings):
     def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
         return [_read_embedding(row["embedding"]) for row in order_rows(answer["data"])]
 
+    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+        usage = answer.get("usage")
+        return usage.get("total_tokens") if isinstance(usage, dict) else None
+
     def _wanted_length(self) -> int | None:
         return self.dimensions
 
