@@ -15,6 +15,7 @@ NOWHERE = {
     scan.uses_a_shell: {},
     scan.loads_arrays_with_pickle: {},
     scan.uses_unsafe_module: {
+        "compat/__main__.py": "runpy: the program that the user names on the command line",
         "messages/_buffer_xml.py": "xml.sax.saxutils: escapes text that is written; parses nothing",
         "output_parsers/_xml_stream.py": "expat, which refuses document types: nothing is expanded or fetched",
         "prompts/_jinja.py::_jinja2": "the `jinja` extra, asked for by name, in a sandbox; `load` refuses it",
@@ -35,7 +36,6 @@ NOWHERE = {
         "utils/utils.py::guard_import": "LangChain's helper for code that imports an extra",
         "cli/": "the user's own command line names modules and commands",
         "compat/langchain.py::_value": "the stand-ins of LangChain's modules: homes that the map names",
-        "compat/__main__.py": "runs the program that the user names on the command line",
         "compat/names.py::_import": "a module of ours: the map's homes, or LangChain's path with our name in front",
     },
 }
@@ -60,6 +60,9 @@ SINKS = {
         "testing/replay.py": "records what another transport answers",
     },
     scan.opens_a_file: {
+        "agents/loop.py::Loop.open": "begins a run; no file",
+        "graph/loop.py::GraphLoop.open": "begins a run; no file",
+        "workflows/run_loop.py::RunLoop.events": "begins a run; no file",
         "language_models/policies/safe_files.py": "the one open of a path in data: off by default, no links",
         "_storage/sqlite.py::create_privately": "a path given in code, created for its owner alone",
         "prompts/_files.py": "prompt files, under a resolved root",
