@@ -87,7 +87,6 @@ SINKS = {
         "providers/google/credentials.py::_of_key_file": "a path given in code",
         "providers/local/": "the model cache: fixed names under one folder",
         "cli/": "the user's own command line names files",
-        "agents/loop.py::Loop.events": "no file: opens a stream of ours",
         "language_models/streams/fallback_stream.py::FallbackStream._attempted": "no file: opens a stream of ours",
     },
     scan.formats: {
