@@ -122,6 +122,10 @@ def _made(model: str, provider: str | None, settings: Mapping[str, Any]) -> Base
 
 def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
     """Give (model, provider) of `"provider:model"`, or guess the provider by how the model's name begins."""
+    if not isinstance(model, str):
+        raise UsageError(
+            f"the name of a model is text such as 'openai:gpt-5', not {type(model).__name__}"
+        )
     if provider is not None:
         return model.removeprefix(f"{provider}:"), provider
     head, colon, rest = model.partition(":")

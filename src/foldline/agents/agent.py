@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, create_model
 
 from foldline._config import RunnableConfig
+from foldline._io import IO
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.agents.checkpoint.records import Record, Thread
@@ -25,11 +26,13 @@ from foldline.exceptions import UsageError
 from foldline.runnables.graph import Graph
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
-from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.durability import ENGINE
+from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import chain_of
 from foldline.workflows.log import Log, thread_of
 from foldline.workflows.loop_runnable import LoopRunnable
 from foldline.workflows.nesting import within
+from foldline.workflows.values import pack, unpack
 
 __all__ = ["Agent", "StateSnapshot"]
 
@@ -58,6 +61,8 @@ class Agent(LoopRunnable[Any, StateT]):
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.name = setup.name
+        if setup.durability is not None:
+            setup.durability.register(setup.name, self._durable_body)
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
         """Give the agent's name."""
@@ -97,7 +102,29 @@ class Agent(LoopRunnable[Any, StateT]):
 
     # -- running
 
+    async def _once(self, input: Json, run: Run) -> Any:
+        durability = self.setup.durability
+        if durability is None or ENGINE.get() is not None:
+            return await super()._once(input, run)
+        payload = pack(input, f"the input of {self.setup.name}", type(input))
+        thread = run.configurable.get("thread_id")
+        packed = await durability.invoke(self.setup.name, thread, payload, run.io)
+        return self.setup.codec.decode(packed)
+
+    async def _durable_body(self, payload: Json, io: IO) -> Json:
+        """Run inside the engine: input and last state as JSON."""
+        value = unpack(payload, f"the input of {self.setup.name}")
+        state: Any = await super()._once(value, Run.root(io, None, {}))
+        if "__interrupt__" in state:
+            raise FlowInterrupt(state["__interrupt__"])
+        return self.setup.codec.encode(state)
+
     def _loop(self, run: Run, wants: frozenset[str]) -> Loop:
+        if wants and self.setup.durability is not None and ENGINE.get() is None:
+            raise UsageError(
+                f"{self.setup.name} is kept by {type(self.setup.durability).__name__}: a run that may go on in another "
+                "process cannot be streamed from here. Use invoke"
+            )
         return Loop(self.setup, run, wants=wants, outer=within.get())
 
     def run_events(

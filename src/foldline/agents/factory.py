@@ -17,6 +17,7 @@ from foldline.messages import SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool
 from foldline.tools.convert import tool as as_tool
+from foldline.workflows.durability import Durability
 
 __all__ = ["create_agent"]
 
@@ -37,6 +38,7 @@ def create_agent(
     store: object = None,
     limits: Limits | None = None,
     name: str | None = None,
+    durability: Durability | None = None,
 ) -> Agent[AgentState]: ...
 @overload
 def create_agent(
@@ -52,6 +54,7 @@ def create_agent(
     store: object = None,
     limits: Limits | None = None,
     name: str | None = None,
+    durability: Durability | None = None,
 ) -> Agent[StateT]: ...
 def create_agent(
     model: str | Runnable[Any, Any],
@@ -66,6 +69,7 @@ def create_agent(
     store: object = None,
     limits: Limits | None = None,
     name: str | None = None,
+    durability: Durability | None = None,
 ) -> Agent[Any]:
     """Make an agent: the model calls tools until it has an answer.
 
@@ -96,7 +100,10 @@ def create_agent(
         store=store,
         limits=limits,
         name=name or "agent",
+        durability=durability,
     )
+    if durability is not None and checkpointer is not None:
+        raise UsageError("give a checkpointer or durability, not both: each keeps the steps")
     if setup.bindable and not hasattr(setup.model, "bind_tools"):
         raise UsageError(
             f"{type(setup.model).__name__} takes no tools: give create_agent the chat model itself, "

@@ -26,11 +26,13 @@ from foldline.exceptions import UsageError
 from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.retry_accounting import RESET
 from foldline.language_models.chat_models import BaseChatModel
+from foldline.load import dumpd, load
 from foldline.messages import AIMessage, BaseMessage, HumanMessage
 from foldline.protocol.replay import message_to_events
 from foldline.runnables._opening import Opening
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
+from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt
 from foldline.workflows.nesting import inside
@@ -149,8 +151,14 @@ class ModelStep:
         context = self.context
         bound, reader = context.setup.bound(request)
         wants_events = "messages" in context.wants
-        if not wants_events and not context.setup.eager:
-            message = await bound._step(_prompt(request), run.child())
+        if ENGINE.get() is not None or (not wants_events and not context.setup.eager):
+            message = await durable_step(
+                f"{context.setup.name}.model",
+                lambda: bound._step(_prompt(request), run.child()),
+                dumpd,
+                load,
+                run.io,
+            )
             responses.append(_read(message, reader, self))
             return
         messages: list[AIMessage] = []

@@ -28,6 +28,7 @@ from foldline.messages import AIMessage, BaseMessage, SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool, tools_by_name
 from foldline.utils.strings import suggestion
+from foldline.workflows.durability import Durability
 
 __all__ = ["END", "MODEL", "TOOLS", "Setup"]
 
@@ -52,8 +53,10 @@ class Setup:
         store: Any,
         limits: Limits | None,
         name: str,
+        durability: Durability | None = None,
     ) -> None:
         self.name = name
+        self.durability = durability
         self.model = model
         self.system_message = system_message
         self.response_format = response_format

@@ -21,6 +21,7 @@ from foldline.agents.tool_runner import ToolRunner
 from foldline.exceptions import BlockingCallError, BudgetExceeded, ToolException
 from foldline.messages import AIMessage, ToolMessage
 from foldline.messages.tool import ToolCall
+from foldline.workflows.durability import ENGINE
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.log import ends_run
@@ -70,7 +71,8 @@ class ToolStep:
         once = [call for call in todo if context.setup.tools[call["name"]].run_once]
         for call in once:
             await context.keep(Record("start", step=context.thread.step, call_id=call["id"]))
-        limit = context.run.max_concurrency or len(todo)
+        # An engine knows steps by their order.
+        limit = (context.run.max_concurrency or len(todo)) if ENGINE.get() is None else 1
         outcomes = context.io.as_completed(lambda call: self._run_one(call, run), todo, limit=limit)
         interrupts: dict[int, list[Interrupt]] = {}
         failure: BaseException | None = None

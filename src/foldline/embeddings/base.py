@@ -6,7 +6,9 @@ An author writes the two blocking methods; awaited calls run them in a thread un
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
+from foldline._extensions import extension
 from foldline._io import ASYNC
 from foldline.utils.short_repr import short_repr
 
@@ -35,3 +37,7 @@ class Embeddings(ABC):
         """Embed what is searched for."""
         vector: list[float] = await ASYNC.call(self.embed_query, text)
         return vector
+
+    def batch_job(self, inputs: Any = None, **options: Any) -> Any:  # noqa: ANN401  a `foldline.batches.BatchJob`
+        """Embed many texts once each, in a store that survives the process; the options are `BatchOptions`."""
+        return extension("batch_job")(self, inputs, **options)

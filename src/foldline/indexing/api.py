@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence, Sized
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
@@ -22,6 +22,7 @@ from foldline._io.drive import drive
 from foldline.documents.base import Document
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.indexing.base import DocumentIndex, RecordManager
+from foldline.utils.progress import ProgressOption, show_progress
 from foldline.vectorstores.base import VectorStore
 
 __all__ = ["IndexingException", "IndexingResult", "aindex", "index"]
@@ -66,6 +67,8 @@ class IndexOptions(TypedDict, total=False):
     """How a document becomes its id: a hash ("sha256"), or a function."""
     upsert_kwargs: dict[str, Any] | None
     """Options for the store's writing."""
+    progress: ProgressOption
+    """Show how many documents are in: true, or a function of (done, total); it moves once a batch."""
 
 
 def index(
@@ -99,6 +102,7 @@ class _Options:
     force_update: bool = False
     key_encoder: KeyEncoder = "sha256"
     upsert_kwargs: dict[str, Any] | None = None
+    progress: ProgressOption = None
 
     def check(self) -> None:
         if self.cleanup not in ("incremental", "full", "scoped_full", None):
@@ -165,13 +169,16 @@ class _Indexing:
     async def run(self, source: Any) -> IndexingResult:  # noqa: ANN401
         cleanup = self._options.cleanup
         self._begun = await self._ask(self._records, "get_time")
-        async with aclosing(self._batches(source)) as batches:
-            async for documents in batches:
-                sources = await self._take(documents)
-                if cleanup == "incremental":
-                    # A source is clean once a batch comes without it: its later documents are not here yet.
-                    await self._clean([one for one in self._seen if one not in sources])
-                self._seen.update(dict.fromkeys(sources))
+        total = len(source) if isinstance(source, Sized) else None
+        with show_progress(self._options.progress, total, "indexing") as progress:
+            async with aclosing(self._batches(source)) as batches:
+                async for documents in batches:
+                    sources = await self._take(documents)
+                    if cleanup == "incremental":
+                        # A source is clean once a batch comes without it: its later documents are not here yet.
+                        await self._clean([one for one in self._seen if one not in sources])
+                    self._seen.update(dict.fromkeys(sources))
+                    progress.advance(len(documents))
         if cleanup in ("incremental", "scoped_full"):
             await self._clean(list(self._seen))
         elif cleanup == "full":
@@ -188,7 +195,9 @@ class _Indexing:
         async with aclosing(self._io.each(_items(source, self._io))) as documents:
             async for document in documents:
                 if not isinstance(document, Document):
-                    raise UsageError(f"index takes documents, not {type(document).__name__}")
+                    raise UsageError(
+                        f"index takes documents, not {type(document).__name__}: wrap a text in Document(text)"
+                    )
                 batch.append(document)
                 if len(batch) >= self._options.batch_size:
                     yield batch

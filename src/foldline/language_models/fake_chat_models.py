@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline._config import Configs
 from foldline._io import BLOCKING, IO
@@ -23,6 +23,9 @@ from foldline.messages import AIMessage, AIMessageChunk, BaseMessage
 from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from foldline.protocol.writer import EventWriter
 from foldline.utils.trusted import build_trusted
+
+if TYPE_CHECKING:
+    from foldline.utils.progress import ProgressOption
 
 __all__ = [
     "FakeChatModel",
@@ -49,13 +52,16 @@ class _InTurn(BaseChatModel):
         kwargs: dict[str, Any],
         *,
         keep_errors: bool,
+        progress: ProgressOption = None,
     ) -> list[Any]:
         limit = {"max_concurrency": 1}
         if config is None or isinstance(config, dict):
             limited: Any = {**(config or {}), **limit}
         else:
             limited = [{**(one or {}), **limit} for one in config]
-        return await super()._run_each(inputs, limited, io, kwargs, keep_errors=keep_errors)
+        return await super()._run_each(
+            inputs, limited, io, kwargs, keep_errors=keep_errors, progress=progress
+        )
 
 
 class FakeListChatModel(_InTurn):

@@ -64,6 +64,10 @@ def message_chunk_to_message(chunk: BaseMessage) -> BaseMessage:
     The sum is taken to be whole: tool calls whose arguments were cut off are invalid calls.
     """
     if not isinstance(chunk, BaseMessageChunk):
+        if not isinstance(chunk, BaseMessage):
+            raise UsageError(
+                f"this is a {type(chunk).__name__} and not a message: wrap it in HumanMessage(...) or AIMessage(...)"
+            )
         return chunk
     cls = next(CHUNK_TO_MESSAGE[kind] for kind in type(chunk).__mro__ if kind in CHUNK_TO_MESSAGE)
     fields = {name: value for name, value in dict(chunk).items() if name not in PIECE_ONLY}

@@ -30,6 +30,7 @@ from foldline.providers._limits import observe_limits
 from foldline.providers._wire import ODD, dump_body, is_error_body, request_id
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.transports import Request, Response
+from foldline.utils.progress import Progress, ProgressOption, show_progress
 
 if TYPE_CHECKING:  # loaded by those who make one
     from foldline.rate_limiters.limiter import QuotaLimiter
@@ -54,24 +55,44 @@ class BatchedEmbeddings(Embeddings):
         """Return the error of an answer that cannot be used."""
         raise NotImplementedError
 
-    async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
+    async def _embed(
+        self,
+        texts: list[str],
+        io: IO,
+        *,
+        is_query: bool = False,
+        progress: ProgressOption = None,
+    ) -> Vectors:
         check_texts(texts)
+        await self._prepare(io)
+        with show_progress(progress, len(texts), "embedding") as shown:
+            return await self._embed_shown(texts, io, shown, is_query=is_query)
+
+    async def _prepare(self, io: IO) -> None:
+        """Do what a call needs before its first batch."""
+
+    async def _embed_shown(
+        self, texts: list[str], io: IO, shown: Progress, *, is_query: bool
+    ) -> Vectors:
         batches = self._batches(texts)
 
         async def embed_batch(batch: list[str]) -> Vectors:
             return await self._embed_batch(batch, io, is_query=is_query)
 
+        vectors: dict[int, Vectors] = {}
         limit = self._concurrency()
         if limit == 1 or len(batches) < 2:
-            made = [vector for batch in batches for vector in await embed_batch(batch)]
-            return self._check_lengths(made)
-        vectors: dict[int, Vectors] = {}
-        outcomes = io.as_completed(embed_batch, batches, limit=limit)
-        async with aclosing(outcomes):
-            async for outcome in outcomes:
-                if outcome.error is not None:
-                    raise outcome.error
-                vectors[outcome.place] = outcome.value
+            for place, batch in enumerate(batches):
+                vectors[place] = await embed_batch(batch)
+                shown.advance(len(batch))
+        else:
+            outcomes = io.as_completed(embed_batch, batches, limit=limit)
+            async with aclosing(outcomes):
+                async for outcome in outcomes:
+                    if outcome.error is not None:
+                        raise outcome.error
+                    vectors[outcome.place] = outcome.value
+                    shown.advance(len(outcome.value))
         return self._check_lengths(
             [vector for place in sorted(vectors) for vector in vectors[place]]
         )
@@ -115,13 +136,17 @@ class BatchedEmbeddings(Embeddings):
         """Return how many numbers a vector must have, where that was asked for."""
         return None
 
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts that will be searched."""
-        return drive(self._embed(texts, BLOCKING))
+    def embed_documents(
+        self, texts: list[str], *, progress: ProgressOption = None
+    ) -> list[list[float]]:
+        """Embed texts that will be searched; `progress` shows how many are done."""
+        return drive(self._embed(texts, BLOCKING, progress=progress))
 
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts that will be searched."""
-        return await self._embed(texts, ASYNC)
+    async def aembed_documents(
+        self, texts: list[str], *, progress: ProgressOption = None
+    ) -> list[list[float]]:
+        """Embed texts that will be searched; `progress` shows how many are done."""
+        return await self._embed(texts, ASYNC, progress=progress)
 
     def embed_query(self, text: str) -> list[float]:
         """Embed what is searched for."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from importlib import import_module
 from typing import Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlencode
 
@@ -67,7 +68,7 @@ class Endpoint(BaseModel):
     """Where the API lives, if not at the provider's own address."""
     timeout: Clocks = Field(default=None, exclude=True)
     """Seconds for the whole call, or each clock on its own (`foldline.Timeouts`)."""
-    max_retries: int | None = Field(default=None, exclude=True)
+    max_retries: int | None = Field(default=None, ge=0, exclude=True)
     """How often a failed request is tried again; overrides `retry_on_error`."""
     default_headers: Hidden = Field(default_factory=dict, exclude=True, repr=False)
     """Headers sent with every request."""
@@ -85,6 +86,9 @@ class Endpoint(BaseModel):
     needs_key: ClassVar[bool] = True
     error_table: ClassVar[Mapping[str, type[ModelError]]] = {}
     """Vendor code or type -> error class."""
+
+    batches: ClassVar[str] = ""
+    """Where the client of the provider's batches is, as "module:Class"; "" where it has none."""
 
     _own_transport: Transport | None = PrivateAttr(default=None)
 
@@ -168,7 +172,19 @@ class Endpoint(BaseModel):
         except JsonError as error:
             raise self._malformed(f"the provider sent what is not JSON: {error}") from error
 
+    def _batch_api(self) -> Any:  # noqa: ANN401  a `foldline.batches.provider.BatchApi`, loaded when it is asked for
+        """Return the client of the provider's batches; None where it has none."""
+        module, _, name = self.batches.partition(":")
+        return getattr(import_module(module), name)(self) if module else None
+
     # -- errors
+
+    def _batch_error(self, status: int, body: Any) -> ModelError:  # noqa: ANN401
+        """Build the error of a request that failed inside a batch."""
+        text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+        return self._failed(
+            self._read_error(body), status=status, body=text[: self.limits.error_body]
+        )
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")

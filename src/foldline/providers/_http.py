@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
@@ -39,6 +39,7 @@ from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
 from foldline.providers._names import read_names
+from foldline.providers._playback import PlaybackTransport
 from foldline.providers._readable import Path, readable_blocks
 from foldline.providers._reading import Reading, StreamReading
 from foldline.providers._wire import (
@@ -337,6 +338,34 @@ class HttpChatModel(Endpoint, BaseChatModel):
         if request.others:
             result.generations += [ChatGeneration(message=other) for other in request.others]
         return result
+
+    # -- as part of a batch
+
+    async def _batch_request(
+        self,
+        input: Any,  # noqa: ANN401
+        io: IO,
+        config: RunnableConfig | None,
+        kwargs: Mapping[str, Any],
+    ) -> tuple[str, Body, int]:
+        """Give path and body of a request for the provider's batch, and about how many tokens it has."""
+        prepared = (await prepare(self, input, io, config, kwargs)).replace(stream=False)
+        path, body = self._encode(prepared)
+        if not (prepared.options.get("model") or self.model):
+            self._omit_model_name(body)
+        return path, body, self.count_tokens(prepared.messages, prepared.tools).n
+
+    def _answered(self, status: int, body: bytes) -> Self:
+        """Copy this model as one whose request is answered with this, which came in a batch of the provider."""
+        return self.model_copy(
+            update={
+                "transport": PlaybackTransport(status, body),
+                "rate_limiter": None,
+                "max_retries": 0,
+                "streaming": False,
+                "cache": False,
+            }
+        )
 
     # -- seeing what would be sent
 

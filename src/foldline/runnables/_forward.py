@@ -17,9 +17,13 @@ from collections.abc import (
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from pydantic import BaseModel
 
     from foldline._config import RunnableConfig
+    from foldline.batches.job import BatchJob
+    from foldline.batches.options import BatchOptions
     from foldline.runnables.base import Runnable
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
@@ -340,6 +344,46 @@ def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = Non
     from foldline.runnables._graph_of import graph_of
 
     return graph_of(self, config)
+
+
+# -- many inputs, over hours and processes
+
+
+def batch_job(
+    self: Runnable[Input, Output], inputs: Any = None, **options: Unpack[BatchOptions]
+) -> BatchJob:
+    """Ask for many inputs once each, live or in the provider's batches, in a store that survives the process.
+
+    `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None goes on with what the store has.
+    """
+    from foldline.batches.job import BatchJob
+
+    return BatchJob(self, inputs, **options)
+
+
+async def batch_on(
+    self: Runnable[Any, Any],
+    inputs: Sequence[Any],
+    config: Any,
+    io: Any,
+    kwargs: dict[str, Any],
+    *,
+    keep_errors: bool,
+) -> list[Any]:
+    """Run for each input on the executor that a call of `batch` names; other arguments are bound."""
+    from foldline.batches.plain import batch_on as run
+
+    bound = {name: value for name, value in kwargs.items() if name not in ("executor", "secrets")}
+    limit = (config or {}).get("max_concurrency") if not isinstance(config, list) else None
+    return await run(
+        self.bind(**bound) if bound else self,
+        inputs,
+        kwargs["executor"],
+        io,
+        secrets=kwargs.get("secrets"),
+        limit=limit,
+        keep_errors=keep_errors,
+    )
 
 
 # -- LangChain's helpers for authors who write `invoke` or `transform` themselves

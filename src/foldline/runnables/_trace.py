@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
@@ -22,6 +23,7 @@ from foldline.tracers._streaming import StreamObserver
 
 if TYPE_CHECKING:
     from foldline.runnables.base import Runnable
+    from foldline.utils.progress import Progress, ProgressOption
 
 
 class _Nothing:
@@ -58,14 +60,28 @@ async def add_up(stream: AsyncGenerator[Any, None]) -> object:
     return whole
 
 
-def listed(inputs: Sequence[Any]) -> Sequence[Any]:
-    """Return the inputs of a batch as something with a length; refuse what is one input and no list of them."""
-    given: Any = inputs
-    if isinstance(given, str | bytes | Mapping | BaseModel):
+def batch_inputs(inputs: Any) -> Sequence[Any]:
+    """Return the inputs of a batch; a text is iterable too, letter by letter, and is refused."""
+    if isinstance(inputs, str | bytes | Mapping | BaseModel):
         raise UsageError(
-            f"batch takes a list of inputs, not {given!r:.60}: write batch([...]), or invoke for one"
+            f"batch takes a list of inputs, not {inputs!r:.60}: write batch([...]), or invoke for one"
         )
-    return inputs if hasattr(inputs, "__len__") else list(inputs)  # a generator, say
+    if hasattr(inputs, "__len__") and hasattr(inputs, "__getitem__"):
+        return cast("Sequence[Any]", inputs)
+    if not isinstance(inputs, Iterable):
+        raise UsageError(f"batch takes a list of inputs, not {type(inputs).__name__}")
+    return list(inputs)  # a generator or a set, say
+
+
+def batch_progress(
+    progress: ProgressOption, total: int, runnable: Runnable[Any, Any]
+) -> AbstractContextManager[Progress | None]:
+    """Return what shows how far a batch is, under its runnable's name; nothing where nobody asks."""
+    if progress is None or progress is False:
+        return nullcontext()
+    from foldline.utils.progress import show_progress  # noqa: PLC0415  few ask for it
+
+    return show_progress(progress, total, runnable.get_name())
 
 
 def runs_of(

@@ -33,6 +33,9 @@ from foldline.runnables._legacy import NOT_BY_HAND, adopt
 from foldline.runnables._opening import Opening
 from foldline.utils.short_repr import short_repr
 
+if TYPE_CHECKING:
+    from foldline.utils.progress import ProgressOption
+
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 Other = TypeVar("Other")
@@ -144,14 +147,22 @@ class Runnable(ABC, Generic[Input, Output]):
         kwargs: dict[str, Any],
         *,
         keep_errors: bool,
+        progress: ProgressOption = None,
     ) -> list[Any]:
-        inputs = _trace.listed(inputs)
+        inputs = _trace.batch_inputs(inputs)
+        if kwargs.get("executor") is not None:
+            return await _forward.batch_on(
+                self, inputs, config, io, kwargs, keep_errors=keep_errors
+            )
         results: list[Any] = [None] * len(inputs)
-        async with closing(
-            self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
-        ) as done:
-            async for place, result in done:
-                results[place] = result
+        with _trace.batch_progress(progress, len(inputs), self) as shown:
+            async with closing(
+                self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
+            ) as done:
+                async for place, result in done:
+                    results[place] = result
+                    if shown is not None:
+                        shown.advance()
         return results
 
     async def _as_completed(
@@ -163,7 +174,7 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         keep_errors: bool,
     ) -> AsyncGenerator[tuple[int, Any], None]:
-        inputs = _trace.listed(inputs)
+        inputs = _trace.batch_inputs(inputs)
         run_of, limit = _trace.runs_of(inputs, config, io, kwargs)
         outcomes = io.as_completed(
             lambda place: self._step(inputs[place], run_of(place)), range(len(inputs)), limit=limit
@@ -181,11 +192,18 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Output]: ...
     @overload
     def batch(
-        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool, **kwargs: Any
+        self,
+        inputs: list[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool,
+        progress: ProgressOption = None,
+        **kwargs: Any,
     ) -> list[Output | Exception]: ...
     def batch(
         self,
@@ -193,11 +211,23 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order."""
+        """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order.
+
+        `executor=` takes it to processes or machines: any of `concurrent.futures`, or `foldline.batches.RayExecutor`.
+        `progress` shows how many are done: true, or a function of (done, total).
+        """
         return drive(
-            self._run_each(inputs, config, _io.BLOCKING, kwargs, keep_errors=return_exceptions)
+            self._run_each(
+                inputs,
+                config,
+                _io.BLOCKING,
+                kwargs,
+                keep_errors=return_exceptions,
+                progress=progress,
+            )
         )
 
     @overload
@@ -207,11 +237,18 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Output]: ...
     @overload
     async def abatch(
-        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool, **kwargs: Any
+        self,
+        inputs: list[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool,
+        progress: ProgressOption = None,
+        **kwargs: Any,
     ) -> list[Output | Exception]: ...
     async def abatch(
         self,
@@ -219,12 +256,16 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order."""
+        """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order.
+
+        `progress` shows how many are done: true, or a function of (done, total).
+        """
         try:
             return await self._run_each(
-                inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions
+                inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions, progress=progress
             )
         except Exception as error:
             cut_traceback(error)
@@ -446,6 +487,7 @@ class Runnable(ABC, Generic[Input, Output]):
     configurable_alternatives = _forward.configurable_alternatives
     as_tool = _forward.as_tool
     get_graph = _forward.get_graph
+    batch_job = _forward.batch_job
     _call_with_config = _forward._call_with_config
     _acall_with_config = _forward._acall_with_config
     _transform_stream_with_config = _forward._transform_stream_with_config

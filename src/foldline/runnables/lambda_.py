@@ -106,9 +106,10 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         self.afunc: Callable[..., Any] | None = func if is_async else afunc
         given = getattr(func, "__name__", None)
         self.name: str | None = name or (given if given and given != "<lambda>" else None)
-        self._wants = {
-            id(one): _functions.wanted(one) for one in (self.func, self.afunc) if one is not None
-        }
+        # Of the blocking function and of the async one. Not by identity: a lambda may be pickled.
+        self._wants = [
+            () if one is None else _functions.wanted(one) for one in (self.func, self.afunc)
+        ]
 
     def _choose(self, run: Run) -> Callable[..., Any]:
         if run.io.blocking:
@@ -125,7 +126,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
 
     async def _call(self, input: object, run: Run) -> Any:
         function = self._choose(run)
-        wants = self._wants[id(function)]
+        wants = self._wants[function is self.afunc]
         if run.manager is None and not run.given:
             if run.io.blocking and not wants and not run.kwargs:
                 return await run.io.call(function, input)

@@ -136,6 +136,10 @@ def _described(function: object) -> Described:
         return _from_class(function)
     if _is_tool(function):
         return _from_tool(function)
+    if getattr(function, "__name__", "") == "<lambda>":
+        raise UsageError(
+            "a lambda has no name that a model could call: write it with `def`, and a docstring"
+        )
     if callable(function):
         return _from_function(function)
     raise _unsupported(function)

@@ -24,13 +24,14 @@ from foldline.runnables.base import Runnable
 from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.background import run_in_background
+from foldline.workflows.durability import ENGINE, Durability
 from foldline.workflows.events import Emit
 from foldline.workflows.flow_run import Arguments, FlowRun
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
 from foldline.workflows.journal import KINDS, Journal, chain_of, read_body
 from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.steps import Step
-from foldline.workflows.values import Json, unpack, unpack_plain
+from foldline.workflows.values import Json, pack, unpack, unpack_plain
 from foldline.workflows.views import View
 
 __all__ = ["FlowState", "FlowThread", "JournalRecord", "Workflow", "workflow"]
@@ -78,8 +79,11 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         name: str | None = None,
         version: str | None = None,
         accepts: Collection[str | None] = (),
+        durability: Durability | None = None,
     ) -> None:
         update_wrapper(self, function)
+        if durability is not None and checkpointer is not None:
+            raise UsageError("give a checkpointer or durability, not both: each keeps the steps")
         if checkpointer is not None and not isinstance(checkpointer, BaseCheckpointSaver):
             raise UsageError(
                 f"checkpointer must be a saver of foldline.checkpoint, not {type(checkpointer).__name__}"
@@ -96,6 +100,44 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         self.returns = self._as_step.returns
         self.parameters = list(inspect.signature(function).parameters.values())
         self.parameter_types = self._read_types()
+        self.durability = durability
+        if durability is not None:
+            durability.register(self.flow_name, self._durable_body)
+
+    async def _durable_body(self, payload: Json, io: IO) -> Json:
+        """Run inside the engine: arguments and result as JSON."""
+        args = tuple(
+            unpack(item, "an argument", self.parameter_types.get(place, Any))
+            for place, item in enumerate(payload[0])
+        )
+        kwargs = {
+            name: unpack(item, "an argument", self.parameter_types.get(name, Any))
+            for name, item in payload[1].items()
+        }
+        flow_run = FlowRun(self, Run.root(io, None, {}))
+        output = await flow_run.result(_Arguments(args, kwargs))
+        if flow_run.interrupts:
+            raise FlowInterrupt(flow_run.interrupts)
+        return pack(output, f"the result of {self.flow_name}", self.returns)
+
+    async def _durably(self, durability: Durability, value: Json, run: Run) -> Any:
+        args, kwargs = self.arguments(value)
+        types = self.parameter_types
+        payload = [
+            [pack(item, "an argument", types.get(place, Any)) for place, item in enumerate(args)],
+            {
+                name: pack(item, "an argument", types.get(name, Any))
+                for name, item in kwargs.items()
+            },
+        ]
+        thread = run.configurable.get("thread_id")
+        packed = await durability.invoke(self.flow_name, thread, payload, run.io)
+        return unpack(packed, f"the result of {self.flow_name}", self.returns)
+
+    @property
+    def _engine(self) -> Durability | None:
+        """The engine that keeps a run that begins here; inside a run of it, it has begun already."""
+        return self.durability if ENGINE.get() is None else None
 
     def _read_types(self) -> dict[int | str, Json]:
         try:
@@ -146,6 +188,8 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         return drive(body) if io.blocking else body
 
     async def _call(self, value: object, run: Run) -> Any:
+        if (engine := self._engine) is not None:
+            return await self._durably(engine, value, run)
         flow_run = FlowRun(self, run)
         output = await flow_run.result(value)
         if flow_run.interrupts:
@@ -160,6 +204,8 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         return output
 
     async def _once(self, input: Json, run: Run) -> object:
+        if (engine := self._engine) is not None:
+            return await self._durably(engine, input, run)
         flow_run = FlowRun(self, run)
         return self._shown(flow_run, await flow_run.result(input))
 
@@ -310,6 +356,7 @@ def workflow(
     name: str | None = None,
     version: str | None = None,
     accepts: Collection[str | None] = (),
+    durability: Durability | None = None,
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a flow of a function: its steps are kept by the checkpointer, and it goes on where it was.

@@ -20,6 +20,7 @@ from foldline._io.drive import drive
 from foldline._io.waiting import is_async_callable
 from foldline.exceptions import FlowChangedError, SchemaError, UsageError
 from foldline.utils.short_repr import short_repr
+from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
@@ -167,7 +168,14 @@ async def run_call(call: Call[Any], io: IO) -> Any:
         return await _attempt(call, io, None)
     journal = scope.journal
     if journal is None:
-        value = await _tell_task(call, io, scope)
+        where, returns = f"the result of {call.place}", call.step.returns
+        value = await durable_step(
+            call.place,
+            lambda: _tell_task(call, io, scope),
+            lambda value: pack(value, where, returns),
+            lambda packed: unpack(packed, where, returns),
+            io,
+        )
         _remember(call, scope, value)
         _tell_value(call, scope, value)
         return value
@@ -336,7 +344,7 @@ async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) ->
     outcomes = io.as_completed(
         lambda number: _run_one(calls[number], io, scope, f"{place}/{number}"),
         range(len(calls)),
-        limit=limit,
+        limit=limit if ENGINE.get() is None else 1,  # an engine knows steps by their order
     )
     async with aclosing(outcomes):
         async for number, value, error in outcomes:

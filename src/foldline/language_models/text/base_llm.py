@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import Field
 
@@ -31,7 +31,10 @@ from foldline.load.lazy_dump import LazyDump
 from foldline.outputs import Generation, GenerationChunk, LLMResult, RunInfo
 from foldline.prompt_values import PromptValue
 from foldline.rate_limiters import BaseRateLimiter
-from foldline.runnables._trace import NOTHING, add_up, runs_of
+from foldline.runnables._trace import NOTHING, add_up, batch_inputs, batch_progress, runs_of
+
+if TYPE_CHECKING:
+    from foldline.utils.progress import ProgressOption
 
 __all__ = ["BaseLLM"]
 
@@ -227,24 +230,28 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         kwargs: Params,
         *,
         keep_errors: bool,
+        progress: ProgressOption = None,
     ) -> list[Any]:
         """Answer a batch in one call of the model, or in several of `max_concurrency` prompts each."""
-        inputs = list(inputs)
+        inputs = list(batch_inputs(inputs))
         run_of, limit = runs_of(inputs, config, io, kwargs)
         results: list[Any] = []
-        for start in range(0, len(inputs), limit or max(1, len(inputs))):
-            part = inputs[start : start + (limit or len(inputs))]
-            asked = [
-                _Asked(text_of(value), self._own_run(run_of(start + place).patched()))
-                for place, value in enumerate(part)
-            ]
-            try:
-                answers, _ = await self._answer_all(asked, kwargs, io)
-                results += [answer[0].text for answer in answers]
-            except Exception as error:
-                if not keep_errors:
-                    raise
-                results += [error] * len(part)
+        with batch_progress(progress, len(inputs), self) as shown:
+            for start in range(0, len(inputs), limit or max(1, len(inputs))):
+                part = inputs[start : start + (limit or len(inputs))]
+                asked = [
+                    _Asked(text_of(value), self._own_run(run_of(start + place).patched()))
+                    for place, value in enumerate(part)
+                ]
+                try:
+                    answers, _ = await self._answer_all(asked, kwargs, io)
+                    results += [answer[0].text for answer in answers]
+                except Exception as error:
+                    if not keep_errors:
+                        raise
+                    results += [error] * len(part)
+                if shown is not None:
+                    shown.advance(len(part))
         return results
 
     # -- piece by piece

@@ -102,6 +102,7 @@ class ChatAnthropic(Counting, HttpChatModel):
     stream_usage: bool = True
     """LangChain's: usage always comes with this API."""
 
+    batches: ClassVar[str] = "foldline.providers.anthropic.batches:AnthropicBatches"
     provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS

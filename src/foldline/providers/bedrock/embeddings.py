@@ -74,9 +74,8 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
             "pass model_family='titan' or 'cohere'"
         )
 
-    async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
+    async def _prepare(self, io: IO) -> None:
         await self._preload_region(io)
-        return await super()._embed(texts, io, is_query=is_query)
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
         is_titan = self._family() == "titan"

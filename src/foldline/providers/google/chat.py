@@ -107,6 +107,7 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
     retry_malformed_calls: bool = False
     """Ask again when the model stopped at a call that does not parse (MALFORMED_FUNCTION_CALL)."""
 
+    batches: ClassVar[str] = "foldline.providers.google.batches:GoogleBatches"
     provider_name: ClassVar[str] = PROVIDER
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
@@ -152,6 +153,9 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
             others=request.others,
             retries_malformed_calls=self.retry_malformed_calls,
         )
+
+    def _batch_api(self) -> Any:  # noqa: ANN401  see `Endpoint`
+        return None if self._is_vertex() else super()._batch_api()
 
     # -- errors
 

@@ -54,11 +54,8 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
     error_table: ClassVar[ErrorTable] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
 
-    async def _embed(
-        self, texts: list[str], io: IO, *, is_query: bool = False
-    ) -> list[list[float]]:
+    async def _prepare(self, io: IO) -> None:
         await self._load_project(io)
-        return await super()._embed(texts, io, is_query=is_query)
 
     def _batch_size(self) -> int:
         if not self._is_vertex():

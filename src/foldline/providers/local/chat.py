@@ -123,8 +123,8 @@ class ChatLlamaCpp(BaseChatModel):
     template: str | None = None
     """A chat template (Jinja) in place of the file's own."""
     verbose_library: bool = Field(default=False, exclude=True)
-    progress: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
-    """Told how far the model is fetched."""
+    progress: Callable[..., Any] | bool | None = Field(default=None, exclude=True, repr=False)
+    """Shows how far the model is fetched: true, or a function of (bytes done, bytes in all)."""
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further parameters of llama.cpp's requests: grammar, mirostat, ..."""
     foreign_blocks: ForeignBlocks = "convert"

@@ -79,7 +79,7 @@ class LlamaCpp(WireLLM):
     threads: int | None = None
     gpu_layers: int = 0
     verbose_library: bool = Field(default=False, exclude=True)
-    progress: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
+    progress: Callable[..., Any] | bool | None = Field(default=None, exclude=True, repr=False)
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further parameters of llama.cpp's requests: mirostat, ..."""
 

@@ -50,6 +50,8 @@ class AzureEndpoint(Endpoint):
     azure_ad_token: Key = Field(default=None, exclude=True, repr=False)
     """A token of Entra ID, or a function (also async) that gives one, in place of a key."""
 
+    batches: ClassVar[str] = ""
+    """Azure has batches of its own kind, which are not spoken here."""
     key_variables: ClassVar[Sequence[str]] = AZURE.keys
 
     @model_validator(mode="before")

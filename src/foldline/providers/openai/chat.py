@@ -105,6 +105,7 @@ class ChatOpenAI(CompletionsModel):
     prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
 
+    batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     _prefers_strict: ClassVar[bool] = True

@@ -57,6 +57,7 @@ class OpenAIEmbeddings(HttpEmbeddings):
     encoding_format: str = "base64"
     """How vectors travel: "base64" is a third of the size of "float"; servers that only know "float" are understood."""
 
+    batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
     provider_name: ClassVar[str] = "openai"
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[ErrorTable] = ERRORS
