@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -16,6 +16,9 @@ from foldline.runnables._opening import Opening, Wrapped
 from foldline.runnables.base import Runnable
 from foldline.runnables.coerce import coerce_to_runnable
 from foldline.runnables.serializable import RunnableSerializable
+
+if TYPE_CHECKING:
+    from foldline.utils.progress import ProgressOption
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -94,9 +97,12 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         kwargs: dict[str, Any],
         *,
         keep_errors: bool,
+        progress: ProgressOption = None,
     ) -> list[Any]:
         if keep_errors or not any(step._has_patched_batch for step in self.steps):
-            return await super()._run_each(inputs, config, io, kwargs, keep_errors=keep_errors)
+            return await super()._run_each(
+                inputs, config, io, kwargs, keep_errors=keep_errors, progress=progress
+            )
         run_of, _ = _trace.runs_of(inputs, config, io, kwargs)
         runs = [self._own_run(run_of(place)) for place in range(len(inputs))]
         return await self._run_batches(list(inputs), runs, io)
