@@ -14,6 +14,7 @@
     + MalformedStreamError        the vendor broke the event grammar
     + StreamInterruptedError      the connection broke in the middle (retryable)
     + StreamTruncatedError        the stream ended without its end marker (retryable)
+      - EmptyStreamError            it had no piece at all (a ValueError too)
     + StreamClosedError           somebody closed the stream before its end
     + LimitExceededError          something was larger than the bound set for it
     + StructuredOutputError       the answer never fitted the schema; .raw .issues .usage (an OutputParserException too)
@@ -30,6 +31,8 @@
   x MissingExtraError           an optional package is not installed; says the command
   x TracerException             a tracer was told of a run it does not know
   x UsageError                  you called foldline wrongly; says what to write instead
+    + MissingKeyError             a name or reference that is not there (a KeyError too)
+    + UnsupportedError            this object does not do that (a NotImplementedError too)
     + RecursionLimitError         a runnable called runnables deeper than recursion_limit
   x FlowError                   a flow or a graph could not go on
     + FlowChangedError            the flow no longer fits its journal; names the first place that differs
@@ -52,6 +55,7 @@ __all__ = [
     "BudgetExceeded",
     "ContextOverflowError",
     "DocumentError",
+    "EmptyStreamError",
     "FlowChangedError",
     "FlowError",
     "FlowInterruptedError",
@@ -63,6 +67,7 @@ __all__ = [
     "LimitExceededError",
     "MalformedStreamError",
     "MissingExtraError",
+    "MissingKeyError",
     "ModelAPIError",
     "ModelAuthenticationError",
     "ModelConnectionError",
@@ -89,6 +94,7 @@ __all__ = [
     "StructuredOutputError",
     "ToolException",
     "TracerException",
+    "UnsupportedError",
     "UsageError",
     "status_error_class",
 ]
@@ -221,6 +227,12 @@ class StreamTruncatedError(ModelError):
     is_retryable = True
 
 
+class EmptyStreamError(StreamTruncatedError, ValueError):
+    """A model's stream had no piece at all."""
+
+    is_retryable = False
+
+
 class StreamClosedError(ModelError):
     """The stream was closed before its end."""
 
@@ -268,8 +280,8 @@ class TracerException(FoldlineError):
     """A tracer was told of a run it does not know."""
 
 
-class BlockingCallError(FoldlineError):
-    """A blocking call reached work that needs an event loop."""
+class BlockingCallError(FoldlineError, NotImplementedError):
+    """A blocking call reached work that needs an event loop; for LangChain's programs, a method not implemented."""
 
 
 class BudgetExceeded(FoldlineError):
@@ -326,6 +338,16 @@ class MissingExtraError(FoldlineError, ImportError):
 
 class UsageError(FoldlineError, ValueError):
     """foldline was called wrongly; the message says what to write instead."""
+
+
+class MissingKeyError(UsageError, KeyError):
+    """A name, a variable or a reference is not there."""
+
+    __str__ = Exception.__str__  # KeyError's own would quote the sentence
+
+
+class UnsupportedError(UsageError, NotImplementedError):
+    """What was asked for is nothing that this object does."""
 
 
 class RecursionLimitError(UsageError, RecursionError):

@@ -76,7 +76,7 @@ class Watching(BaseCallbackHandler, V2StreamingHandler):
 
 def test_a_listener_to_events_does_not_change_the_chunks(call):
     chunks = call.stream(FakeListChatModel(responses=["ab"]), "x", {"callbacks": [Watching()]})
-    assert [chunk.content for chunk in chunks] == ["a", "b", ""]
+    assert [chunk.content for chunk in chunks] == ["a", "b"]
 
 
 @pytest.mark.parametrize("mode", ["buffer", "post"])

@@ -24,6 +24,7 @@ from foldline.load import (
 )
 from foldline.load.load import Reviver
 from foldline.load.registry import REGISTRY
+from foldline.messages import HumanMessage
 from tests.load.values import json_values
 
 
@@ -220,7 +221,7 @@ def test_an_init_validator_of_the_caller_sees_every_object():
 
     load([dumpd(Document("x"))], init_validator=lambda path, kwargs: seen.append((path, kwargs)))
 
-    assert seen == [(DOCUMENT, {"page_content": "x"})]
+    assert seen == [(DOCUMENT, {"page_content": "x", "type": "Document"})]
 
 
 @pytest.mark.parametrize(
@@ -269,10 +270,47 @@ def test_the_environment_is_read_for_the_names_the_caller_gives(registered, monk
 
     client = load(data, allowed_objects="all", secrets_from_env=["ACME_KEY"])
     assert client.key == SecretStr("from-the-environment")
-    with pytest.raises(UsageError, match="name them"):
-        load(data, allowed_objects="all", secrets_from_env=True)
     with pytest.raises(SchemaError, match="'HOME' is not given"):
         load({"lc": 1, "type": "secret", "id": ["HOME"]}, secrets_from_env=["ACME_KEY"])
+
+
+def test_the_environment_is_read_for_the_names_that_a_class_declares(registered, monkeypatch):
+    monkeypatch.setenv("ACME_KEY", "from-the-environment")
+    monkeypatch.setenv("OTHER_KEY", "of-somebody-else")
+    data = dumpd(Client(key="one"))
+
+    client = load(data, allowed_objects="all", secrets_from_env=True)
+
+    assert client.key == SecretStr("from-the-environment")
+    planted = {"lc": 1, "type": "secret", "id": ["OTHER_KEY"]}
+    with pytest.raises(SchemaError, match="'OTHER_KEY' is not given"):
+        load({**data, "kwargs": {"key": planted}}, allowed_objects="all", secrets_from_env=True)
+    for value in (planted, {"a": [{**planted, "id": ["ACME_KEY"]}]}):
+        with pytest.raises(SchemaError, match="is not given"):
+            load(
+                constructor(*DOCUMENT, page_content="x", metadata={"a": value}),
+                secrets_from_env=True,
+            )
+
+
+def test_a_mapping_opens_a_class_that_is_allowed_by_name(registered):
+    data = constructor("elsewhere", "Text", page_content="x")
+    mappings = {("elsewhere", "Text"): ("foldline", "documents", "Document")}
+
+    found = load(data, allowed_objects=[Document], additional_import_mappings=mappings)
+
+    assert found == Document("x")
+    with pytest.raises(SchemaError, match="not allowed"):
+        load(data, allowed_objects=[HumanMessage], additional_import_mappings=mappings)
+
+
+def test_what_the_prompt_hub_writes_beside_a_template_is_ignored():
+    data = constructor(
+        "langchain", "prompts", "prompt", "PromptTemplate",
+        template="hi {name}", input_variables=["name"], additional_content_fields={"text": "hi {name}"},
+    )  # fmt: skip
+
+    assert load(data).format(name="ann") == "hi ann"
 
 
 def test_GHSA_pjwx_r37v_7724_a_secret_planted_in_free_data_is_not_shown(registered):

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
+from foldline.documents import Document
 from foldline.exceptions import SchemaError
-from foldline.load import dumps, loads
+from foldline.load import dumpd, dumps, load, loads
 from foldline.messages import (
     AIMessage,
     AIMessageChunk,
@@ -20,6 +22,7 @@ from foldline.messages import (
     SystemMessage,
     ToolMessage,
 )
+from foldline.outputs import Generation
 from tests.load.values import json_values, keys, same
 
 plain_texts = st.text(max_size=8)  # Pydantic takes no lone surrogates where it expects text
@@ -93,9 +96,52 @@ def test_a_growing_chunk_is_dumped_as_it_stands():
     assert again + AIMessageChunk(content="x") == whole + AIMessageChunk(content="x")
 
 
-def test_a_message_with_an_object_in_it_is_refused_when_dumped():
-    with pytest.raises(SchemaError, match=r"cannot dump additional_kwargs\.client: .*object"):
-        dumps(HumanMessage("x", additional_kwargs={"client": object()}))
+def test_an_object_hung_on_a_message_is_marked_and_the_message_comes_back_without_it():
+    message = ToolMessage("3", tool_call_id="1", artifact=object(), additional_kwargs={"kept": 1})
+
+    written = dumpd(message)
+    again = load(written)
+
+    assert written["kwargs"]["artifact"]["type"] == "not_implemented"
+    assert again == ToolMessage("3", tool_call_id="1", additional_kwargs={"kept": 1})
+    with pytest.raises(SchemaError, match=r"cannot dump artifact: .*object"):
+        dumpd(message, unserializable="raise")
+
+
+def test_a_model_hung_on_a_message_comes_back_as_a_dict():
+    class Answer(BaseModel):
+        sum: int
+        parts: tuple[int, ...]
+
+    message = AIMessage("x", additional_kwargs={"parsed": Answer(sum=3, parts=(1, 2))})
+
+    again = loads(dumps(message))
+
+    assert again.additional_kwargs == {"parsed": {"sum": 3, "parts": (1, 2)}}
+
+
+@pytest.mark.parametrize(
+    "note", [{"lc": 1}, {"__lc_escaped__": {"lc": 1}}, {"lc": 1, "a": [{"lc": 2}]}]
+)
+def test_data_that_looks_like_a_tag_is_written_as_langchain_writes_it(note):
+    message = HumanMessage("x", additional_kwargs={"note": note})
+
+    written = dumpd(message)
+
+    assert written["kwargs"]["additional_kwargs"]["note"] == {"__lc_escaped__": note}
+    assert load(written) == message
+
+
+def test_data_that_looks_like_a_tag_and_is_not_json_comes_back_exactly():
+    message = HumanMessage("x", additional_kwargs={"note": {"lc": 1, "size": (3, 4)}})
+
+    assert loads(dumps(message)) == message
+
+
+def test_a_dump_says_the_type_of_what_it_holds():
+    values = [AIMessage("x"), Generation(text="x"), Document("x")]
+
+    assert [dumpd(value)["kwargs"]["type"] for value in values] == ["ai", "Generation", "Document"]
 
 
 def test_a_message_of_an_unknown_role_is_a_schema_error():

@@ -490,4 +490,5 @@ def test_a_call_reads_the_same_in_a_message_in_a_sum_and_after_events():
 
     for message in (whole, first + last, replayed):
         assert [list(call) for call in message.tool_calls] == [["name", "args", "id", "type"]]
+    for message in (whole, replayed):
         assert list(message.content_blocks[0]) == ["type", "id", "name", "args"]

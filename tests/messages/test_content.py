@@ -130,7 +130,7 @@ def test_tool_chunks_add_up_within_one_call():
 def test_chunks_of_different_speakers_do_not_add_up():
     with pytest.raises(UsageError, match="roles"):
         ChatMessageChunk("a", role="x") + ChatMessageChunk("b", role="y")
-    with pytest.raises(UsageError, match="function"):
+    with pytest.raises(UsageError, match="different names"):
         FunctionMessageChunk("a", name="x") + FunctionMessageChunk("b", name="y")
     assert (SystemMessageChunk("a") + SystemMessageChunk("b")).content == "ab"
 

@@ -154,7 +154,7 @@ def test_plain_text_is_plain_in_v0_and_a_list_in_v1():
     lists = [chunk.content for chunk in chunks_of(events, "v1")]
 
     assert plain == ["He", "llo", ""]
-    assert lists[1] == [{"type": "text", "text": "He", "index": 0}]
+    assert lists[0] == [{"type": "text", "text": "He", "index": 0}]
 
 
 def test_every_chunk_has_the_id_and_the_last_one_the_rest():

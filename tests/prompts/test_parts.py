@@ -85,7 +85,7 @@ def test_a_variable_named_url_for_text_does_not_change_an_image(call):
     [
         {"type": "text", "text": "{a.b}"},
         {"type": "image_url", "image_url": {"url": "{a[0]}"}},
-        {"type": "x", "y": [{"z": "{a!r}"}]},
+        {"type": "x", "y": [{"z": "{a!r.b}"}]},
     ],
 )
 def test_F_P01_parts_have_plain_names_only(part):
@@ -98,7 +98,7 @@ def test_wrong_parts_say_what_they_should_be():
         HumanMessagePromptTemplate.from_template([3])
     with pytest.raises(UsageError, match="image_url"):
         HumanMessagePromptTemplate.from_template([{"type": "image_url", "image_url": 3}])
-    with pytest.raises(UsageError, match="partial variables"):
+    with pytest.raises(UsageError, match="Partial variables"):
         HumanMessagePromptTemplate.from_template(["{a}"], partial_variables={"a": 1})
     with pytest.raises(UsageError, match="jinja2"):
         HumanMessagePromptTemplate.from_template(

@@ -106,7 +106,10 @@ def test_configs_may_be_one_for_each_input(call):
 
 def test_a_run_id_names_the_first_run_only(call):
     recorder, run_id = Recorder(), uuid4()
-    call.batch(RunnableLambda(odd_fails), [0, 2, 4], {"callbacks": [recorder], "run_id": run_id})
+    with pytest.warns(RuntimeWarning, match="the first input's run only"):
+        call.batch(
+            RunnableLambda(odd_fails), [0, 2, 4], {"callbacks": [recorder], "run_id": run_id}
+        )
 
     assert len(recorder.started) == 3
     assert run_id in recorder.started

@@ -66,7 +66,7 @@ def test_an_error_in_a_condition_is_told_once(call):
 @pytest.mark.parametrize(
     ("branches", "error", "says"),
     [
-        ([(lambda x: True, lambda x: x)], UsageError, "at least one"),
+        ([(lambda x: True, lambda x: x)], UsageError, "at least two branches"),
         ([(lambda x: True, lambda x: x), 3], TypeError, "default of RunnableBranch must be"),
         ([3, lambda x: x], TypeError, "must be a tuple"),
         ([(1, 2, 3), lambda x: x], UsageError, "not of length 3"),

@@ -196,13 +196,13 @@ def test_input_schemas(runnable, schema):
             {
                 "properties": {"a": field("A", type="string"), "c": field("C")},
                 "required": ["a", "c"],
-                "title": "RunnableAssignOutput",
+                "title": "RunnableSequenceOutput",
                 "type": "object",
             },
         ),
         (
             RunnableParallel(a=typed, b=typed).pick("a"),
-            {"title": "RunnablePick<a>Output", "type": "string"},
+            {"title": "RunnableSequenceOutput", "type": "string"},
         ),
         (
             RunnableLambda(typed).map(),
@@ -301,7 +301,7 @@ def test_a_binding_speaks_for_what_is_bound():
 
     assert bound.get_input_jsonschema()["required"] == ["q"]
     assert bound.get_output_jsonschema()["required"] == ["q", "c"]
-    assert chain.get_output_jsonschema() == {"title": "RunnablePick<q>Output", "type": "string"}
+    assert chain.get_output_jsonschema() == {"title": "RunnableSequenceOutput", "type": "string"}
     said = bound.with_types(input_type=dict[str, int], output_type=dict[str, int])
     chain = said | said
     assert chain.get_input_jsonschema()["additionalProperties"] == {"type": "integer"}

@@ -15,6 +15,7 @@ NOWHERE = {
     scan.uses_a_shell: {},
     scan.loads_arrays_with_pickle: {},
     scan.uses_unsafe_module: {
+        "compat/__main__.py": "runpy: the program that the user names on the command line",
         "messages/_buffer_xml.py": "xml.sax.saxutils: escapes text that is written; parses nothing",
         "output_parsers/_xml_stream.py": "expat, which refuses document types: nothing is expanded or fetched",
         "prompts/_jinja.py::_jinja2": "the `jinja` extra, asked for by name, in a sandbox; `load` refuses it",
@@ -34,6 +35,8 @@ NOWHERE = {
         "tools/mcp/_package.py::part": "parts of mcp, named in our source",
         "utils/utils.py::guard_import": "LangChain's helper for code that imports an extra",
         "cli/": "the user's own command line names modules and commands",
+        "compat/langchain.py::_value": "the stand-ins of LangChain's modules: homes that the map names",
+        "compat/names.py::_import": "a module of ours: the map's homes, or LangChain's path with our name in front",
     },
 }
 """Rule -> the few places where it is let through, with the reason. None of them is reached by data."""
@@ -57,9 +60,14 @@ SINKS = {
         "testing/replay.py": "records what another transport answers",
     },
     scan.opens_a_file: {
+        "agents/loop.py::Loop.open": "begins a run; no file",
+        "graph/loop.py::GraphLoop.open": "begins a run; no file",
+        "workflows/run_loop.py::RunLoop.events": "begins a run; no file",
         "language_models/policies/safe_files.py": "the one open of a path in data: off by default, no links",
         "_storage/sqlite.py::create_privately": "a path given in code, created for its owner alone",
         "prompts/_files.py": "prompt files, under a resolved root",
+        "compat/names.py::_data": "the map, a file of this package",
+        "cli/migrate.py": "programs that the user named on the command line",
         "prompts/base.py::BasePromptTemplate.save": "through prompts/_files.py",
         "prompts/chat.py::ChatPromptTemplate.save": "through prompts/_files.py",
         "utils/private_files.py": "opens for those named here: only its owner may read what it makes",
@@ -79,7 +87,6 @@ SINKS = {
         "providers/google/credentials.py::_of_key_file": "a path given in code",
         "providers/local/": "the model cache: fixed names under one folder",
         "cli/": "the user's own command line names files",
-        "agents/loop.py::Loop.events": "no file: opens a stream of ours",
         "language_models/streams/fallback_stream.py::FallbackStream._attempted": "no file: opens a stream of ours",
     },
     scan.formats: {
@@ -101,6 +108,7 @@ SINKS = {
         "vectorstores/postgres.py": "operators and numbers of ours; keys and values of filters are bound",
     },
     scan.revives: {
+        "runnables/_legacy.py::adopt_patch": "tells the classes below one that a method was set on it; builds none",
         "prompts/loading.py": "LangChain's prompt files name a `_type` of a table; the class is a row of the registry",
     },
     scan.reads_the_environment: {
@@ -111,6 +119,7 @@ SINKS = {
         "messages/output_version.py::output_version": "the default format of contents, at the call",
         "tracers/_redact.py::Redactor.__init__": "learns the secrets that it must hide",
         "tracers/_switch.py::tracing_variable": "whether LangSmith is to be told, at the first run",
+        "compat/private_names.py::_first_variable": "keys of LangChain's own providers, by the names they give",
         "prices/table.py::_read_variable": "a file of prices of the user's own",
         "transports/_environment.py": "proxies and certificates, unless `trust_env=False`",
         "cli/": "the command line's settings",

@@ -4,13 +4,13 @@ import functools
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_serializer
 from typing_extensions import TypedDict
 
 from foldline.exceptions import BlockingCallError, UsageError
 from foldline.messages import ToolMessage
 from foldline.runnables import RunnableLambda
-from foldline.tools import StructuredTool, Tool, convert_runnable_to_tool, tool
+from foldline.tools import InjectedToolArg, StructuredTool, Tool, convert_runnable_to_tool, tool
 
 
 def multiply(a: int, b: int = 2) -> int:
@@ -136,8 +136,8 @@ def test_without_a_schema_it_takes_one_string(call):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: tool(lambda x: x), "has no docstring"),
-        (lambda: tool(infer_schema=False)(lambda x: x), "has no docstring"),
+        (lambda: tool(lambda x: x), "must have a docstring"),
+        (lambda: tool(infer_schema=False)(lambda x: x), "a docstring or description"),
         (lambda: tool(5), "made of a function or a runnable"),
         (lambda: tool("a", "b", "c"), "everything else by name"),
         (lambda: tool(multiply, RunnableLambda(multiply)), "needs a name"),
@@ -210,13 +210,65 @@ def test_a_docstring_that_does_not_fit_is_refused_or_passed_over():
     def silent(a: int) -> int:
         return a
 
-    with pytest.raises(UsageError, match="describes 'b', which it does not take"):
+    with pytest.raises(UsageError, match="Arg b in docstring not found"):
         tool(parse_docstring=True)(wrong)
     with pytest.raises(UsageError, match="has no docstring to parse"):
         tool(parse_docstring=True)(silent)
     assert (
         tool(parse_docstring=True, error_on_invalid_docstring=False)(wrong).description == "Wrong."
     )
+
+
+def test_a_docstring_without_sections_is_refused_where_it_should_be_parsed():
+    def plain(a: int) -> int:
+        """Say nothing of a."""
+        return a
+
+    def told(a: int, callbacks=None) -> int:
+        """Count.
+
+        Args:
+            a: A number.
+        """
+        return a
+
+    with pytest.raises(UsageError, match="invalid Google-Style docstring"):
+        tool(parse_docstring=True)(plain)
+    assert tool(parse_docstring=True)(told).args["a"]["description"] == "A number."
+
+
+def test_a_docstring_that_is_not_parsed_is_told_as_it_is_written():
+    def act(a: int) -> int:
+        """Act.
+
+        Args:
+            a: A number.
+        """
+        return a
+
+    assert tool(act).description == act.__doc__.strip()
+
+
+class Opaque: ...
+
+
+def test_an_author_may_say_how_a_tool_is_written_as_json():
+    class Mine(StructuredTool):
+        @field_serializer("func", when_used="json-unless-none")
+        def _own(self, func):
+            return "mine"
+
+    @tool
+    def act(a: int, conn: Annotated[Opaque, InjectedToolArg]) -> str:
+        """Act."""
+        return "x"
+
+    mine = Mine.from_function(lambda a: a, name="m", description="d")
+
+    assert mine.model_dump(mode="json")["func"] == "mine"
+    assert mine.model_dump(mode="json")["args_schema"]["title"] == "m"
+    assert "act" in act.model_dump(mode="json")["func"]
+    assert act.model_dump(mode="json")["args_schema"].startswith("<class ")
 
 
 # -- runnables

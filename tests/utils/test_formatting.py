@@ -28,8 +28,8 @@ def test_variables_come_once_in_order():
         "{a.b}",
         "{a[0]}",
         "{a.__class__}",
-        "{a!r}",
-        "{a:.2f}",
+        "{a!x}",
+        "{a:>999999999}",
         "{a:{b}}",
         "{a!r:>{b}}",
         "{}",
@@ -41,6 +41,27 @@ def test_variables_come_once_in_order():
 def test_F_P01_all_but_plain_names_are_refused_at_format_time(template):
     with pytest.raises(TemplateError, match="template"):
         formatter.format(template, a=1, b=2)
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("{a:.2f}", "1234.50"),
+        ("{a:,}", "1,234.5"),
+        ("{a:>8}|", "  1234.5|"),
+        ("{b!r}", "'x'"),
+        ("{b!s:_<3}", "x__"),
+        ("{b}{a:.0f}{b!r}", "x1234'x'"),
+    ],
+)
+def test_format_specs_and_conversions_are_applied(template, expected):
+    assert formatter.format(template, a=1234.5, b="x") == expected
+    assert compile_template(template).format({"a": 1234.5, "b": "x"}) == expected
+
+
+def test_a_spec_that_does_not_fit_its_value_is_a_template_error():
+    with pytest.raises(TemplateError, match="Unknown format code 'f'"):
+        formatter.format("{a:.2f}", a="many")
 
 
 @pytest.mark.parametrize("template", ["{", "}", "{a", "a}", "{a{b}}", "{a!}"])

@@ -15,11 +15,13 @@ import typing_extensions
 from pydantic import BaseModel, Field
 
 from foldline.exceptions import UsageError
+from foldline.messages import AIMessage, HumanMessage
 from foldline.utils.function_calling import (
     convert_to_json_schema,
     convert_to_openai_function,
     convert_to_openai_tool,
     is_server_tool,
+    tool_example_to_messages,
 )
 from foldline.utils.json_schema import validate
 
@@ -346,10 +348,59 @@ def test_a_docstring_that_describes_what_is_not_there_is_refused():
         convert_to_openai_function(wrong)
 
 
-@pytest.mark.parametrize("given", [3, {"x": 1}, {"type": "object", "properties": {}}, None, []])
+@pytest.mark.parametrize("given", [3, {"x": 1}, None, []])
 def test_what_is_no_function_is_refused_with_what_to_pass(given):
     with pytest.raises(UsageError, match="pass a function"):
         convert_to_openai_function(given)
+
+
+def test_a_schema_without_a_title_is_refused_because_the_title_is_the_name():
+    with pytest.raises(UsageError, match="top-level 'title' key"):
+        convert_to_openai_function({"type": "object", "properties": {}})
+
+
+def test_a_method_taken_from_its_class_does_not_ask_the_model_for_self():
+    class Shop:
+        def sell(self, item: str) -> str:
+            """Sell."""
+            return item
+
+        @classmethod
+        def open(cls, day: str) -> str:
+            """Open."""
+            return day
+
+    described = [convert_to_openai_function(one) for one in (Shop.sell, Shop.open, Shop().sell)]
+
+    assert [list(one["parameters"]["properties"]) for one in described] == [
+        ["item"],
+        ["day"],
+        ["item"],
+    ]
+
+
+def test_a_plain_function_may_have_a_parameter_named_self():
+    def act(self: str) -> str:
+        """Act."""
+        return self
+
+    assert list(convert_to_openai_function(act)["parameters"]["properties"]) == ["self"]
+
+
+def test_an_example_of_tool_calls_is_a_conversation():
+    class Person(BaseModel):
+        name: str
+
+    question, calls, first, second, answer = tool_example_to_messages(
+        "Ann and Bob", [Person(name="Ann"), Person(name="Bob")], ai_response="two"
+    )
+
+    assert question == HumanMessage("Ann and Bob")
+    assert [call["args"] for call in calls.tool_calls] == [{"name": "Ann"}, {"name": "Bob"}]
+    assert [first.tool_call_id, second.tool_call_id] == [call["id"] for call in calls.tool_calls]
+    assert answer == AIMessage("two")
+    with pytest.raises(ValueError, match="must match"):
+        tool_example_to_messages("x", [Person(name="Ann")], ["one", "two"])
 
 
 def test_a_parameter_without_json_schema_is_refused_by_name():

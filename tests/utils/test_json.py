@@ -394,9 +394,9 @@ def test_markdown_without_json_is_refused(text):
 def test_expected_keys_are_checked():
     assert parse_and_check_json_markdown('```json\n{"a": 1}\n```', ["a"]) == {"a": 1}
     for text, reason in (
-        ("[1]", "got list"),
+        ("[1]", "got: list"),
         ('{"b": 1}', "the key 'a'"),
-        ("zz", "not a JSON object"),
+        ("zz", "invalid JSON object"),
     ):
         with pytest.raises(OutputParserException, match=reason) as caught:
             parse_and_check_json_markdown(text, ["a"])

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.exceptions import UsageError
-from foldline.utils.json_schema import dereference_refs, remove_titles, strict_schema, validate
+from foldline.utils.json_schema import (
+    dereference_refs,
+    inline_refs,
+    remove_titles,
+    strict_schema,
+    validate,
+)
 
 pytestmark = pytest.mark.timing
 
@@ -185,14 +191,40 @@ def test_references_are_replaced_and_what_stands_beside_wins():
         "properties": {
             "a": {"type": "integer", "description": "x"},
             "b": {"items": {"type": "integer", "description": "y"}},
-        }
+        },
+        "$defs": schema["$defs"],
     }
+    assert inline_refs(schema) == {"properties": dereference_refs(schema)["properties"]}
+
+
+def test_a_cycle_is_broken_where_the_schema_is_dereferenced():
+    tree = {"properties": {"kids": {"items": {"$ref": "#/$defs/Tree", "description": "d"}}}}
+
+    flat = dereference_refs(
+        {"properties": {"top": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}
+    )
+
+    assert flat["properties"]["top"]["properties"]["kids"]["items"] == {"description": "d"}
+    assert flat["$defs"] == {"Tree": tree}
+
+
+def test_a_missing_reference_is_a_key_error_and_a_remote_one_a_usage_error():
+    with pytest.raises(KeyError, match=r"'#/[$]defs/A' not found"):
+        dereference_refs({"a": {"$ref": "#/$defs/A"}})
+    with pytest.raises(UsageError, match="URI fragments"):
+        dereference_refs({"a": {"$ref": "https://example.com/a"}})
+
+
+def test_a_reference_finds_a_number_among_the_keys():
+    schema = {"a": {"$ref": "#/$defs/400"}, "$defs": {400: {"type": "string"}}}
+
+    assert dereference_refs(schema)["a"] == {"type": "string"}
 
 
 def test_recursive_references_stay_with_their_definition():
     tree = {"properties": {"kids": {"items": {"$ref": "#/$defs/Tree"}}}}
 
-    flat = dereference_refs({"$ref": "#/$defs/Tree", "$defs": {"Tree": tree, "Unused": {}}})
+    flat = inline_refs({"$ref": "#/$defs/Tree", "$defs": {"Tree": tree, "Unused": {}}})
 
     assert flat == {**tree, "$defs": {"Tree": tree}}
     assert validate({"kids": [{"kids": []}, {"kids": 3}]}, flat) == []

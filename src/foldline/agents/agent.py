@@ -142,7 +142,7 @@ class Agent(LoopRunnable[Any, StateT]):
         return self.astream(input, config, stream_mode="events", **kwargs)
 
     def stream_events(
-        self, input: object, config: RunnableConfig | None = None, **kwargs: object
+        self, input: object, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Any]:
         """Give everything that happens inside; `version="v3"` in the published protocol's form."""
         if kwargs.get("version") == "v3":
@@ -152,7 +152,7 @@ class Agent(LoopRunnable[Any, StateT]):
         return events
 
     def astream_events(
-        self, input: object, config: RunnableConfig | None = None, **kwargs: object
+        self, input: object, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
         """Give everything that happens inside; `version="v3"` in the published protocol's form."""
         if kwargs.get("version") == "v3":

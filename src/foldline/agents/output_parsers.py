@@ -16,7 +16,7 @@ from foldline.messages import AIMessage, AIMessageChunk, BaseMessage, message_ch
 from foldline.output_parsers.base import BaseOutputParser
 from foldline.outputs import ChatGeneration, Generation
 from foldline.outputs.agent import AgentAction, AgentActionMessageLog, AgentFinish
-from foldline.utils.json import parse_json_markdown
+from foldline.utils.json import Json, JsonError, PartialJson, parse_json_markdown
 
 __all__ = [
     "AgentOutputParser",
@@ -107,7 +107,7 @@ class _JsonBlob(AgentOutputParser):
 
     def _of_blob(self, text: str) -> AgentAction | AgentFinish:
         try:
-            said = parse_json_markdown(text)
+            said = parse_json_markdown(text, parser=_parse_whole)
         except (ValueError, OutputParserException) as error:
             raise _unreadable(
                 text, f"Invalid Format: the answer is no JSON object ({error})"
@@ -125,6 +125,15 @@ class _JsonBlob(AgentOutputParser):
     def parse(self, text: str) -> AgentAction | AgentFinish:
         """Read what the model said."""
         return self._of_blob(text)
+
+
+def _parse_whole(text: str) -> Json:
+    """Parse as leniently as models write, but refuse an action that was cut off: it would run with half its input."""
+    parser = PartialJson()
+    parser.feed(text)
+    if not parser.is_complete:
+        raise JsonError("the JSON is cut off or malformed", text, len(text))
+    return parser.value()
 
 
 def _input_of(given: object) -> str | dict[Any, Any]:

@@ -102,7 +102,8 @@ def answered_update(call: ToolCall, value: object) -> dict[str, Any]:
         if isinstance(one, Command):
             more = dict(one.update or {})
             messages = more.pop("messages", [])
-            update["messages"] += messages if isinstance(messages, list) else [messages]
+            messages = messages if isinstance(messages, list) else [messages]
+            update["messages"] += [_with_name(message, call) for message in messages]
             update |= more
             if one.goto is not None:
                 update["jump_to"] = "end" if one.goto == "__end__" else one.goto
@@ -118,6 +119,13 @@ def answered_update(call: ToolCall, value: object) -> dict[str, Any]:
             0, ToolMessage("Done.", tool_call_id=call["id"] or "", name=call["name"])
         )
     return update
+
+
+def _with_name(message: Any, call: ToolCall) -> Any:
+    """Name the tool in an answer to its call that does not say it."""
+    if isinstance(message, ToolMessage) and not message.name and message.tool_call_id == call["id"]:
+        return message.model_copy(update={"name": call["name"]})
+    return message
 
 
 def unanswered(messages: Sequence[BaseMessage]) -> list[Any]:

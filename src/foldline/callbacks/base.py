@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 from uuid import UUID
 
 from foldline.callbacks.mixins import (
@@ -35,8 +35,7 @@ __all__ = [
     "ToolManagerMixin",
 ]
 
-if TYPE_CHECKING:
-    pass
+T = TypeVar("T")
 
 
 class BaseCallbackHandler(
@@ -175,10 +174,8 @@ class BaseCallbackManager(CallbackManagerMixin):
         """Join two managers; this one's parent run wins."""
         merged = self.copy()
         merged.parent_run_id = self.parent_run_id or other.parent_run_id
-        for handler in other.handlers:
-            merged.add_handler(handler, inherit=False)
-        for handler in other.inheritable_handlers:
-            merged.add_handler(handler, inherit=True)
+        merged.handlers = _union(self.handlers, other.handlers)
+        merged.inheritable_handlers = _union(self.inheritable_handlers, other.inheritable_handlers)
         merged.tags = _union(self.tags, other.tags)
         merged.inheritable_tags = _union(self.inheritable_tags, other.inheritable_tags)
         merged.metadata = {**self.metadata, **other.metadata}
@@ -234,8 +231,8 @@ class BaseCallbackManager(CallbackManagerMixin):
         }
 
 
-def _union(first: list[str], second: list[str]) -> list[str]:
-    return [*first, *(tag for tag in second if tag not in first)]
+def _union(first: list[T], second: list[T]) -> list[T]:
+    return [*first, *(item for item in second if item not in first)]
 
 
 Callbacks: TypeAlias = list[BaseCallbackHandler] | BaseCallbackManager | None

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 from foldline._io import ASYNC, BLOCKING, IO, OutOfTime, shield
 from foldline._io.drive import drive
+from foldline.callbacks._own_context import OwnContext
 from foldline.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -210,7 +211,10 @@ def _called(
         return _in_time(io, patience, hook, args, _own(kwargs))
     if not (io.blocking or handler.run_inline or _is_inline(hook)):
         return io.call(hook, *args, **_own(kwargs))
-    return _result(io, hook(*args, **_own(kwargs)))
+    result = hook(*args, **_own(kwargs))
+    if not io.blocking and not handler.run_inline and inspect.iscoroutine(result):
+        result = OwnContext(result)
+    return _result(io, result)
 
 
 def _result(io: IO, result: Any) -> Awaitable[Any] | None:

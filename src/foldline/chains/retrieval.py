@@ -91,10 +91,11 @@ async def answered(
     run: Run,
     *,
     stream: bool,
+    others: Values | None = None,
 ) -> AsyncGenerator[str, None]:
-    """Ask a documents chain as a run of its own."""
+    """Ask a documents chain as a run of its own; `others` are inputs that its prompt may take besides."""
     child = run.child().patched(kwargs={"return_only_outputs": True})
-    inputs = {chain.input_key: documents, "question": question}
+    inputs = {**(others or {}), chain.input_key: documents, "question": question}
     if stream:
         async with aclosing(chain._step_stream(inputs, child)) as pieces:
             async for piece in pieces:
@@ -161,7 +162,10 @@ class ConversationalRetrievalChain(Chain):
         standalone = await self._standalone(inputs, run)
         documents = await self.retriever._step(standalone, run.child())
         question = standalone if self.rephrase_question else inputs["question"]
-        answer = answered(self.combine_docs_chain, documents, question, run, stream=stream)
+        others = {**inputs, "chat_history": _history_text(inputs["chat_history"])}
+        answer = answered(
+            self.combine_docs_chain, documents, question, run, stream=stream, others=others
+        )
         async with aclosing(answer):
             async for piece in answer:
                 yield {self.output_key: piece}

@@ -133,6 +133,8 @@ class SimpleSequentialChain(Chain):
                 return
             value = (await chain._step(value, child))[chain.output_keys[0]]
             value = value.strip() if self.strip_outputs else value
+            if self.verbose:
+                await run.tell("on_text", str(value), end="\n")
         yield {self.output_key: value}
 
 

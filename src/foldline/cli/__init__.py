@@ -31,6 +31,7 @@ COMMANDS = {
     "replay": "play a recorded stream back",
     "batch": "ask for every row of a file, over hours and processes: run, status, resume, cancel",
     "bench": "time a model: first token, tokens per second",
+    "migrate": "rename LangChain's imports in programs and notebooks",
 }
 """Name of a command -> what it does, in one line. `foldline.cli.app` has them all."""
 

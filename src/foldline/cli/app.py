@@ -409,6 +409,19 @@ def bench(
     return _call("bench:bench", prompt, model=model, runs=runs, suite=suite, as_json=as_json)
 
 
+@app.command()
+def migrate(
+    path: Annotated[Path, typer.Argument(help="A program, a notebook, or a folder of them.")],
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; fail if a name has no home.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; show what would.")] = False,
+) -> int:
+    """Rename the imports of LangChain's packages, and list what has no home here."""
+    return _call("migrate:migrate", path, check=check, diff=diff)
+
+
 batch = typer.Typer(
     help="Ask for every row of a file, over hours and processes.",
     rich_markup_mode=None,

@@ -40,6 +40,7 @@ EXTRAS = {
     "jinja": "jinja2",
     "vectors": "numpy",
     "aws": "botocore",
+    "migrate": "libcst",
 }
 """Extra -> the module that shows it is installed."""
 PATIENCE = 1.0

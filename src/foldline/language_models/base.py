@@ -198,6 +198,11 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
             return self.custom_get_token_ids(text)
         return get_tokenizer().encode(text)
 
+    def _add_version(self, package: str, version: str) -> None:
+        """Note in the metadata of runs which package made this model, and its version, as LangChain's packages do."""
+        known = (self.metadata or {}).get("lc_versions") or {}
+        self.metadata = {**(self.metadata or {}), "lc_versions": {**known, package: version}}
+
     def get_num_tokens(self, text: str) -> int:
         """Count the tokens of a text: exactly with a tokenizer, else about four characters each."""
         return len(self.get_token_ids(text))

@@ -275,6 +275,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         if type(stop) is str:
             stop = [stop]
         streams = stream or self.__dict__.get("streaming") is True
+        if "stream" in options:  # of one call, as LangChain takes it
+            streams = bool(options.pop("stream")) or stream
         streams = streams and not self._streaming_disabled(options)
         return ChatRequest(messages, stop, options, streams)
 
@@ -297,6 +299,9 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         if self.disable_streaming is True:
             return True
         return self.disable_streaming == "tool_calling" and bool(options.get("tools"))
+
+    _prefers_strict: ClassVar[bool] = False
+    """Whether a schema that can be closed is sent as strict unless the caller says otherwise."""
 
     @property
     def _retry_policy(self) -> RetryPolicy:
@@ -411,7 +416,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     @overload
     def with_structured_output(
         self,
-        schema: Mapping[str, Any],
+        schema: Mapping[str, Any] | None = None,
         *,
         method: str = "auto",
         include_raw: bool = False,
@@ -423,7 +428,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     ) -> Runnable[Any, Params]: ...
     def with_structured_output(
         self,
-        schema: Any,
+        schema: Any = None,
         *,
         method: str = "auto",
         include_raw: bool = False,
@@ -436,7 +441,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         """Return a runnable whose output fits a schema: a Pydantic model, dataclass, TypedDict or JSON Schema.
 
         With `max_retries` an answer that does not fit is asked for again, with what was wrong. With `include_raw` the
-        output is `{"raw": message, "parsed": object, "parsing_error": error}`.
+        output is `{"raw": message, "parsed": object, "parsing_error": error}`. Without a schema, `method="json_mode"`
+        asks for any JSON object.
         """
         options, check = structured_options(
             schema,
@@ -447,6 +453,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             max_retries=max_retries,
             repair=repair,
             tools=tools,
+            prefers_strict=self._prefers_strict,
         )
         asked = self.bind(**options, **kwargs)
         return asked | StructuredParser(check, include_raw=include_raw)

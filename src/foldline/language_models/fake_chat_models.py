@@ -115,13 +115,16 @@ class FakeListChatModel(_InTurn):
         writer = EventWriter()
         yield writer.start()
         pieces: Sequence[str] = response if request.stream else [response]
+        text: Batch = []
         for place, piece in enumerate(pieces):
+            if text:
+                yield text
             if self.sleep is not None:
                 await run.io.sleep(self.sleep)
             if self.error_on_chunk_number is not None and place == self.error_on_chunk_number:
                 raise FakeListChatModelError(f"failed at piece {place}, as asked")
-            yield writer.text(piece)
-        yield writer.finish()
+            text = writer.text(piece)
+        yield [*text, *writer.finish()]  # the last piece says that it is the last
 
 
 class FakeMessagesListChatModel(_InTurn):
@@ -221,9 +224,15 @@ class GenericFakeChatModel(BaseChatModel):
         **kwargs: object,
     ) -> Iterator[ChatGenerationChunk]:
         answer = self._next()
-        for chunk in _chunks_of(answer):
+        *chunks, last = _chunks_of(answer) or [AIMessageChunk(content="")]
+        for chunk in chunks:
             chunk.id = answer.id
             yield ChatGenerationChunk(message=chunk)
+        for name in ("id", "usage_metadata", "finish_reason"):
+            setattr(last, name, getattr(answer, name))
+        last.response_metadata = dict(answer.response_metadata)
+        last.chunk_position = "last"
+        yield ChatGenerationChunk(message=last)
 
 
 class ParrotFakeChatModel(BaseChatModel):
@@ -266,8 +275,12 @@ def _text_message(text: str) -> AIMessage:
     return build_trusted(AIMessage, fields, {"content"}, {})
 
 
-def _chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:
-    """Cut a message into chunks: words, slices of calls, the rest of its fields at the end."""
+def _chunks_of(message: AIMessage) -> list[AIMessageChunk]:
+    """Cut a message into chunks: words, slices of calls, further arguments."""
+    return list(_pieces_of(message))
+
+
+def _pieces_of(message: AIMessage) -> Iterator[AIMessageChunk]:
     content: Any = message.content
     if isinstance(content, str):
         for piece in re.split(r"(\s)", content) if content else []:
@@ -282,13 +295,6 @@ def _chunks_of(message: AIMessage) -> Iterator[AIMessageChunk]:
             yield from _slices_of(dict(call), place)
     for key, value in message.additional_kwargs.items():
         yield from _kwargs_chunks(key, value)
-    yield AIMessageChunk(
-        content="",
-        response_metadata=dict(message.response_metadata),
-        usage_metadata=message.usage_metadata,
-        finish_reason=message.finish_reason,
-        chunk_position="last",
-    )
 
 
 def _slices_of(call: dict[str, Any], place: int) -> Iterator[AIMessageChunk]:

@@ -16,10 +16,10 @@ from typing import Any
 from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from foldline.exceptions import SchemaError, UsageError
+from foldline.exceptions import SchemaError
 from foldline.load._plain import CODECS
 from foldline.load.dump import ESCAPE_KEY, MAX_DEPTH, MAX_VALUES
-from foldline.load.registry import Allowance, ClassId
+from foldline.load.registry import Allowance, ClassId, is_message
 from foldline.load.serializable import FORMAT_VERSION, argument_name
 
 __all__ = ["InitValidator", "Reader", "Secrets"]
@@ -27,22 +27,24 @@ __all__ = ["InitValidator", "Reader", "Secrets"]
 InitValidator = Callable[[tuple[str, ...], dict[str, Any]], None]
 
 
+HUB_ARGUMENTS = frozenset({"additional_content_fields", "additional_options"})
+"""What LangChain's prompt hub writes into the parts of a message, and LangChain ignores: a copy of the template."""
+
+
 class Secrets:
     """The secrets one call of `load` may use."""
 
     def __init__(self, given: Mapping[str, str | None], *, from_env: Iterable[str] | bool) -> None:
-        if from_env is True:
-            raise UsageError(
-                "secrets_from_env=True would let the data choose which variables are read; "
-                'name them: secrets_from_env=["OPENAI_API_KEY"]'
-            )
         self._given = given
-        self._names = frozenset(from_env or ())
+        # True opens what the code of a class declares, and nothing that data could choose.
+        self._opens_declared = from_env is True
+        self._names = frozenset(() if isinstance(from_env, bool) else from_env)
 
-    def find(self, name: str) -> str | None:
+    def find(self, name: str, *, is_declared: bool) -> str | None:
         if name in self._given:
             return self._given[name]
-        if name in self._names and name in os.environ:
+        is_open = name in self._names or (is_declared and self._opens_declared)
+        if is_open and name in os.environ:
             return os.environ[name]
         raise SchemaError(
             f"the secret {name!r} is not given; pass secrets_map={{{name!r}: ...}} or name it in "
@@ -72,6 +74,9 @@ class Reader:
         self._secrets = secrets
         self._validate = init_validator
         self._skips_marks = skips_marks
+        self._declared_name: str | None = (
+            None  # of the secret that the argument being read may take
+        )
         self._path: list[str] = []
         self._active: set[int] = set()
         self._count = 0
@@ -160,7 +165,8 @@ class Reader:
         self._only(data, {"lc", "type", "id", "name", "graph"})
         # Always wrapped: a reference planted in free text or metadata must not show the secret there.
         try:
-            found = self._secrets.find(".".join(key))
+            name = ".".join(key)
+            found = self._secrets.find(name, is_declared=name == self._declared_name)
         except SchemaError as error:
             raise self._error(str(error)) from None
         return None if found is None else SecretStr(found)
@@ -182,10 +188,27 @@ class Reader:
             cls = self._allowance.find(key)
         except SchemaError as error:
             raise self._error(str(error)) from None
-        kwargs = self._items(arguments)
+        kwargs = self._arguments(cls, arguments)
         self._check_arguments(cls, kwargs)
         _open_declared_secrets(cls, kwargs)
         return self._build(cls, key, kwargs)
+
+    def _arguments(self, cls: type[BaseModel], arguments: dict[Any, Any]) -> dict[str, Any]:
+        outer = self._skips_marks
+        # What could not be written of a message was an object hung on it: the message comes back without.
+        self._skips_marks = outer or is_message(cls)
+        declared = _secret_names(cls)
+        kwargs = {}
+        for key, item in arguments.items():
+            is_secret = isinstance(item, dict) and item.get("type") == "secret"
+            self._declared_name = declared.get(key) if is_secret else None
+            self._path.append(str(key))
+            kwargs[key] = self.read(item)
+            self._path.pop()
+        self._declared_name = None
+        kwargs = self._without_marks(kwargs)
+        self._skips_marks = outer
+        return kwargs
 
     def _build(self, cls: type[BaseModel], key: ClassId, kwargs: dict[str, Any]) -> BaseModel:
         try:
@@ -202,6 +225,8 @@ class Reader:
     def _check_arguments(self, cls: type[BaseModel], kwargs: dict[str, Any]) -> None:
         if cls.model_config.get("extra") == "allow":
             return
+        for name in HUB_ARGUMENTS & kwargs.keys() - _argument_names(cls):
+            del kwargs[name]
         unknown = kwargs.keys() - _argument_names(cls)
         if unknown:
             raise self._error(f"{cls.__name__} has no argument {sorted(unknown)[0]!r:.80}")
@@ -235,13 +260,23 @@ def _open_declared_secrets(cls: type[BaseModel], kwargs: dict[str, Any]) -> None
             kwargs[name] = value.get_secret_value()
 
 
-def _declared_secrets(cls: type[BaseModel]) -> set[str]:
-    declared = {name for name, field in cls.model_fields.items() if _is_secret(field)}
+def _secret_names(cls: type[BaseModel]) -> dict[str, str]:
+    """Return the names of the secrets that a class declares, by argument."""
     prop = getattr(cls, "lc_secrets", None)
+    names: dict[str, str] = {}
     if isinstance(prop, property) and prop.fget is not None:
         # Nearly always a literal; building an object to ask it would run its default factories.
         with contextlib.suppress(AttributeError, TypeError, KeyError):
-            declared.update(prop.fget(cls))
+            names.update(prop.fget(cls))
+    for name, field in cls.model_fields.items():
+        if name in names:
+            names[argument_name(name, field)] = names[name]
+    return names
+
+
+def _declared_secrets(cls: type[BaseModel]) -> set[str]:
+    declared = {name for name, field in cls.model_fields.items() if _is_secret(field)}
+    declared.update(_secret_names(cls))
     aliases = {
         argument_name(name, field) for name, field in cls.model_fields.items() if name in declared
     }

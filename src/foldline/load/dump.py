@@ -7,6 +7,7 @@ become references.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 
 from foldline.exceptions import SchemaError, UsageError
 from foldline.load._plain import CODECS, codec_of
-from foldline.load.registry import belongs_to_another_class, is_registered, is_value
+from foldline.load.registry import belongs_to_another_class, is_message, is_registered, is_value
 from foldline.load.serializable import (
     FORMAT_VERSION,
     SecretReference,
@@ -32,7 +33,7 @@ __all__ = ["ESCAPE_KEY", "MAX_DEPTH", "MAX_VALUES", "default", "dumpd", "dumps"]
 Unserializable = Literal["mark", "raise"]
 
 ESCAPE_KEY = "__lc_escaped__"
-"""LangChain's mark for data that looks like a tag; read, and escaped, but not written by us."""
+"""LangChain's mark for data that looks like a tag: what is inside is plain data, all the way down."""
 MAX_DEPTH = 256
 """Levels of JSON in one dump."""
 MAX_VALUES = 10_000_000
@@ -51,7 +52,9 @@ def dumps(
 ) -> str:
     """Write `obj` as JSON text; `pretty` indents it, other options go to `json.dumps`."""
     if "default" in kwargs:
-        raise UsageError("dumps takes no `default`: make the class a Serializable, or register it")
+        raise UsageError(
+            "`default` should not be passed to dumps: make the class a Serializable, or register it"
+        )
     if pretty:
         kwargs.setdefault("indent", 2)
     try:
@@ -92,6 +95,7 @@ class _Writer:
         self._active: set[int] = set()
         self._count = 0
         self._secrets: dict[str, str] = {}
+        self._is_message = False
 
     def write(self, value: object) -> object:
         """Write one value. Lists and dicts are walked here, at one stack frame per level."""
@@ -115,7 +119,7 @@ class _Writer:
                 self._path.append(key)
                 written[str.__str__(key)] = self.write(item)
                 self._path.pop()
-            written = self._finished(written)
+            written = self._finished(value, written)
         else:
             written = self._tagged("map", self.write([[key, item] for key, item in value.items()]))
         self._leave(value)
@@ -169,13 +173,16 @@ class _Writer:
             return self._tagged("float", CODECS["float"].encode(number))
         return number
 
-    def _finished(self, written: dict[str, Any]) -> dict[str, Any]:
+    def _finished(self, value: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
         if self._secrets and any(self._shows_secret(key) for key in written):
             raise self._error("a key of this dict holds a secret")
-        # What looks like one of our tags is wrapped, so that it comes back as the data it is.
-        return (
-            self._tagged("dict", written) if "lc" in written or ESCAPE_KEY in written else written
-        )
+        if "lc" not in written and ESCAPE_KEY not in written:
+            return written
+        # What looks like one of our tags is wrapped, so that it comes back as the data it is: as LangChain wraps it
+        # where JSON says all of it, else as a value of ours, whose inside is read.
+        if not self._secrets and _is_json(value):
+            return {ESCAPE_KEY: copy.deepcopy(value)}
+        return self._tagged("dict", written)
 
     def _model(self, value: BaseModel) -> object:
         described = self._describe(value)
@@ -185,7 +192,8 @@ class _Writer:
         if belongs_to_another_class(cls, tuple(described["id"])):
             name = ".".join(described["id"])
             raise self._error(f"{cls!r} would be written as {name}, which is another class")
-        outer = self._marks, self._secrets
+        outer = self._marks, self._secrets, self._is_message
+        self._is_message = is_message(cls) or (self._is_message and not is_value(cls))
         self._marks = self._rule == "mark" or (self._rule is None and not is_value(cls))
         own_secrets = _secret_values(value)
         if own_secrets:
@@ -195,7 +203,7 @@ class _Writer:
             self._path.append(name)
             kwargs[name] = self.write(item)
             self._path.pop()
-        self._marks, self._secrets = outer
+        self._marks, self._secrets, self._is_message = outer
         return {**described, "kwargs": kwargs}
 
     def _describe(self, value: BaseModel) -> SerializedConstructor | None:
@@ -212,6 +220,11 @@ class _Writer:
         }
 
     def _unknown(self, value: object) -> object:
+        if self._is_message and self._rule is None:
+            # What a program hung on a message (a parsed answer, an artifact) must not cost it its history.
+            if isinstance(value, BaseModel) and not isinstance(value, Serializable):
+                return self.write(value.model_dump())
+            return dict(to_json_not_implemented(value))
         if self._marks:
             return dict(to_json_not_implemented(value))
         raise self._error(
@@ -245,6 +258,24 @@ class _Writer:
         path = "".join(step if step.startswith("[") else f".{step}" for step in self._path[:12])
         more = "..." if len(self._path) > 12 else ""
         return SchemaError(f"cannot dump {path.lstrip('.') or 'the value'}{more}: {reason}")
+
+
+def _is_json(value: object) -> bool:
+    """Say whether JSON text gives the value back exactly, without a codec."""
+    kind = type(value)
+    if value is None or kind is bool:
+        return True
+    if isinstance(value, str):
+        return kind is str and _is_text(value)
+    if isinstance(value, int):
+        return kind is int and value.bit_length() <= MAX_INTEGER_BITS
+    if isinstance(value, float):
+        return kind is float and math.isfinite(value)
+    if isinstance(value, dict):
+        return kind is dict and all(
+            type(key) is str and _is_text(key) and _is_json(item) for key, item in value.items()
+        )
+    return isinstance(value, list) and kind is list and all(map(_is_json, value))
 
 
 def _is_text(key: str) -> bool:

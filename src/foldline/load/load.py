@@ -44,7 +44,9 @@ def _refuse_programs(kwargs: dict[str, Any]) -> None:
         value = waiting.pop()
         if isinstance(value, dict):
             if value.get("template_format") == "jinja2":
-                raise SchemaError("a jinja2 template is a program; data may not bring one")
+                raise SchemaError(
+                    "Jinja2 templates are not allowed: a jinja2 template is a program; data may not bring one"
+                )
             waiting.extend(value.values())
         elif isinstance(value, (list, tuple)):
             waiting.extend(value)
@@ -158,7 +160,8 @@ def load(
 
     `allowed_objects` is `"messages"`, `"core"` (the default: values, prompts, parsers, runnables), `"all"`
     (providers too) or a list of classes. `valid_namespaces` opens registered classes below a module.
-    Secrets come from `secrets_map`, or from the environment variables named in `secrets_from_env`.
+    Secrets come from `secrets_map`, or from the environment variables named in `secrets_from_env`; True stands for
+    those that the class itself declares in `lc_secrets` for the argument.
     """
     revive = Reviver(
         allowed_objects,

@@ -143,6 +143,14 @@ def is_value(cls: type[BaseModel]) -> bool:
     )
 
 
+def is_message(cls: type[BaseModel]) -> bool:
+    """Say whether objects of `cls` are messages, on which programs hang objects of their own."""
+    return any(
+        base.__module__ == "foldline.messages.base" and base.__name__ == "BaseMessage"
+        for base in cls.__mro__
+    )
+
+
 class Allowance:
     """Which classes one call of `load` may build."""
 
@@ -175,7 +183,7 @@ class Allowance:
         if self._classes is not None and own in self._classes:
             return self._classes[own]
         entry = REGISTRY.get(own)
-        if self._classes is None and key in self._mappings:
+        if key in self._mappings and self._allows(resolve(self._mappings[key])):
             target: str | type[BaseModel] = self._mappings[key]
         elif entry is not None and self._is_open(own, entry):
             target = entry.target
@@ -186,6 +194,9 @@ class Allowance:
             raise SchemaError(f"{'.'.join(key)} is not in this build of foldline")
         return found
 
+    def _allows(self, mapped: type[BaseModel] | None) -> bool:
+        return self._classes is None or mapped in self._classes.values()
+
     def _is_open(self, key: ClassId, entry: Entry) -> bool:
         if any(key[: len(namespace)] == namespace for namespace in self._namespaces):
             return True
@@ -194,5 +205,8 @@ class Allowance:
     def _refusal(self, key: ClassId, *, known: bool) -> str:
         name = ".".join(key)
         if not known:
-            return f"{name} is not a class that may be loaded; see foldline.load.register_loadable"
-        return f"{name} may not be loaded here; name its class in `allowed_objects` if you trust the data"
+            return (
+                f"{name} is not a class that may be loaded; not allowed by the registry: "
+                "see foldline.load.register_loadable"
+            )
+        return f"{name} may not be loaded here: not allowed. Name its class in `allowed_objects` if you trust the data"

@@ -172,7 +172,8 @@ def useful_fields(model: BaseModel) -> dict[str, Any]:
     arguments = {}
     for name, argument, field in _written_fields(type(model)):
         value = getattr(model, name)
-        if value is not field.default and not _is_default(field, value):
+        # `type` tells readers of the JSON what it is, where they do not know the id.
+        if name == "type" or (value is not field.default and not _is_default(field, value)):
             arguments[argument] = value
     arguments.update(model.__pydantic_extra__ or {})
     return arguments

@@ -8,15 +8,17 @@ from xml.sax.saxutils import escape, quoteattr
 
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
+from foldline.messages.chat import ChatMessage
 from foldline.utils.json import to_jsonable
 
 LONGEST_BLOCK = 500
+ATTRIBUTES = {"server_tool_call": ("id", "name"), "server_tool_result": ("tool_call_id", "status")}
 
 
 def as_xml(message: BaseMessage, speaker: str) -> str:
     """Write one message and who says it."""
     said = _xml_content(message.content)
-    kind = quoteattr(speaker.lower())
+    kind = quoteattr(speaker if isinstance(message, ChatMessage) else speaker.lower())
     calls = _xml_calls(message) if isinstance(message, AIMessage) else []
     if not calls:
         return f"<message type={kind}>{said}</message>"
@@ -60,7 +62,10 @@ def _xml_block(block: dict[str, Any]) -> str:
         return escape(_short(str(block.get("text") or "")))
     if kind in ("server_tool_call", "server_tool_result"):
         shown = _json(block.get("args", block.get("output")))
-        return f"<{kind}>{escape(_short(shown))}</{kind}>"
+        named = "".join(
+            f" {key}={quoteattr(str(block[key]))}" for key in ATTRIBUTES[kind] if block.get(key)
+        )
+        return f"<{kind}{named}>{escape(_short(shown))}</{kind}>"
     return ""
 
 

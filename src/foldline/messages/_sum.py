@@ -135,7 +135,9 @@ class ChunkSum:
         if isinstance(content, str) or not self.is_last:
             return content
         return [
-            final_call(item) if isinstance(item, dict) and item.get("type") in CHUNK_TYPES else item
+            _final_block(item)
+            if isinstance(item, dict) and item.get("type") in CHUNK_TYPES
+            else item
             for item in content
         ]
 
@@ -181,6 +183,16 @@ class ChunkSum:
         if waiting and waiting[-1] == value and _is_flat(value):
             return
         waiting.append(value)
+
+
+def _final_block(item: dict[str, Any]) -> dict[str, Any]:
+    """Promote a call that has grown to its end: its place in the stream says nothing more."""
+    final = final_call(item)
+    if final["type"] not in ("tool_call", "invalid_tool_call"):
+        return (
+            final if final.get("id") is not None else {k: v for k, v in final.items() if k != "id"}
+        )
+    return {key: value for key, value in final.items() if key != "index"}
 
 
 def _is_flat(value: dict[str, Any]) -> bool:

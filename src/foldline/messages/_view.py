@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
-from foldline.messages._lazy import set_real_fields
+from foldline.messages._lazy import real_fields, set_real_fields
 from foldline.messages.ai_chunk import AIMessageChunk, set_sum, slice_chunk
 from foldline.messages.ai_message import is_plain
 from foldline.messages.native_content import holds_calls
@@ -103,11 +103,13 @@ class ChunkView:
         return chunks[0] if chunks else None
 
     def show(self, events: Iterable[Mapping[str, Any]]) -> list[AIMessageChunk]:
-        """Return the chunks that show some events."""
-        chunks = []
+        """Return the chunks that show some events; content that comes with the end of its message carries the end."""
+        chunks: list[AIMessageChunk] = []
         for event in events:
             if event["event"] != "content-block-delta":
                 chunk = self._boundary(event)
+                if chunks and event["event"] == "message-finish":
+                    chunk = _close(chunks.pop(), chunk)
             else:
                 delta = event["delta"]
                 if (
@@ -173,6 +175,8 @@ class ChunkView:
         if kind == "text" and not self._is_list and self._plain_text is None:
             self._plain_text = block
         self._blocks[index] = block
+        if self._is_list and content.keys() <= {"type", "index", kind} and not content.get(kind):
+            return None  # a text that begins empty is shown with its first words, or when it is finished
         return self._show(index, block, {**content, "type": kind})
 
     def _delta(self, index: int, delta: Block) -> AIMessageChunk | None:
@@ -286,6 +290,12 @@ class ChunkView:
             if not fields["content"] and not block.is_client_call:
                 return None
         return AIMessageChunk._trusted(**fields)
+
+
+def _close(last: AIMessageChunk, end: AIMessageChunk | None) -> AIMessageChunk:
+    """Return the last piece of content with what the end of the message says."""
+    assert end is not None  # a message's end is always shown
+    return AIMessageChunk._trusted(**{**real_fields(end), **real_fields(last)})
 
 
 def _slice(news: Block, index: int) -> Block:

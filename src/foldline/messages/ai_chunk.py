@@ -18,6 +18,7 @@ from foldline.messages._sum import ChunkLog, Held, Part, slice_part, snapshot
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessageChunk, Content
 from foldline.protocol.blocks import ContentBlock, InvalidToolCall, ToolCall, ToolCallChunk
+from foldline.protocol.promote import promote
 from foldline.utils.trusted import bare
 
 __all__ = ["AIMessageChunk", "add_ai_message_chunks", "set_sum", "slice_chunk"]
@@ -192,6 +193,23 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             )
             return
         del fields["tool_calls"], fields["invalid_tool_calls"]
+
+    @property
+    def content_blocks(self) -> list[ContentBlock]:
+        """The content, reasoning and tool calls as standard blocks; of the last piece, calls are whole."""
+        blocks = super().content_blocks
+        if self.chunk_position != "last":
+            return blocks
+        return [
+            promote(dict(block)) if block["type"] == "server_tool_call_chunk" else block  # type: ignore[misc]
+            for block in blocks
+        ]
+
+    def _calls_of_blocks(self) -> list[Any]:
+        """Return slices while more may come: a call whose arguments are still arriving is no call yet."""
+        if self.chunk_position == "last" or not self.tool_call_chunks:
+            return super()._calls_of_blocks()
+        return [{**one, "type": "tool_call_chunk"} for one in self.tool_call_chunks]
 
     def _lazy_value(self, name: str) -> object:
         held = self._held()

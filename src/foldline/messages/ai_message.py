@@ -124,8 +124,13 @@ class AIMessage(BaseMessage):
             provider,
             metadata=self.response_metadata,
             additional_kwargs=self.additional_kwargs,
-            calls=cast("list[dict[str, Any]]", [*self.tool_calls, *self.invalid_tool_calls]),
+            calls=cast("list[dict[str, Any]]", self._calls_of_blocks()),
+            message_id=self.id,
         )
+
+    def _calls_of_blocks(self) -> list[Any]:
+        """Return the calls as `content_blocks` shows them."""
+        return [*self.tool_calls, *self.invalid_tool_calls]
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
         """Show the message and its tool calls under a title line."""

@@ -38,7 +38,7 @@ def get_buffer_string(
         "tool": tool_prefix,
     }
     if format not in ("prefix", "xml"):
-        raise UsageError(f"format is 'prefix' or 'xml', not {format!r}")
+        raise UsageError(f"Unrecognized format={format!r}: write 'prefix' or 'xml'")
     write = _as_line
     if format == "xml":
         from foldline.messages._buffer_xml import as_xml as write  # noqa: PLC0415  few programs need it

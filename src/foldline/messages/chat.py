@@ -56,6 +56,6 @@ class ChatMessageChunk(ChatMessage, BaseMessageChunk):
     def _joined(self, other: BaseMessageChunk) -> Self:
         if isinstance(other, ChatMessageChunk) and other.role != self.role:
             raise UsageError(
-                f"cannot join chat chunks of the roles {self.role!r} and {other.role!r}: keep them apart"
+                f"Cannot concatenate ChatMessageChunks with different roles: {self.role!r} and {other.role!r}"
             )
         return super()._joined(other)

@@ -28,6 +28,8 @@ MessageLikeRepresentation: TypeAlias = (
 )
 """What may stand for a message."""
 
+COERCION_CODE = " (MESSAGE_COERCION_FAILURE)"
+"""The code by which LangChain's users look such an error up."""
 ROLES: dict[str, type[BaseMessage]] = {
     "human": HumanMessage,
     "user": HumanMessage,
@@ -99,7 +101,7 @@ def convert_to_message(message: object) -> BaseMessage:
     if isinstance(message, list | tuple):
         if len(message) != 2 or not isinstance(message[0], str):
             raise UsageError(
-                f"a pair that means a message is (role, content), not {message!r:.200}"
+                f"a pair that means a message is (role, content), not {message!r:.200}{COERCION_CODE}"
             )
         return _of_role(message[0], message[1], {})
     template = getattr(message, "to_message", None)
@@ -107,7 +109,7 @@ def convert_to_message(message: object) -> BaseMessage:
         return convert_to_message(template())
     raise UsageError(
         f"{type(message).__name__} is no message: give a message, a string, a (role, content) pair"
-        " or a dict with 'role' and 'content'"
+        f" or a dict with 'role' and 'content'{COERCION_CODE}"
     )
 
 
@@ -121,7 +123,8 @@ def _from_dict(fields: dict[str, Any]) -> BaseMessage:
     if role is None or ("content" not in fields and not calls and role != "remove"):
         shown = {"role": role, **fields}
         raise UsageError(
-            f"a message dict needs 'role' and 'content', this has neither or one: {shown!r:.200}"
+            f"Message dict must contain 'role' and 'content' keys, this has neither or one: {shown!r:.200}"
+            f"{COERCION_CODE}"
         )
     if not isinstance(role, str):
         raise UsageError(f"the role of a message is a string, not {role!r:.80}")
@@ -134,15 +137,23 @@ def _from_constructor(fields: dict[str, Any]) -> BaseMessage:
     by_name = {cls.__name__: cls for cls in MESSAGE_CLASSES.values()}
     cls = by_name.get(ids[-1]) if isinstance(ids, list) and ids else None
     if cls is None:
-        raise UsageError(f"{ids!r:.200} names no message class")
-    return cls(**fields["kwargs"])
+        raise UsageError(f"{ids!r:.200} names no message class{COERCION_CODE}")
+    kwargs = dict(fields["kwargs"])
+    beside = kwargs.get("additional_kwargs")
+    if cls is ToolMessage and isinstance(beside, dict) and "artifact" in beside:
+        # Some front ends keep the artifact there.
+        kwargs.setdefault("artifact", beside["artifact"])
+        kwargs["additional_kwargs"] = {k: v for k, v in beside.items() if k != "artifact"}
+    return cls(**kwargs)
 
 
 def _of_role(role: str, content: Any, fields: dict[str, Any]) -> BaseMessage:  # noqa: ANN401  JSON, or whatever was given
     cls = ROLES.get(role) or MESSAGE_CLASSES.get(role)
     if cls is None:
         known = ", ".join(repr(name) for name in ROLES)
-        raise UsageError(f"unknown role or type of a message: {role!r:.80}; use one of {known}")
+        raise UsageError(
+            f"unknown role or type of a message: {role!r:.80}; use one of {known}{COERCION_CODE}"
+        )
     kwargs, extra = _sorted_fields(cls, fields)
     if role == "developer":
         extra["__openai_role__"] = "developer"

@@ -14,10 +14,12 @@ from foldline.messages.base import BaseMessage, BaseMessageChunk
 from foldline.messages.content import KNOWN_BLOCK_TYPES
 from foldline.messages.kinds import CHUNK_TO_MESSAGE, MESSAGE_CLASSES, MESSAGE_TO_CHUNK
 from foldline.messages.modifier import RemoveMessage
+from foldline.protocol.blocks import ContentBlock
 from foldline.protocol.promote import is_growing_call
 from foldline.utils.json import mend_value
 
 __all__ = [
+    "finished_blocks",
     "message_chunk_to_message",
     "message_from_dict",
     "message_to_chunk",
@@ -47,6 +49,13 @@ def message_from_dict(message: object) -> BaseMessage:
 def messages_from_dict(messages: Sequence[Mapping[str, Any]]) -> list[BaseMessage]:
     """Read messages from dicts; `messages_to_dict` writes them."""
     return [message_from_dict(message) for message in messages]
+
+
+def finished_blocks(message: BaseMessage) -> list[ContentBlock]:
+    """Return the content as standard blocks, with whole calls also of a piece that no stream marked as its last."""
+    if isinstance(message, AIMessageChunk):
+        return message_chunk_to_message(message).content_blocks
+    return message.content_blocks
 
 
 def message_chunk_to_message(chunk: BaseMessage) -> BaseMessage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeVar, cast
 
 from foldline.messages._verbs import runnable_verb
 from foldline.messages.ai_chunk import AIMessageChunk
@@ -14,6 +15,9 @@ from foldline.messages.tool import ToolMessage
 
 __all__ = ["filter_messages"]
 
+Kind = str | type[BaseMessage]
+Item = TypeVar("Item", bound=Kind)
+
 CALL_BLOCKS = frozenset(
     {"tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "function_call"}
 )
@@ -23,15 +27,23 @@ CALL_BLOCKS = frozenset(
 def filter_messages(
     messages: Messages,
     *,
-    include_names: Sequence[str] | None = None,
-    exclude_names: Sequence[str] | None = None,
-    include_types: Sequence[str | type[BaseMessage]] | None = None,
-    exclude_types: Sequence[str | type[BaseMessage]] | None = None,
-    include_ids: Sequence[str] | None = None,
-    exclude_ids: Sequence[str] | None = None,
-    exclude_tool_calls: Sequence[str] | bool | None = None,
+    include_names: str | Sequence[str] | None = None,
+    exclude_names: str | Sequence[str] | None = None,
+    include_types: Kind | Sequence[Kind] | None = None,
+    exclude_types: Kind | Sequence[Kind] | None = None,
+    include_ids: str | Sequence[str] | None = None,
+    exclude_ids: str | Sequence[str] | None = None,
+    exclude_tool_calls: str | Sequence[str] | bool | None = None,
 ) -> list[BaseMessage]:
-    """Keep the messages that fit one of the inclusions (all, where there are none) and no exclusion."""
+    """Keep the messages that fit one of the inclusions (all, where there are none) and no exclusion.
+
+    A single name, kind or id stands for a list of one.
+    """
+    include_names, exclude_names = _as_list(include_names), _as_list(exclude_names)
+    include_types, exclude_types = _as_list(include_types), _as_list(exclude_types)
+    include_ids, exclude_ids = _as_list(include_ids), _as_list(exclude_ids)
+    if isinstance(exclude_tool_calls, str):
+        exclude_tool_calls = [exclude_tool_calls]
     kept = []
     for message in convert_to_messages(messages):
         if _fits(message, exclude_names, exclude_types, exclude_ids):
@@ -43,6 +55,10 @@ def filter_messages(
         ):
             kept.append(remaining)
     return kept
+
+
+def _as_list(value: Item | Sequence[Item] | None) -> Sequence[Item] | None:
+    return [value] if isinstance(value, str | type) else cast("Sequence[Item]", value)
 
 
 def _fits(

@@ -56,6 +56,6 @@ class FunctionMessageChunk(FunctionMessage, BaseMessageChunk):
     def _joined(self, other: BaseMessageChunk) -> Self:
         if isinstance(other, FunctionMessageChunk) and other.name != self.name:
             raise UsageError(
-                f"cannot join function chunks of {self.name!r} and {other.name!r}: keep them apart"
+                f"Cannot concatenate FunctionMessageChunks with different names: {self.name!r} and {other.name!r}"
             )
         return super()._joined(other)

@@ -17,6 +17,7 @@ from foldline.messages.base import BaseMessage
 from foldline.messages.block_translators.openai import (
     convert_to_openai_data_block,
     convert_to_openai_image_block,
+    unnamed_file,
 )
 from foldline.messages.chat import ChatMessage
 from foldline.messages.content import is_data_content_block
@@ -57,7 +58,7 @@ def convert_to_openai_messages(
 ) -> Dict | list[Dict]:
     """Write messages as chat completions want them; one message gives one dict, a list a list."""
     if text_format not in ("string", "block"):
-        raise UsageError(f"text_format is 'string' or 'block', not {text_format!r}")
+        raise UsageError(f"Unrecognized text_format={text_format!r}: write 'string' or 'block'")
     alone = isinstance(messages, BaseMessage | str | dict) or _is_pair(messages)
     converted = [convert_to_message(messages)] if alone else convert_to_messages(messages)
     written: list[Dict] = []
@@ -143,6 +144,9 @@ def _blocks(
             blocks += [{"type": "text", "text": item}] if item else []
         elif item.get("type") == "tool_result":
             results.append(item)
+        elif item.get("type") == "function_call":  # of the Responses API, where blocks may pass
+            _add_responses_call(item, calls)
+            blocks += [] if strict else [item]
         elif item.get("type") == "tool_use" or (item.get("type") in CALL_TYPES and calls):
             _add_call(item, calls)
         else:
@@ -155,15 +159,29 @@ def _add_call(item: Dict, calls: list[Dict]) -> None:
         calls.append(_call(item.get("name") or "", item.get("input") or {}, item.get("id")))
 
 
+def _add_responses_call(item: Dict, calls: list[Dict]) -> None:
+    if all(call["id"] != item.get("call_id") for call in calls):
+        function = {"name": item.get("name") or "", "arguments": item.get("arguments") or "{}"}
+        calls.append({"type": "function", "id": item.get("call_id"), "function": function})
+
+
+def _named_file(item: Dict) -> Dict:
+    """Return the block with a name for its file, without which OpenAI refuses the data."""
+    file = item["file"]
+    if "file_data" not in file or file.get("filename"):
+        return item
+    return {**item, "file": {**file, "filename": unnamed_file()}}
+
+
 def _block(item: Dict, where: str, *, strict: bool) -> Dict:
     kind = item.get("type")
-    if kind == "text" or (kind is None and isinstance(item.get("text"), str)):
+    if kind == "text" or (kind in (None, "text-plain") and isinstance(item.get("text"), str)):
         if not isinstance(item.get("text"), str):
             raise UsageError(f"{where} is a text block without 'text': {item!r:.200}")
         return {"type": "text", "text": item["text"]}
-    if kind == "text-plain" and isinstance(item.get("text"), str):
-        return {"type": "text", "text": item["text"]}
-    if kind in NATIVE_TYPES or (kind == "file" and isinstance(item.get("file"), dict)):
+    if kind == "file" and isinstance(item.get("file"), dict):
+        return _named_file(item)
+    if kind in NATIVE_TYPES:
         return item
     if is_data_content_block(item):
         return convert_to_openai_data_block(item)
@@ -172,8 +190,8 @@ def _block(item: Dict, where: str, *, strict: bool) -> Dict:
         return foreign
     if strict and kind not in PASSING_TYPES:
         raise UsageError(
-            f"{where} is no block of OpenAI, Anthropic, Bedrock or Gemini that could be written:"
-            f" {item!r:.200}"
+            f"{where}: Unrecognized content block. It is none of OpenAI, Anthropic, Bedrock or Gemini that could be"
+            f" written: {item!r:.200}"
         )
     return item
 

@@ -26,6 +26,10 @@ def output_version(asked: str | None = None) -> OutputVersion:
         where, asked = variable, os.environ.get(variable)
     if not asked:
         return "v0"
+    if (
+        asked == "responses/v1"
+    ):  # LangChain's, of one interface: what it adds, the standard blocks have
+        return "v1"
     if asked not in ("v0", "v1"):
         raise UsageError(f"{where} is 'v0' or 'v1', not {asked!r}")
     return cast("OutputVersion", asked)

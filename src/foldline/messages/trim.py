@@ -145,15 +145,15 @@ def _counter(counter: object) -> Counter:
     if isinstance(counter, str):
         if counter not in COUNTERS:
             known = ", ".join(map(repr, COUNTERS))
-            raise UsageError(f"token_counter {counter!r} is not known; named counters: {known}")
+            raise UsageError(f"Invalid token_counter shortcut {counter!r}; named counters: {known}")
         return COUNTERS[counter]
     model = getattr(counter, "get_num_tokens_from_messages", None)
     if callable(model):
         return typing.cast("Counter", model)
     if not callable(counter):
         raise UsageError(
-            "token_counter is a function, 'approximate', or a model with"
-            f" get_num_tokens_from_messages, not {type(counter).__name__}"
+            "'token_counter' expected to be a model that implements 'get_num_tokens_from_messages()' or a function."
+            f" Received object of type {type(counter)}. 'approximate' names one of ours"
         )
     if _counts_one(counter):
         return lambda messages: sum(counter(message) for message in messages)

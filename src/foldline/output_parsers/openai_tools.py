@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, SkipValidation, ValidationError
 
@@ -45,7 +45,8 @@ def parse_tool_call(
         if args is None:
             return None
     else:
-        args = {} if text is None else _arguments(function, text, strict=strict)
+        # OpenAI says "" for a tool that takes nothing.
+        args = {} if text in (None, "") else _arguments(function, cast("str", text), strict=strict)
     call: Call = {"name": function.get("name") or "", "args": args or {}}
     if not return_id:
         return call
@@ -218,7 +219,7 @@ class PydanticToolsParser(JsonOutputToolsParser):
         text = json.dumps(call["args"], ensure_ascii=False, default=str)
         if call["type"] not in models:
             raise OutputParserException(
-                f"the model called {call['type']!r}, which is none of its tools: {', '.join(models)}",
+                f"Unknown tool type: {call['type']!r}. The model was given these tools: {', '.join(models)}",
                 llm_output=text,
             )
         try:

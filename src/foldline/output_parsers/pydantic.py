@@ -68,7 +68,7 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
         except ValidationError as error:
             text = json.dumps(obj, ensure_ascii=False)
             raise OutputParserException(
-                f"the model's answer is no {self.pydantic_object.__name__}: {error}\nIt was: {shown(text)}",
+                f"Failed to parse {self.pydantic_object.__name__} from completion {shown(text)}. Got: {error}",
                 llm_output=text,
             ) from error
 

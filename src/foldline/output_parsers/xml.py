@@ -72,7 +72,7 @@ class XMLOutputParser(BaseTransformOutputParser[dict[str, Any]]):
 
 def _no_xml(text: str, error: XmlError) -> OutputParserException:
     return OutputParserException(
-        f"no XML in the model's answer ({error}): {shown(text)}", llm_output=text
+        f"Failed to parse XML from the model's answer ({error}): {shown(text)}", llm_output=text
     )
 
 

@@ -129,4 +129,12 @@ def _fields(kind: str, text: str, message: BaseMessage, info: Info) -> dict[str,
 
 def _text(message: BaseMessage) -> str:
     content = message.content
-    return content if isinstance(content, str) else str(message.text)
+    if isinstance(content, str):
+        return content
+    if all(isinstance(item, str) or "type" in item for item in content):
+        return str(message.text)
+    return "".join(
+        item if isinstance(item, str) else str(item.get("text") or "")
+        for item in content
+        if isinstance(item, str) or item.get("type", "text") == "text"
+    )  # of a generation, a block that does not say what it is counts as text

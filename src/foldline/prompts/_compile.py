@@ -40,7 +40,9 @@ class Program(NamedTuple):
 def _plain(template: str) -> Plain | None:
     """Write a checked template as Python fills it in quickest: `%s` for each name, and how to pick their values."""
     written, names = "", []
-    for literal, name, _, _ in PARSER.parse(template):
+    for literal, name, spec, conversion in PARSER.parse(template):
+        if spec or conversion:
+            return None
         written += literal.replace("%", "%%")
         if name is not None:
             written += "%s"
@@ -69,4 +71,6 @@ def compile_prompt(template: str, kind: str) -> Program:
     if kind == "jinja2":
         variables, fill = compile_jinja(template)
         return Program(template, kind, variables, fill)
-    raise UsageError(f"{kind!r} is no template format: write 'f-string', 'mustache' or 'jinja2'")
+    raise UsageError(
+        f"Unsupported template format: {kind}. Write 'f-string', 'mustache' or 'jinja2'"
+    )

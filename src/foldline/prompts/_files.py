@@ -18,6 +18,19 @@ LARGEST_FILE = 16 * 1024 * 1024
 """Bytes; a prompt file is smaller."""
 
 
+class FileEncodingError(UsageError, UnicodeDecodeError):
+    """A file is not written in the encoding it was read with."""
+
+    def __init__(self, error: UnicodeDecodeError, name: str) -> None:
+        UnicodeDecodeError.__init__(
+            self, error.encoding, error.object, error.start, error.end, error.reason
+        )
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"{self.name:.200} is not {self.encoding}: give its `encoding` ({self.reason} at byte {self.start})"
+
+
 class Folder:
     """A folder whose files may be read by relative names."""
 
@@ -39,10 +52,10 @@ class Folder:
             raise SecurityError(f"{name!s:.200} is larger than {LARGEST_FILE} bytes: not read")
         try:
             return content.decode(encoding or "utf-8")
-        except (UnicodeDecodeError, LookupError) as error:
-            raise UsageError(
-                f"{name!s:.200} is not {encoding or 'utf-8'}: give its `encoding`"
-            ) from error
+        except UnicodeDecodeError as error:
+            raise FileEncodingError(error, str(name)) from error
+        except LookupError as error:
+            raise UsageError(f"{name!s:.200}: there is no encoding {encoding!r}") from error
 
     def _checked(self, name: str | Path) -> Path:
         text = os.fspath(name)

@@ -51,6 +51,8 @@ def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
         try:
             with budget():
                 return "".join(ready.generate(values))
+        except SecurityError:
+            raise
         except failures as error:
             raise TemplateError(f"jinja2 template {template[:80]!r}: {error}") from error
 
@@ -71,6 +73,9 @@ def _environment() -> Any:
     sandbox, runtime = _jinja2(".sandbox"), _jinja2(".runtime")
     loop, macro = runtime.LoopContext, runtime.Macro
 
+    class JinjaSecurityError(SecurityError, _jinja2(".exceptions").SecurityError):  # type: ignore[misc]
+        """A template reached for what it may not have; programs that catch jinja2's own error catch it."""
+
     class PlainData(sandbox.SandboxedEnvironment):  # type: ignore[misc,name-defined]
         intercepted_binops = frozenset({"+", "*", "**", "%"})
 
@@ -81,7 +86,7 @@ def _environment() -> Any:
             if isinstance(obj, loop) and isinstance(argument, str) and argument[:1] != "_":
                 return getattr(obj, argument, self.undefined(name=argument))
             if type(obj) not in (dict, list, tuple, str):
-                raise SecurityError(
+                raise JinjaSecurityError(
                     f"a jinja2 template may read plain dicts and lists, not {argument!r} of "
                     f"{type(obj).__name__}: pass the value itself"
                 )
@@ -91,7 +96,7 @@ def _environment() -> Any:
                 return self.undefined(obj=obj, name=argument)
 
         def get_template(self, name: object, *_: object, **__: object) -> object:
-            raise SecurityError(f"a jinja2 template may not read others: {name!r:.80}")
+            raise JinjaSecurityError(f"a jinja2 template may not read others: {name!r:.80}")
 
         select_template = get_or_select_template = get_template
 

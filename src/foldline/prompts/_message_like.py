@@ -78,7 +78,7 @@ def _of_role(role: Any, template: Any, kind: PromptTemplateFormat) -> MessageLik
         return _placeholder(template)
     if not isinstance(role, str) or role not in ROLES:
         raise UsageError(
-            f"{role!r:.80} is no role of a template: write one of {', '.join(map(repr, ROLES))}, 'placeholder', "
+            f"Unexpected message type: {role!s:.80}. Use one of {', '.join(map(repr, ROLES))}, 'placeholder', "
             f"or {ChatMessage.__name__}PromptTemplate for other roles"
         )
     return ROLES[role].from_template(template, kind)

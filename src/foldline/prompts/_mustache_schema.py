@@ -15,6 +15,8 @@ __all__ = ["mustache_schema"]
 TAG = re.compile(r"\{\{\{?\s*+([#^/&]?)\s*+([\w.\-]++)\s*+\}?\}\}")
 
 Shape = dict[str, "Shape"]
+SECTION = ""
+"""Marks a name that is a section, and so an object, also where it names nothing inside."""
 
 
 def mustache_schema(template: str) -> type[BaseModel]:
@@ -29,6 +31,7 @@ def mustache_schema(template: str) -> type[BaseModel]:
             continue
         inner = _place(open_sections[-1], name)
         if kind == "#":
+            inner.setdefault(SECTION, {})
             open_sections.append(inner)
         elif kind == "^":
             open_sections.append(open_sections[-1])
@@ -45,6 +48,8 @@ def _place(shape: Shape, name: str) -> Shape:
 
 def _model(name: str, shape: Shape) -> type[BaseModel]:
     fields: dict[str, Any] = {
-        key: (_model(key, inner) if inner else str, None) for key, inner in shape.items()
+        key: (_model(key, inner) if inner else str, None)
+        for key, inner in shape.items()
+        if key != SECTION
     }
     return object_model(name, fields)

@@ -123,9 +123,9 @@ class BasePromptTemplate(
         missing = [name for name in self.input_variables if name not in given]
         first = missing[0] if missing else "name"
         return MissingVariableError(
-            f"{self.get_name()}: missing variables {missing}; it takes {self.input_variables} and was given "
-            f"{[str(name) for name in given]}. If {{{first}}} is meant as text and not as a variable, "
-            f"double the braces: {{{{{first}}}}}"
+            f"Input to {self.get_name()} is missing variables {{{', '.join(map(repr, missing))}}}. Expected: "
+            f"{self.input_variables} Received: {[str(name) for name in given]}. If {{{first}}} is meant as text and "
+            f"not as a variable, double the braces: '{{{{{first}}}}}'"
         )
 
     # -- filling in

@@ -124,7 +124,8 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
         is_checked = values.get("validate_template") and isinstance(asked, list)
         if is_checked and set(asked or ()) != set(found["input_variables"]):
             raise UsageError(
-                f"the messages take {found['input_variables']}, and input_variables says {asked}"
+                f"Got mismatched input_variables. Expected: {set(found['input_variables'])}. Got: {asked}. "
+                "The messages take what is expected: leave input_variables out"
             )
         return {**values, **found}
 

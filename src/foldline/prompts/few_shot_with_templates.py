@@ -42,7 +42,7 @@ class FewShotPromptWithTemplates(FewShotText):
         asked = set(self.input_variables)
         if self.validate_template and asked != found:
             raise UsageError(
-                f"the prompts take {sorted(found)}, and input_variables says {sorted(asked)}"
+                f"Got input_variables={sorted(asked)}, but based on prefix/suffix expected {sorted(found)}"
             )
         if not self.validate_template:
             # Set past `__setattr__`: assignment may validate, and come back here.

@@ -16,8 +16,8 @@ __all__ = ["ImagePromptTemplate"]
 
 RESERVED = frozenset({"url", "path", "detail"})
 NO_PATHS = (
-    "an image is given by its 'url', never by a 'path': foldline opens no file named by a prompt; "
-    "read it yourself and pass a data: address"
+    "an image is given by its 'url', never by a 'path': Loading images from 'path' has been removed as of 0.3.15 for "
+    "security reasons. foldline opens no file named by a prompt: read it yourself and pass a data: address"
 )
 
 

@@ -195,6 +195,9 @@ class ChatMessagePromptTemplate(BaseStringMessagePromptTemplate):
         return ChatMessage(text, role=self.role, additional_kwargs=dict(self.additional_kwargs))
 
 
+EMPTY_TEXT = {"type": "text", "text": ""}
+
+
 class _RoleMessagePromptTemplate(_OneMessage):
     """A message of text, or of parts: text, images, other blocks."""
 
@@ -232,12 +235,13 @@ class _RoleMessagePromptTemplate(_OneMessage):
         else:
             if partial_variables:
                 raise UsageError(
-                    "partial variables are for a template of one text: give them to the chat prompt instead"
+                    "Partial variables are not supported for list of templates: give them to the chat prompt"
                 )
             parts = [template] if isinstance(template, dict) else template
             if not isinstance(parts, Sequence):
                 raise UsageError(
-                    f"a template is text or a list of parts, not {type(parts).__name__}"
+                    f"Invalid template: {parts!r:.80}. A template is text or a list of parts, not "
+                    f"{type(parts).__name__}"
                 )
             prompt = [_part(part, template_format) for part in parts]
         return cls(prompt=prompt, **kwargs)
@@ -254,7 +258,9 @@ class _RoleMessagePromptTemplate(_OneMessage):
         if type(prompt) is PromptTemplate:
             content: Any = text_of(prompt, values)
         elif isinstance(prompt, list):
-            content = [_block(part, values) for part in prompt]
+            blocks = [_block(part, values) for part in prompt]
+            # A text that came out empty, of a section without value say, is no block: providers refuse such.
+            content = [block for block in blocks if block != EMPTY_TEXT] or blocks[:1]
         else:
             content = _text(prompt, values)
         return make_message(self._msg_class, content, self.additional_kwargs)

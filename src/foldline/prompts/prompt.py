@@ -144,7 +144,7 @@ class PromptTemplate(StringPromptTemplate):
             )
         if other.template_format != self.template_format:
             raise UsageError(
-                f"templates of different formats do not add up: {self.template_format!r} and "
+                f"Cannot add templates of different formats: {self.template_format!r} and "
                 f"{other.template_format!r}"
             )
         both = set(self.partial_variables) & set(other.partial_variables)

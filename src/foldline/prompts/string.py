@@ -12,7 +12,7 @@ from foldline.prompts._build import string_value
 from foldline.prompts._compile import PromptTemplateFormat, compile_prompt
 from foldline.prompts._mustache_schema import mustache_schema
 from foldline.prompts.base import BasePromptTemplate
-from foldline.utils.formatting import get_variables
+from foldline.utils.formatting import TemplateError, get_variables
 from foldline.utils.input import get_colored_text
 
 __all__ = [
@@ -88,12 +88,17 @@ def check_valid_template(template: str, template_format: str, input_variables: l
 
 
 def _check_names(template: str, kind: str, given: list[str]) -> None:
-    wanted = set(compile_prompt(template, kind).variables)
+    try:
+        wanted = set(compile_prompt(template, kind).variables)
+    except TemplateError as error:
+        raise TemplateError(
+            f"Invalid prompt schema; check for mismatched or missing input parameters from {given}: {error}"
+        ) from error
     lacking, idle = sorted(wanted - set(given)), sorted(set(given) - wanted)
     if lacking or (idle and kind == "jinja2"):
         raise UsageError(
-            f"the template {template[:80]!r} and its variables {given} do not fit: "
-            f"missing {lacking}, not in the template {idle}"
+            f"Invalid prompt schema; check for mismatched or missing input parameters from {given}: "
+            f"the template {template[:80]!r} misses {lacking}, and has no {idle}"
         )
 
 

@@ -49,8 +49,12 @@ def _copy(value: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
 
 
 def append(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
-    """Join slices of text; anything but two strings is replaced."""
-    return old + new if isinstance(old, str) and isinstance(new, str) else copy_json(new)
+    """Join slices of text, and items that are dicts (a `reasoning` of OpenAI's); anything else is replaced."""
+    if isinstance(old, str) and isinstance(new, str):
+        return old + new
+    if isinstance(old, dict) and isinstance(new, dict):
+        return merge_dicts(old, new)
+    return copy_json(new)
 
 
 def extend(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, assert_never
 
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, BaseMessage
+from foldline.messages.dicts import finished_blocks
 from foldline.protocol.blocks import BLOCK_KINDS, BlockKind
 
 __all__ = ["ForeignBlocks", "add_note", "blocks_for", "is_own", "note_title"]
@@ -53,7 +54,7 @@ def blocks_for(
     message: BaseMessage, providers: Collection[str], policy: ForeignBlocks, notes: list[str]
 ) -> list[Block]:
     """Give the blocks of a message as one of `providers` may be told them; losses are added to `notes`."""
-    blocks: list[Block] = [dict(block) for block in message.content_blocks]
+    blocks: list[Block] = [dict(block) for block in finished_blocks(message)]
     if not isinstance(message, AIMessage) or is_own(message, providers):
         return blocks
     writer = str(message.response_metadata.get("model_provider"))

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import cache
 from operator import itemgetter
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
@@ -137,6 +137,15 @@ class HttpChatModel(Endpoint, BaseChatModel):
     def model_name(self) -> str:
         """The model's id, under LangChain's older name."""
         return self.model
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+            """Return a setting by another of its names: `openai_api_key`, `deployment_name`."""
+            field = type(self).aliases.get(name)
+            if field is not None and field in type(self).model_fields:
+                return getattr(self, field)
+            return super().__getattr__(name)
 
     def _parameters(self) -> Body:
         """Give the parameters that this model's fields set."""

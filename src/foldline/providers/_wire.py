@@ -24,6 +24,7 @@ from foldline.exceptions import (
 )
 from foldline.language_models.call.request import ChatRequest
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.messages.dicts import finished_blocks
 from foldline.protocol.events import Event
 from foldline.utils.json import dumps_canonical
 
@@ -340,7 +341,7 @@ def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:
         dict(block)
         for message in messages
         if isinstance(message, AIMessage) and isinstance(message.content, list)
-        for block in message.content_blocks
+        for block in finished_blocks(message)
     ]
     return {str(id) for block in blocks for id in _ids_of_call(block) if id}
 

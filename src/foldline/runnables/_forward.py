@@ -13,7 +13,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Input = TypeVar("Input")
 Output = TypeVar("Output")
 Other = TypeVar("Other")
+EventsVersion = Literal["v1", "v2", "v3"]
 
 
 # -- in a row
@@ -113,19 +114,31 @@ def assign(
 
 
 def astream_events(
-    self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    self: Runnable[Input, Output],
+    input: Any,
+    config: RunnableConfig | None = None,
+    *,
+    version: EventsVersion = "v2",
+    **kwargs: Any,
 ) -> Any:
+    """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import astream_events
 
-    return astream_events(self, input, config, **kwargs)
+    return astream_events(self, input, config, version=version, **kwargs)
 
 
 def stream_events(
-    self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    self: Runnable[Input, Output],
+    input: Any,
+    config: RunnableConfig | None = None,
+    *,
+    version: EventsVersion = "v2",
+    **kwargs: Any,
 ) -> Any:
+    """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import stream_events
 
-    return stream_events(self, input, config, **kwargs)
+    return stream_events(self, input, config, version=version, **kwargs)
 
 
 def astream_log(

@@ -6,9 +6,10 @@ A class of a user's that has its own `get_graph` is asked; nothing here looks in
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from foldline._config import RunnableConfig, merge_configs
+from foldline.runnables import _types
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
 from foldline.runnables.configurable import DynamicRunnable
@@ -20,6 +21,7 @@ from foldline.runnables.passthrough import RunnableAssign, RunnablePassthrough
 from foldline.runnables.sequence import RunnableSequence
 from foldline.runnables.utils import get_function_nonlocals
 
+Side = Literal["input", "output"]
 AnyRunnable = Runnable[Any, Any]
 
 
@@ -31,11 +33,20 @@ def graph_of(runnable: AnyRunnable, config: RunnableConfig | None) -> Graph:
     return _single(runnable, config)
 
 
+def _type_node(graph: Graph, runnable: AnyRunnable, side: Side, config: Any) -> Node:
+    """Add the node of an input or output; a runnable that cannot say its type is drawn all the same."""
+    try:
+        schema = getattr(runnable, f"get_{side}_schema")(config)
+    except Exception:  # noqa: BLE001  the author's property may raise anything
+        schema = _types.object_model(runnable.get_name(side.title()), {})
+    return graph.add_node(schema)
+
+
 def _single(runnable: AnyRunnable, config: RunnableConfig | None) -> Graph:
     graph = Graph()
-    first = graph.add_node(runnable.get_input_schema(config))
+    first = _type_node(graph, runnable, "input", config)
     middle = graph.add_node(runnable, metadata=(config or {}).get("metadata") or None)
-    last = graph.add_node(runnable.get_output_schema(config))
+    last = _type_node(graph, runnable, "output", config)
     graph.add_edge(first, middle)
     graph.add_edge(middle, last)
     return graph
@@ -67,8 +78,8 @@ def _side_by_side(
     whole: AnyRunnable, branches: list[AnyRunnable], config: RunnableConfig | None
 ) -> Graph:
     graph = Graph()
-    begin = graph.add_node(whole.get_input_schema(config))
-    end = graph.add_node(whole.get_output_schema(config))
+    begin = _type_node(graph, whole, "input", config)
+    end = _type_node(graph, whole, "output", config)
     for branch in branches:
         part = branch.get_graph(config)
         part.trim_first_node()

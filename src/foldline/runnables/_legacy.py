@@ -7,10 +7,13 @@ behaviours. The rules, which give what LangChain gives:
 - What was not written is derived from what was: `stream` from `invoke`, `transform` from `stream`, and an `a…` twin
   from the blocking method, in a thread. A streaming behaviour that is inherited stays, even if `invoke` was overridden.
 - The public methods of `Runnable` never call their own override, so `super().invoke()` does not come back to it.
+- A public method that is set on a class later (`mock.patch.object(Model, "invoke")`, a spy) is nearer than all else,
+  until it is taken away: a program's own tests see every call, and no patched model is asked.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, TypeAlias
@@ -27,6 +30,8 @@ BEHAVIOURS = {"_once", "_traced", "_pieces", "_traced_stream", "_flow", "_traced
 NAMES = BEHAVIOURS | {"invoke", "ainvoke", "stream", "astream", "transform", "atransform"}
 
 
+PATCHABLE = {"invoke", "ainvoke", "stream", "astream", "transform", "atransform", "batch", "abatch"}
+
 ByHand: TypeAlias = tuple[str | None, str | None]
 """Names of the hand-written methods that steps call, blocking and async; None where there is none."""
 
@@ -39,8 +44,20 @@ NOT_BY_HAND: ByHand = (None, None)
 def adopt(cls: type[Any]) -> None:
     """Choose how parents run instances of a new class, and how what it did not write is derived."""
     cls._written = frozenset(NAMES & cls.__dict__.keys())
+    cls._own_methods = {name: cls.__dict__[name] for name in PATCHABLE & cls.__dict__.keys()}
     if not cls._written and sum(hasattr(base, "_once_by_hand") for base in cls.__bases__) == 1:
         return  # all that its one parent of our kind has chosen
+    _choose(cls)
+
+
+def adopt_patch(cls: type[Any]) -> None:
+    """Choose again for a class on which a public method was set or deleted, and for all classes below it."""
+    _choose(cls)
+    for below in cls.__subclasses__():
+        adopt_patch(below)
+
+
+def _choose(cls: type[Any]) -> None:
     once, pieces, flow = (
         _nearest(cls, "_once", "_traced"),
         _nearest(cls, "_pieces", "_traced_stream", "_flow", "_traced_transform"),
@@ -62,6 +79,20 @@ def adopt(cls: type[Any]) -> None:
     cls._step = _call_public if has_once else cls._traced
     cls._step_stream = _stream_public if has_pieces else cls._traced_stream
     cls._step_transform = _transform_public if any(cls._flow_by_hand) else cls._traced_transform
+    cls._has_patched_batch = _is_patched(cls, "batch") or _is_patched(cls, "abatch")
+    if pieces == FAR and (_is_patched(cls, "invoke") or _is_patched(cls, "ainvoke")):
+        cls._step_stream, cls._step_transform = _stream_twin, _transform_by_stream
+    elif _is_patched(cls, "stream") or _is_patched(cls, "astream"):
+        cls._step_transform = _transform_by_stream
+
+
+def _is_patched(cls: type[Any], name: str) -> bool:
+    return any(
+        name in ancestor.__dict__
+        and ancestor.__dict__[name] is not ancestor.__dict__["_own_methods"].get(name)
+        for ancestor in cls.__mro__
+        if "_own_methods" in ancestor.__dict__
+    )
 
 
 def _nearest(cls: type[Any], *names: str) -> int:
@@ -81,12 +112,40 @@ def _defines(cls: type[Any], name: str) -> bool:
 
 def _by_hand(cls: type[Any], blocking: str, awaited: str, behaviour: int, *, lend: bool) -> ByHand:
     """Say which public methods are nearer than our behaviour; `lend` lets the blocking one serve async calls."""
-    nearer = [name if _nearest(cls, name) < behaviour else None for name in (blocking, awaited)]
+    nearer = [
+        name if _is_patched(cls, name) or _nearest(cls, name) < behaviour else None
+        for name in (blocking, awaited)
+    ]
     return nearer[0], nearer[1] or (nearer[0] if lend else None)
 
 
 def _inherited(cls: type[Any], name: str) -> object:
     return next(ancestor.__dict__[name] for ancestor in cls.__mro__ if _defines(ancestor, name))
+
+
+class PatchableInstance:
+    """A runnable that is no Pydantic model: `mock.patch.object(step, "invoke")` sets a method on the object itself."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name in ("invoke", "ainvoke"):
+            _adopt_instance(self)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        if name in ("invoke", "ainvoke"):
+            _adopt_instance(self)
+
+
+def _adopt_instance(self: Any) -> None:
+    fields = self.__dict__
+    names = [name if name in fields else None for name in ("invoke", "ainvoke")]
+    if any(names):
+        fields["_once_by_hand"] = tuple(names)
+        fields["_step"] = functools.partial(_call_public, self)
+    else:
+        fields.pop("_once_by_hand", None)
+        fields.pop("_step", None)
 
 
 # -- running what was written by hand

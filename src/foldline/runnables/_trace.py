@@ -6,6 +6,7 @@ given so far, as in LangChain; one that is closed because a stream beside it fai
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
@@ -104,6 +105,12 @@ def runs_of(
     if first.manager is None:
         return (lambda _: first), first.max_concurrency
     # A run id names one run: the first.
+    if (config or {}).get("run_id") is not None and len(inputs) > 1:
+        warnings.warn(
+            "Provided run_id names one run: of a batch it is the id of the first input's run only",
+            category=RuntimeWarning,
+            stacklevel=3,
+        )
     rest = cast(
         "RunnableConfig", {key: value for key, value in (config or {}).items() if key != "run_id"}
     )

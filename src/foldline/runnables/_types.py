@@ -24,12 +24,19 @@ Fields = Mapping[str, Any]
 
 def input_type(runnable: object) -> object:
     """Return the type of a runnable's input, as its class says it."""
-    return _plain(io_types(cast("Any", type(runnable)))[0])
+    return _said_type(runnable, 0)
 
 
 def output_type(runnable: object) -> object:
     """Return the type of a runnable's output, as its class says it."""
-    return _plain(io_types(cast("Any", type(runnable)))[1])
+    return _said_type(runnable, 1)
+
+
+def _said_type(runnable: object, place: int) -> Any:
+    # `RunnableBranch[int, str](...)` says it of this one object.
+    said = get_args(getattr(runnable, "__orig_class__", None))
+    own = _plain(said[place]) if len(said) == 2 else Any
+    return _plain(io_types(cast("Any", type(runnable)))[place]) if own is Any else own
 
 
 def config_model(name: str, specs: Sequence[Any], include: Sequence[str] | None) -> type[BaseModel]:
@@ -142,7 +149,8 @@ def _safe(fields: Fields) -> dict[str, Any]:
             safe[key] = (kind, default)
         else:
             given = {} if default is ... else {"default": default}
-            safe[f"key_{len(safe)}"] = (kind, Field(alias=key, title=key, **given))
+            title = key.replace("_", " ").strip().title() or key
+            safe[f"key_{len(safe)}"] = (kind, Field(alias=key, title=title, **given))
     return safe
 
 

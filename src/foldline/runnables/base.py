@@ -36,7 +36,7 @@ from foldline._io.drive import drive, drive_each
 from foldline._lazy import Loader, lazily
 from foldline._run import Kind, Run
 from foldline._traceback import closing, cut_traceback
-from foldline.exceptions import UsageError
+from foldline.exceptions import UnsupportedError
 from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
 from foldline.runnables._opening import Opening
@@ -45,7 +45,7 @@ from foldline.utils.short_repr import short_repr
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from foldline.runnables._forward import BatchJob, BatchOptions
+    from foldline.runnables._forward import BatchJob, BatchOptions, EventsVersion
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
     from foldline.runnables.retry import ExponentialJitterParams
@@ -89,6 +89,7 @@ class Runnable(ABC, Generic[Input, Output]):
     _once_by_hand = NOT_BY_HAND
     _pieces_by_hand = NOT_BY_HAND
     _flow_by_hand = NOT_BY_HAND
+    _has_patched_batch = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -397,9 +398,9 @@ class Runnable(ABC, Generic[Input, Output]):
         return self._open_stream_v2(_opening.Opening(input, _run.Run.asynchronous(config, kwargs)))
 
     def _open_stream_v2(self, opening: Opening) -> Any:
-        raise UsageError(
-            f"{self.get_name()} gives no stream of message events: `stream_v2` is for a chat model or a sequence that "
-            "ends in one. Use `stream`, or `astream_events` to see the models inside"
+        raise UnsupportedError(
+            f"{self.get_name()} gives no stream of message events: `stream_v2` (version v3) is for a chat model or a "
+            "sequence that ends in one. Use `stream`, or `astream_events` to see the models inside"
         )
 
     def _own_run(self, run: Run) -> Run:
@@ -570,19 +571,23 @@ class Runnable(ABC, Generic[Input, Output]):
         self: Runnable[In, Out],
         input: object,
         config: RunnableConfig | None = None,
+        *,
+        version: EventsVersion = "v2",
         **kwargs: object,
     ) -> Any:
-        """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
-        return _forward.astream_events(self, input, config, **kwargs)
+        """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
+        return _forward.astream_events(self, input, config, version=version, **kwargs)
 
     def stream_events(
         self: Runnable[In, Out],
         input: object,
         config: RunnableConfig | None = None,
+        *,
+        version: EventsVersion = "v2",
         **kwargs: object,
     ) -> Any:
-        """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
-        return _forward.stream_events(self, input, config, **kwargs)
+        """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
+        return _forward.stream_events(self, input, config, version=version, **kwargs)
 
     def astream_log(
         self: Runnable[In, Out],

@@ -94,6 +94,24 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
     def _open_stream_v2(self, opening: Opening) -> Any:
         return self.bound._open_stream_v2(Bound(opening, self._bound_run))
 
+    def stream_events(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Give everything that happens inside, as events; a bound `version` counts."""
+        return self._without_version(kwargs).stream_events(input, config, **kwargs)
+
+    def astream_events(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
+        """Give everything that happens inside, as events; a bound `version` counts."""
+        return self._without_version(kwargs).astream_events(input, config, **kwargs)
+
+    def _without_version(self, kwargs: dict[str, Any]) -> Any:
+        """Return what gives the events; a bound version moves to the call, since it is none of the model's options."""
+        if "version" not in self.kwargs:
+            return super()
+        kwargs.setdefault("version", self.kwargs["version"])
+        left = {key: value for key, value in self.kwargs.items() if key != "version"}
+        return self.model_copy(update={"kwargs": left})
+
     # -- types
 
     @property

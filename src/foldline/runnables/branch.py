@@ -53,7 +53,7 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
             branches = (*given.pop("branches"), default)
         if len(branches) < 2:
             raise UsageError(
-                "RunnableBranch needs at least one (condition, runnable) pair and a default"
+                "RunnableBranch requires at least two branches: one (condition, runnable) pair and a default"
             )
         last = branches[-1]
         if not isinstance(last, Runnable | Mapping) and not callable(last):

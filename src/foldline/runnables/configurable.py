@@ -171,12 +171,17 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
     def _later(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
-            made = getattr(self.prepare(kwargs.get("config"))[0], name)(*args, **kwargs)
+            config = next(filter(_is_config, (kwargs.get("config"), *args)), None)
+            made = getattr(self.prepare(config)[0], name)(*args, **kwargs)
             if not isinstance(made, Runnable):
                 return made
             return _Made(default=self, method=name, arguments=args, options=kwargs)
 
         return call
+
+
+def _is_config(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("configurable"), dict)
 
 
 class _Made(DynamicRunnable[Input, Output]):
@@ -221,7 +226,12 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
             raise UsageError(
                 f"configurable_fields needs a runnable with Pydantic fields, and {type(self.default).__name__} has none"
             )
-        return list(type(self.default).model_fields)
+        return [*type(self.default).model_fields, *self._aliases()]
+
+    def _aliases(self) -> Mapping[str, str]:
+        """Return the other names of settings, as providers have them: `model_name` is `model`."""
+        aliases: Mapping[str, str] = getattr(type(self.default), "aliases", None) or {}
+        return aliases
 
     def configurable_fields(
         self, **kwargs: AnyConfigurableField
@@ -236,7 +246,9 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
 
     def _choose(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
         settings: dict[str, Any] = {}
-        for name, field in self.fields.items():
+        aliases = self._aliases()
+        for given_name, field in self.fields.items():
+            name = aliases.get(given_name, given_name)
             if isinstance(field, ConfigurableField):
                 if field.id in values:
                     settings[name] = values[field.id]
@@ -258,6 +270,7 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
         return get_unique_config_specs([*specs, *self.default.config_specs])
 
     def _spec(self, name: str, field: AnyConfigurableField) -> ConfigurableFieldSpec:
+        name = self._aliases().get(name, name)
         info = cast("Any", type(self.default)).model_fields[name]
         description = field.description or info.description
         if not isinstance(field, ConfigurableField):

@@ -1,11 +1,12 @@
 """`RunnableWithFallbacks`: when a runnable fails, the next one gets the input; what `with_fallbacks` makes.
 
 Each input of a batch falls back on its own; a stream only before its first piece was delivered. Where all fail, the
-first error is raised, with a note of each later one.
+first error is raised, with a note of each later one; of a batch the last, which is the first one's `last_failure`.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import wraps
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel
 
-from foldline._config import RunnableConfig
+from foldline._config import Configs, RunnableConfig
+from foldline._io import IO
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.runnables import _types
@@ -122,6 +124,26 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
     def _open_stream_v2(self, opening: Opening) -> Any:
         return relayed(self.runnable, _InTurn(self, opening))
 
+    async def _as_completed(
+        self,
+        inputs: Sequence[Any],
+        config: Configs,
+        io: IO,
+        kwargs: dict[str, Any],
+        *,
+        keep_errors: bool,
+    ) -> AsyncGenerator[tuple[int, Any], None]:
+        """Run many: of an input that all failed at, the last error is told, as LangChain tells it of a batch."""
+        done = super()._as_completed(inputs, config, io, kwargs, keep_errors=True)
+        async with aclosing(done):
+            async for place, result in done:
+                outcome = result
+                if isinstance(result, Exception):
+                    outcome = getattr(result, "last_failure", result)
+                    if not keep_errors:
+                        raise outcome
+                yield place, outcome
+
     def _child(self, run: Run) -> Run:
         child = run.child()
         return child.patched(kwargs=run.kwargs) if run.kwargs else child
@@ -228,4 +250,7 @@ class _Failures:
             note = f"fallback {place} failed too: {type(error).__name__}: {error}"
             if note not in getattr(first, "__notes__", ()):
                 first.add_note(note)
+        if others:
+            with contextlib.suppress(AttributeError):  # a class with slots
+                first.last_failure = others[-1]  # type: ignore[attr-defined]
         return first

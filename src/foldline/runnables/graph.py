@@ -286,13 +286,17 @@ class Graph:
     def trim_first_node(self) -> None:
         """Remove the first part, if there is one first part again without it."""
         first = self.first_node()
-        if first is not None and self._end("target", [first.id]) is not None:
+        if first is None or sum(edge.source == first.id for edge in self.edges) > 1:
+            return  # two ways lead from it: without it one of them would begin nowhere
+        if self._end("target", [first.id]) is not None:
             self.remove_node(first)
 
     def trim_last_node(self) -> None:
         """Remove the last part, if there is one last part again without it."""
         last = self.last_node()
-        if last is not None and self._end("source", [last.id]) is not None:
+        if last is None or sum(edge.target == last.id for edge in self.edges) > 1:
+            return
+        if self._end("source", [last.id]) is not None:
             self.remove_node(last)
 
     # -- show

@@ -143,7 +143,11 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
 
     async def _history(self, run: Run) -> BaseChatMessageHistory:
         values = run.configurable
-        wanted = [spec.id for spec in self.history_factory_config]
+        parameters = _parameters(self.get_session_history)
+        if parameters == {} and callable(self.get_session_history):
+            wanted: list[str] = []  # one conversation for all calls
+        else:
+            wanted = [spec.id for spec in self.history_factory_config]
         missing = [key for key in wanted if key not in values]
         if missing:
             example = {"configurable": dict.fromkeys(wanted, "...")}
@@ -152,7 +156,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
                 f"{', '.join(repr(key) for key in missing)}; call it with config={example}"
             )
         with run.current():
-            if len(wanted) == 1 and wanted[0] not in _parameters(self.get_session_history):
+            if len(wanted) == 1 and parameters is not None and wanted[0] not in parameters:
                 found = await run.io.call(self.get_session_history, values[wanted[0]])
             else:
                 named = {key: values[key] for key in wanted}
@@ -213,7 +217,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         if self.custom_input_type is not None:
             return super().get_input_schema(config)
         messages: Any = str | BaseMessage | Sequence[BaseMessage]
-        name = self.get_name("Input")
+        name = "RunnableWithChatHistoryInput"  # LangChain's, also in its schemas
         if self.input_messages_key is not None:
             return _types.object_model(name, {self.input_messages_key: (messages, ...)})
         return _types.value_model(
@@ -291,11 +295,12 @@ class _Remembering(Wrapped):
         await self._inner.end(output)
 
 
-def _parameters(function: Callable[..., Any]) -> Mapping[str, Any]:
+def _parameters(function: Callable[..., Any]) -> Mapping[str, Any] | None:
+    """Return the parameters of a function; None where it does not say."""
     try:
-        return inspect.signature(function).parameters
+        return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        return {}
+        return None
 
 
 def _messages(value: object, kind: type[HumanMessage | AIMessage], key: str) -> list[BaseMessage]:
@@ -306,8 +311,8 @@ def _messages(value: object, kind: type[HumanMessage | AIMessage], key: str) -> 
     if isinstance(value, list | tuple) and all(isinstance(one, BaseMessage) for one in value):
         return [_whole(one) for one in value]
     raise UsageError(
-        f"a history keeps text, a message or a list of messages, not {type(value).__name__}: set {key} to where "
-        "they are, or let the chain end in a message"
+        f"Expected str, BaseMessage, list[BaseMessage], or tuple[BaseMessage]. Got {value!r:.200}. A history keeps "
+        f"text and messages: set {key} to where they are, or let the chain end in a message"
     )
 
 

@@ -16,6 +16,7 @@ from foldline._run import Run
 from foldline._traceback import closing
 from foldline.exceptions import BlockingCallError, RecursionLimitError, UsageError
 from foldline.runnables import _functions, _types
+from foldline.runnables._legacy import PatchableInstance
 from foldline.runnables._trace import NOTHING, plus
 from foldline.runnables.base import Runnable
 from foldline.runnables.utils import (
@@ -28,7 +29,7 @@ Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 
 
-class RunnableLambda(Runnable[Input, Output]):
+class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
     """A function as a runnable.
 
     The function may take `config` or `run_manager` beside its input, may be async, may be a generator, and may

@@ -203,7 +203,7 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         if not _types.is_object(previous):
             return self.get_output_schema(config)
         made = _types.fields_of(self.mapper.get_output_schema(config))
-        return _types.object_model("RunnableAssignOutput", {**_types.fields_of(previous), **made})
+        return _types.object_model("RunnableSequenceOutput", {**_types.fields_of(previous), **made})
 
     @property
     def config_specs(self) -> list[Any]:
@@ -266,10 +266,10 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
         known = _types.fields_of(previous) if _types.is_object(previous) else {}
         if isinstance(self.keys, str):
             kind = known[self.keys][0] if self.keys in known else Any
-            return _types.value_model(self.get_name("Output"), kind)
+            return _types.value_model("RunnableSequenceOutput", kind)
         picked = {key: known[key] for key in self.keys if key in known}
         return (
-            _types.object_model(self.get_name("Output"), picked)
+            _types.object_model("RunnableSequenceOutput", picked)
             if picked
             else self.get_output_schema(config)
         )

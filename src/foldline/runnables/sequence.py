@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, Field
 
-from foldline._config import RunnableConfig
+from foldline._config import Configs, RunnableConfig
+from foldline._io import IO
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.runnables import _trace, _types
@@ -15,6 +16,9 @@ from foldline.runnables._opening import Opening, Wrapped
 from foldline.runnables.base import Runnable
 from foldline.runnables.coerce import coerce_to_runnable
 from foldline.runnables.serializable import RunnableSerializable
+
+if TYPE_CHECKING:
+    from foldline.utils.progress import ProgressOption
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -84,6 +88,42 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         for place, step in enumerate(self.steps, start=1):
             value = await step._step(value, self._child(run, place))
         return value
+
+    async def _run_each(
+        self,
+        inputs: Sequence[Any],
+        config: Configs,
+        io: IO,
+        kwargs: dict[str, Any],
+        *,
+        keep_errors: bool,
+        progress: ProgressOption = None,
+    ) -> list[Any]:
+        if keep_errors or not any(step._has_patched_batch for step in self.steps):
+            return await super()._run_each(
+                inputs, config, io, kwargs, keep_errors=keep_errors, progress=progress
+            )
+        run_of, _ = _trace.runs_of(inputs, config, io, kwargs)
+        runs = [self._own_run(run_of(place)) for place in range(len(inputs))]
+        return await self._run_batches(list(inputs), runs, io)
+
+    async def _run_batches(self, values: list[Any], runs: list[Run], io: IO) -> list[Any]:
+        """Run all inputs through one step after the other: a step whose `batch` somebody patched gets them all."""
+        for value, run in zip(values, runs, strict=True):
+            await _trace.begin(self, value, run)
+        try:
+            for place, step in enumerate(self.steps, start=1):
+                children = [self._child(run, place) for run in runs]
+                batch = step.batch if io.blocking else step.abatch
+                configs = [child.own_config() for child in children]
+                values = await io.call(batch, values, configs, **children[0].kwargs)
+        except BaseException as error:
+            for run in runs:
+                await run.tell("on_chain_error", error)
+            raise
+        for value, run in zip(values, runs, strict=True):
+            await run.tell("on_chain_end", value)
+        return values
 
     def _child(self, run: Run, place: int) -> Run:
         child = run.child(f"seq:step:{place}")

@@ -8,13 +8,33 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_origin
 from pydantic import ConfigDict
 
 from foldline.load.serializable import Serializable
+from foldline.runnables._legacy import PATCHABLE, adopt_patch
 from foldline.runnables.base import Runnable
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 
 
-class RunnableSerializable(Serializable, Runnable[Input, Output]):
+if TYPE_CHECKING:
+    # Pydantic's metaclass is private; to a type checker ours is the same.
+    from pydantic._internal._model_construction import ModelMetaclass as PatchableType
+else:
+
+    class PatchableType(type(Serializable)):
+        """Notices a public method that is set on a finished class, as `mock.patch.object` does."""
+
+        def __setattr__(cls, name: str, value: Any) -> None:
+            super().__setattr__(name, value)
+            if name in PATCHABLE:
+                adopt_patch(cls)
+
+        def __delattr__(cls, name: str) -> None:
+            super().__delattr__(name)
+            if name in PATCHABLE:
+                adopt_patch(cls)
+
+
+class RunnableSerializable(Serializable, Runnable[Input, Output], metaclass=PatchableType):
     """A runnable whose settings are Pydantic fields."""
 
     name: str | None = None

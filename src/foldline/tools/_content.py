@@ -19,9 +19,13 @@ from pydantic import BaseModel
 from foldline.messages.base import BaseMessage
 from foldline.messages.tool import ToolMessage, ToolOutputMixin
 
+TOOL_MESSAGE_BLOCK_TYPES = (
+    "text", "image_url", "image", "json", "search_result", "custom_tool_call_output", "document", "file",
+)  # fmt: skip
+"""LangChain's list of them."""
 BLOCK_TYPES = frozenset(
     [
-        "text", "image_url", "image", "json", "search_result", "custom_tool_call_output", "document", "file",
+        *TOOL_MESSAGE_BLOCK_TYPES,
         "audio", "video", "text-plain", "non_standard", "input_text", "input_image", "input_file", "input_audio",
     ]
 )  # fmt: skip

@@ -181,9 +181,12 @@ class Plan:
         return [one.name for one in own if one.kind not in SPREAD]
 
     def _with_call_id(self, given: dict[str, Any], call_id: str | None) -> dict[str, Any]:
+        if call_id is None and all(name in given for name in self.call_ids):
+            return given  # code that calls the tool itself gives the id itself
         if call_id is None:
             raise UsageError(
-                f"{self.tool.name} wants the id of its call: invoke it with a tool call "
+                f"{self.tool.name} wants the id of its call. When tool includes an InjectedToolCallId argument, tool "
+                "must always be invoked with a full model ToolCall of the form: "
                 '{"type": "tool_call", "name": …, "args": {…}, "id": …}'
             )
         return {**given, **dict.fromkeys(self.call_ids, call_id)}

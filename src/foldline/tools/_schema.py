@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -79,9 +80,11 @@ def docstring_of(
     function: Callable[..., Any], arguments: Iterable[Argument], *, parse: bool, strict: bool
 ) -> Docstring:
     """Read a docstring: its text as it is, or, parsed, its description and what it says of each argument."""
-    text = name_and_doc(function)[1]
+    text = own_doc(function) if isinstance(function, type) else name_and_doc(function)[1]
     if not parse:
-        return Docstring(text.strip(), {})
+        # As written, indentation too: what a model is told does not change with the library.
+        raw = getattr(function, "__doc__", None) if inspect.isroutine(function) else None
+        return Docstring((raw or text).strip(), {})
     said = parse_docstring(text)
     names = {argument.name for argument in arguments}
     unknown = [name for name in said.arguments if name not in names]
@@ -91,8 +94,13 @@ def docstring_of(
         )
     if strict and unknown:
         raise UsageError(
-            f"the docstring of {_name(function)} describes {unknown[0]!r}, which it does not take: rename it there, or "
+            f"{_name(function)}: Arg {unknown[0]} in docstring not found in function signature: rename it there, or "
             "pass error_on_invalid_docstring=False"
+        )
+    if strict and names - set(FILTERED_ARGS) and "\n\n" not in inspect.cleandoc(text):
+        raise UsageError(
+            f"{_name(function)}: Found invalid Google-Style docstring: after the description it needs an empty line "
+            'and the section "Args:", or pass error_on_invalid_docstring=False'
         )
     return said
 

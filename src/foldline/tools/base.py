@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -17,7 +17,6 @@ from pydantic import (
     Field,
     SkipValidation,
     ValidationError,
-    field_serializer,
     field_validator,
 )
 
@@ -37,7 +36,8 @@ from foldline.tools._arguments import (
     _DirectlyInjectedToolArg,
 )
 from foldline.tools._arguments import config_parameter as _get_runnable_config_param
-from foldline.tools._content import MAX_OUTPUT
+from foldline.tools._content import MAX_OUTPUT, TOOL_MESSAGE_BLOCK_TYPES
+from foldline.tools._json_form import with_json_forms
 from foldline.tools._plan import Plan
 from foldline.tools._schema import (
     create_schema_from_function,
@@ -54,6 +54,7 @@ from foldline.tools.errors import (
 
 __all__ = [
     "FILTERED_ARGS",
+    "TOOL_MESSAGE_BLOCK_TYPES",
     "ArgsSchema",
     "BaseTool",
     "BaseToolkit",
@@ -163,10 +164,11 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
             f"not {value!r:.100}"
         )
 
-    @field_serializer("args_schema", when_used="json-unless-none", check_fields=False)
-    def _args_schema_json(self, value: object) -> object:
-        model = None if isinstance(value, dict) else model_of(value)
-        return value if model is None else model.model_json_schema()
+    if not TYPE_CHECKING:
+
+        @classmethod
+        def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+            return with_json_forms(super().__get_pydantic_core_schema__(source, handler))
 
     # -- what a subclass writes
 

@@ -163,7 +163,9 @@ def _of_text_function(
 ) -> Tool:
     own_name, doc = name_and_doc(function)
     if description is None and not doc:
-        raise UsageError(f"{own_name} has no docstring: write one, or pass description=")
+        raise UsageError(
+            f"{own_name}: Function must have either a docstring or description: write one, or pass description="
+        )
     is_async = is_async_callable(function)
     return Tool(
         name=name or own_name,

@@ -6,8 +6,6 @@ import types
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
-from pydantic import field_serializer
-
 from foldline._config import RunnableConfig
 from foldline.callbacks.manager import AsyncCallbackManagerForToolRun, CallbackManagerForToolRun
 from foldline.exceptions import BlockingCallError, UsageError
@@ -39,10 +37,6 @@ class StructuredTool(BaseTool):
     """The function of blocking calls; async ones use it too, in a thread, where there is no `coroutine`."""
     coroutine: Callable[..., Awaitable[Any]] | None = None
     """The async function."""
-
-    @field_serializer("func", "coroutine", when_used="json-unless-none")
-    def _function_text(self, value: object) -> str:
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
 
     def _functions(self) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
         cls = type(self)
@@ -119,9 +113,10 @@ class StructuredTool(BaseTool):
             text = said.description
         else:
             text = said.description or _doc_of(args_schema)
-        if description is None and not text:
+        if description is None and not text and not isinstance(source, type):
             raise UsageError(
-                f"{name} has no docstring, and a model must be told what it does: write one, or pass description="
+                f"{name}: Function must have a docstring if description not provided: a model must be told what it "
+                "does"
             )
         return cls(
             name=name,

@@ -48,10 +48,11 @@ def langsmith_tracer() -> object:
         return None
     try:
         from foldline.tracers.langchain import LangChainTracer  # noqa: PLC0415  an extra
+
+        return LangChainTracer()
     except MissingExtraError as error:
         warnings.warn(f"{variable}=true, but no run is traced: {error}", UserWarning, stacklevel=2)
         return None
-    return LangChainTracer()
 
 
 @cache

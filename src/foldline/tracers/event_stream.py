@@ -6,6 +6,7 @@ as the caller gave it, at the start and not again at the end.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, Literal, NotRequired, TypedDict
@@ -74,6 +75,8 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         self._send = send
         self._filters = filters or {}
         self._runs: dict[UUID, RunInfo] = {}
+        self._observed: set[UUID] = set()
+        """Runs whose pieces were seen inside."""
 
     # -- runs
 
@@ -115,6 +118,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     def _leave(self, run_id: UUID) -> RunInfo | None:
         """Forget a run; one of the same id that was there before it, as a parent's may be, is there again."""
         info = self._runs.pop(run_id, None)
+        self._observed.discard(run_id)
         if info is not None and (outer := info["outer"]) is not None:
             self._runs[run_id] = outer
         return info
@@ -189,7 +193,14 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         """A piece of a run's output passed by."""
         info = self._runs.get(run_id) if run_id is not None else None
         if info is not None and run_id is not None:
+            self._observed.add(run_id)
             self._tell("stream", run_id, info, {"chunk": chunk})
+
+    def on_root_piece(self, run_id: UUID, piece: Any) -> None:
+        """Take a piece that the root gave: one that tells its own runs, in a hand-written `astream`, shows none."""
+        info = self._runs.get(run_id)
+        if info is not None and info["run_type"] == "chain" and run_id not in self._observed:
+            self._tell("stream", run_id, info, {"chunk": piece})
 
     def on_chain_end(
         self, outputs: object, *, run_id: UUID, inputs: object = None, **kwargs: object
@@ -215,8 +226,8 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """A tool failed: the only error that is an event, because an agent goes on after it."""
-        extra = {"tool_call_id": kwargs["tool_call_id"]} if kwargs.get("tool_call_id") else {}
-        self._end(run_id, {"error": error, **extra}, "error")
+        call_id = kwargs.get("tool_call_id")
+        self._end(run_id, {"error": error, "tool_call_id": call_id}, "error")
 
     def on_retriever_start(self, serialized: object, query: str, **kwargs: object) -> None:
         """A retriever starts."""
@@ -296,7 +307,8 @@ async def events_of(
     run_id = config.setdefault("run_id", uuid7()) or uuid7()
     config["run_id"] = run_id
     root = _Root(str(run_id), value, version)
-    async with aclosing(beside(io, runnable, value, config, kwargs, channel)) as events:
+    on_piece = functools.partial(handler.on_root_piece, run_id)
+    async with aclosing(beside(io, runnable, value, config, kwargs, channel, on_piece)) as events:
         async for event in events:
             if version == "v2" and event["run_id"] != root.run_id:
                 yield event

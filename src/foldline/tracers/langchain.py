@@ -18,15 +18,8 @@ from foldline.tracers.base import BaseTracer
 from foldline.tracers.core import llm_outputs
 from foldline.tracers.schemas import Run
 
-try:
-    from langsmith import Client
-    from langsmith import utils as langsmith_utils
-except ImportError as error:
-    raise MissingExtraError(
-        'LangSmith is not installed: pip install "foldline[langsmith]"'
-    ) from error
-
 if TYPE_CHECKING:
+    from langsmith import Client
     from langsmith.schemas import Run as LangSmithRun
 
 __all__ = ["LangChainTracer", "get_client", "wait_for_all_tracers"]
@@ -40,10 +33,22 @@ _tracers: WeakSet[LangChainTracer] = WeakSet()
 _clients: list[Client] = []
 
 
+def _langsmith() -> Any:
+    """Import the extra when it is used: whoever looks through the names of this package must not load it."""
+    try:
+        import langsmith  # noqa: PLC0415
+        import langsmith.utils  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError(
+            'LangSmith is not installed: pip install "foldline[langsmith]"'
+        ) from error
+    return langsmith
+
+
 def get_client() -> Client:
     """Return the client that tracers share which were given none; made when it is first needed."""
     if not _clients:
-        _clients.append(Client())
+        _clients.append(_langsmith().Client())
     return _clients[0]
 
 
@@ -78,7 +83,7 @@ class LangChainTracer(BaseTracer):
         self.example_id: UUID | None = (
             UUID(example_id) if isinstance(example_id, str) else example_id
         )
-        self.project_name: str | None = project_name or langsmith_utils.get_tracer_project()
+        self.project_name: str | None = project_name or _langsmith().utils.get_tracer_project()
         self.client: Any = client or get_client()
         self.tags: list[str] = tags or []
         self.tracing_metadata: dict[str, str] = dict(metadata or {})

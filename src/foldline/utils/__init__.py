@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         convert_to_secret_str,
         get_pydantic_field_names,
         guard_import,
+        mock_now,
         raise_for_status_with_text,
         xor_args,
     )
@@ -51,6 +52,7 @@ __all__ = [
     "get_from_env",
     "get_pydantic_field_names",
     "guard_import",
+    "mock_now",
     "pre_init",
     "print_text",
     "raise_for_status_with_text",
@@ -73,6 +75,6 @@ __getattr__: Loader = lazily(
         ".pydantic": "pre_init",
         ".strings": "comma_list sanitize_for_postgres stringify_dict stringify_value",
         ".utils": "build_extra_kwargs check_package_version convert_to_secret_str "
-        "get_pydantic_field_names guard_import raise_for_status_with_text xor_args",
+        "get_pydantic_field_names guard_import mock_now raise_for_status_with_text xor_args",
     },
 )

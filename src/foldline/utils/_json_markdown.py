@@ -15,6 +15,7 @@ OPENING = re.compile(r'\{(?=\s*+(?:["}]|\Z))|\[')  # `{` before anything else be
 MOST_TRIES = (
     10_000  # brackets in prose that may turn out not to be JSON before the search is given up
 )
+FENCED_VALUE = re.compile(r'\s*+(true|false|null|-?\d[\d.eE+-]*+|"[^"\n]*+")\s*+```')
 OPENING_HERE = re.compile(r"\s*+[{\[]")
 
 
@@ -66,10 +67,12 @@ def parse_and_check_json_markdown(text: str, expected_keys: list[str]) -> dict[s
     try:
         value = parse_json_markdown(text)
     except ValueError as error:
-        raise OutputParserException(f"not a JSON object: {error}", llm_output=text) from error
+        raise OutputParserException(
+            f"Got invalid JSON object. Error: {error}", llm_output=text
+        ) from error
     if not isinstance(value, dict):
         raise OutputParserException(
-            f"expected a JSON object, got {type(value).__name__}", llm_output=text
+            f"Expected JSON object (dict), but got: {type(value).__name__}", llm_output=text
         )
     for key in expected_keys:
         if key not in value:
@@ -83,6 +86,11 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
     """Give the spans worth parsing, best first, at most one fenced and one in prose."""
     for fence in FENCE.finditer(text):
         found = find_json(text, fence.end(), only_here=True)
+        if found is None and (value := FENCED_VALUE.match(text, fence.end())):
+            found = value.span(1)
+        if found is None and OPENING_HERE.match(text, fence.end()):
+            end = text.find("```", fence.end())
+            found = None if end < 0 else (fence.end(), end)  # cut off, and closed all the same
         if found is not None:
             yield found
             break

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from foldline.exceptions import UsageError
+from foldline.exceptions import MissingKeyError, UsageError
 from foldline.utils._schema_rules import MAX_ISSUES, RULES, Issue
 
 MAX_DEPTH = 200
@@ -30,16 +30,21 @@ class _TooLong(Exception):
 def resolve_ref(ref: object, root: object) -> object:
     """Find what a reference into the same document points to."""
     if not isinstance(ref, str) or not ref.startswith("#"):
-        raise UsageError(f"$ref {ref!r}: only references into the same schema (#/...) are followed")
+        raise UsageError(
+            f"$ref {ref!r}: ref paths are expected to be URI fragments, meaning they should start with '#': "
+            "only references into the same schema are followed"
+        )
     found = root
     for step in ref[1:].split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict) and key in found:
             found = found[key]
+        elif isinstance(found, dict) and key.isdecimal() and int(key) in found:
+            found = found[int(key)]  # a schema written in Python may have numbers for keys
         elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
             found = found[int(key)]
         else:
-            raise UsageError(f"$ref {ref!r}: nothing there in the schema")
+            raise MissingKeyError(f"$ref {ref!r}: Reference {ref!r} not found in the schema")
     return found
 
 

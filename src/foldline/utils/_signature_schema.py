@@ -27,6 +27,13 @@ SCHEMA_ERRORS = (
 )
 
 
+class NoJsonSchemaError(UsageError, PydanticInvalidForJsonSchema):
+    """A type cannot be described to a model."""
+
+    def __init__(self, message: str) -> None:
+        PydanticInvalidForJsonSchema.__init__(self, message)
+
+
 def schema_of_type(kind: Any) -> dict[str, Any]:  # noqa: ANN401  any type there is
     """Give the JSON Schema of a type, as pydantic writes it."""
     try:
@@ -34,7 +41,10 @@ def schema_of_type(kind: Any) -> dict[str, Any]:  # noqa: ANN401  any type there
             return kind.model_json_schema()
         return TypeAdapter(_modelled(kind)).json_schema()
     except SCHEMA_ERRORS as error:
-        raise UsageError(f"{kind!r} has no JSON Schema: {error}") from error
+        raise NoJsonSchemaError(
+            f"{kind!r} has no JSON Schema: {error}\nUse JSON-serializable types in it: Pydantic models, "
+            "dataclasses, TypedDicts, str, int, list and the like."
+        ) from error
 
 
 def model_from_function(
@@ -100,12 +110,25 @@ def _name(function: object) -> str:
 
 def _parameters(function: Callable[..., Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
     hints = _hints(function)
+    owner = _owner_parameter(function)
     for key, parameter in inspect.signature(function).parameters.items():
+        if key == owner:
+            continue
         annotation = hints.get(
             key, Any if parameter.annotation is parameter.empty else parameter.annotation
         )
         if parameter.kind not in SKIPPED and not _is_injected(annotation):
             yield key, (annotation, parameter.default)
+
+
+def _owner_parameter(function: Any) -> str | None:  # noqa: ANN401  anything callable
+    """Return the name of the first parameter of a method taken from its class (`Class.method`): `self` or `cls`."""
+    if not inspect.isfunction(function) or "." not in function.__qualname__:
+        return None
+    if function.__qualname__.rpartition(".")[0].endswith("<locals>"):
+        return None
+    first = next(iter(inspect.signature(function).parameters), None)
+    return first if first in ("self", "cls") else None
 
 
 def _all_names(function: Callable[..., Any]) -> set[str]:

@@ -1,12 +1,13 @@
-"""The one formatter of `{name}` templates. Only plain names: no attribute, index, conversion, format spec or nesting.
+"""The one formatter of `{name}` templates: plain names, with a format spec or conversion where wanted (`{x:.2f}`).
 
 A template that reached into its values (`{user.__class__}`) would hand whoever writes templates the program's secrets,
-so what is not a plain name is refused when the template is compiled, and again whenever it is formatted. Values are
-inserted literally and once: braces inside them mean nothing.
+so an attribute, an index or a field inside a spec is refused when the template is compiled, and again whenever it is
+formatted. Values are inserted literally and once: braces inside them mean nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from string import Formatter
@@ -27,6 +28,9 @@ __all__ = [
 ]
 
 PARSER = Formatter()
+NUMBERS = re.compile(r"\d{1,20}")
+MAX_WIDTH = 10_000
+"""A spec may not make text out of nothing beyond this."""
 HINT = "write {{ and }} for braces that are text"
 
 
@@ -58,6 +62,8 @@ class Template:
             return self._format(values)
         except KeyError:
             raise _missing(self, values) from None
+        except (ValueError, TypeError) as error:  # a spec that does not fit its value
+            raise TemplateError(f"template {self.template[:80]!r}: {error}") from error
 
     def __repr__(self) -> str:
         return f"Template({self.template!r})"
@@ -81,8 +87,11 @@ class StrictFormatter:
         return compile_template(format_string).format(kwargs)
 
     def validate_input_variables(self, format_string: str, input_variables: list[str]) -> None:
-        """See that the template can be formatted with these names."""
-        compile_template(format_string).format(dict.fromkeys(input_variables, "foo"))
+        """Raise if the template wants a name that is not among these."""
+        template = compile_template(format_string)
+        values = dict.fromkeys(input_variables)
+        if any(name not in values for name in template.variables):
+            raise _missing(template, values)
 
 
 formatter: StrictFormatter = StrictFormatter()
@@ -127,15 +136,20 @@ def _checked_variables(template: str) -> tuple[str, ...]:
 def _check_field(template: str, field: str, spec: str, conversion: str | None) -> None:
     reason = ""
     if "." in field or "[" in field or "]" in field:
-        reason = f"{{{field}}} reaches into a value; only plain names are allowed"
-    elif spec:
-        reason = f"{{{field}:{spec[:40]}}} has a format spec; format the value before passing it"
-    elif conversion:
-        reason = f"{{{field}!{conversion}}} has a conversion; convert the value before passing it"
+        reason = (
+            f"Invalid variable name {field!r}: Variable names cannot contain attribute access (.) or indexing ([]); "
+            "only plain names are allowed"
+        )
+    elif "{" in spec or "}" in spec:
+        reason = f"{{{field}:{spec[:40]}}}: Invalid format specifier; Nested replacement fields are not allowed"
+    elif any(int(number) > MAX_WIDTH for number in NUMBERS.findall(spec)):
+        reason = f"{{{field}:{spec[:40]}}} pads to more than {MAX_WIDTH:,} characters"
+    elif conversion and conversion not in "rsa":
+        reason = f"{{{field}!{conversion}}}: the conversions are !r, !s and !a"
     elif not field.strip():
         reason = "{} has no name"
     elif field.strip().isdigit():
-        reason = f"{{{field}}} is a position; give the variable a name"
+        reason = f"{{{field}}} is a position: Invalid variable name; give the variable a name"
     if reason:
         raise TemplateError(f"template {template[:80]!r}: {reason} ({HINT})")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from foldline._lazy import lazily
 from foldline.exceptions import UsageError
 from foldline.utils._signature_schema import (
     is_typed_dict,
@@ -23,7 +24,7 @@ from foldline.utils._signature_schema import (
     schema_of_type,
 )
 from foldline.utils.docstrings import parse_docstring
-from foldline.utils.json_schema import dereference_refs, remove_titles, strict_schema
+from foldline.utils.json_schema import inline_refs, remove_titles, strict_schema
 
 __all__ = [
     "convert_to_json_schema",
@@ -168,7 +169,12 @@ def _from_dict(given: Mapping[str, Any]) -> Described:
         }
     if "title" in given:  # JSON Schema
         rest = {key: item for key, item in given.items() if key not in ("title", "description")}
-        return _assembled({"name": given["title"], **given}, rest)
+        return _assembled({"name": given["title"], **given}, rest or None)
+    if "properties" in given or given.get("type") == "object":
+        raise UsageError(
+            f"{dict(given)!r:.200}: a JSON Schema must have a top-level 'title' key to be used as a function: "
+            "the title is the function's name"
+        )
     raise _unsupported(dict(given))
 
 
@@ -239,6 +245,10 @@ def _custom_tool(tool: object) -> Described | None:
 
 
 def _from_schema(name: str, description: str, schema: Described) -> Described:
-    flat = remove_titles(dereference_refs(schema))
+    flat = remove_titles(inline_refs(schema))
     parameters = {key: item for key, item in flat.items() if key != "description"}
     return {"name": name, "description": description, "parameters": parameters}
+
+
+# The layer of messages is above this one; LangChain's path for the helper is here.
+__getattr__ = lazily(__name__, {"foldline.messages.tool_examples": "tool_example_to_messages"})

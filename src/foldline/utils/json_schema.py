@@ -7,6 +7,7 @@ the tests hold it against `jsonschema`. It checks draft 2020-12's assertions on 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,15 @@ from foldline.exceptions import UsageError
 from foldline.utils._schema_rules import Issue
 from foldline.utils._schema_validate import resolve_ref, validate
 
-__all__ = ["Issue", "dereference_refs", "remove_titles", "resolve_ref", "strict_schema", "validate"]
+__all__ = [
+    "Issue",
+    "dereference_refs",
+    "inline_refs",
+    "remove_titles",
+    "resolve_ref",
+    "strict_schema",
+    "validate",
+]
 
 MAX_NODES = 100_000
 Schema = dict[str, Any]
@@ -28,12 +37,24 @@ def dereference_refs(
 ) -> Schema:
     """Put what references point to in their place; the schema given is not changed.
 
-    A reference inside what it refers to (a tree of trees) cannot be replaced and stays, together with its
-    definition. Keys beside a `$ref` win over what it refers to.
+    The definitions stay in the result as they were (`skip_keys=()` replaces the references in them too). A reference
+    inside what it refers to (a tree of trees) has no end: there `{}`, which admits anything, takes its place;
+    `inline_refs` keeps it. Keys beside a `$ref` win over what it refers to.
     """
     root = schema_obj if full_schema is None else full_schema
-    work = _Dereference(root, frozenset(skip_keys or ()))
-    top = {key: item for key, item in schema_obj.items() if key not in ("$defs", "definitions")}
+    skipped = frozenset(("$defs",) if skip_keys is None else skip_keys)
+    whole: Schema = _Dereference(root, skipped, keeps_cycles=False).replace(schema_obj, ())
+    return whole
+
+
+def inline_refs(schema: Schema) -> Schema:
+    """Return the schema without definitions, what references point to in their place.
+
+    A reference inside what it refers to (a tree of trees) stays, together with its definition: the schema says what
+    it said before. Keys beside a `$ref` win over what it refers to.
+    """
+    work = _Dereference(schema, frozenset(), keeps_cycles=True)
+    top = {key: item for key, item in schema.items() if key not in ("$defs", "definitions")}
     whole: Schema = work.replace(top, ())
     for name in ("$defs", "definitions"):
         kept = work.kept_definitions(name)
@@ -43,9 +64,10 @@ def dereference_refs(
 
 
 class _Dereference:
-    def __init__(self, root: Schema, skip_keys: frozenset[str]) -> None:
+    def __init__(self, root: Schema, skip_keys: frozenset[str], *, keeps_cycles: bool) -> None:
         self._root = root
         self._skip_keys = skip_keys
+        self._keeps_cycles = keeps_cycles
         self._nodes = 0
         self._recursive: set[str] = set()
 
@@ -62,21 +84,26 @@ class _Dereference:
         ref = node.get("$ref")
         if isinstance(ref, str):
             return self._replace_ref(ref, node, above)
+        return self._replace_items(node, above)
+
+    def _replace_items(self, node: Schema, above: tuple[str, ...]) -> Schema:
         return {
-            key: item if key in self._skip_keys else self.replace(item, above)
+            key: copy.deepcopy(item) if key in self._skip_keys else self.replace(item, above)
             for key, item in node.items()
         }
 
     def _replace_ref(self, ref: str, node: Schema, above: tuple[str, ...]) -> object:
-        beside = {key: self.replace(item, above) for key, item in node.items() if key != "$ref"}
+        beside = self._replace_items(
+            {key: item for key, item in node.items() if key != "$ref"}, above
+        )
         target = resolve_ref(ref, self._root)
         if ref in above or ref == "#":
             self._recursive.add(ref)
-            return {"$ref": ref, **beside}
+            return {"$ref": ref, **beside} if self._keeps_cycles else beside
         inlined = self.replace(target, (*above, ref))
-        if not beside or not isinstance(inlined, dict):
+        if not beside:
             return inlined
-        return {**inlined, **beside}
+        return {**inlined, **beside} if isinstance(inlined, dict) else beside
 
     def kept_definitions(self, name: str) -> Schema:
         """Give the definitions that recursive references still need, and those these need."""

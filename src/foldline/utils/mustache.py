@@ -15,12 +15,18 @@ from typing import Any, Final, NamedTuple
 
 from foldline.utils.formatting import TemplateError
 
-__all__ = ["MustacheTemplate", "compile_mustache", "get_variables", "render"]
+__all__ = ["ChevronError", "MustacheTemplate", "compile_mustache", "get_variables", "render"]
 
 MAX_DEPTH = 100
 MAX_STEPS = 100_000
 ALONE = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
 MISSING: Final = object()
+
+
+class ChevronError(TemplateError, SyntaxError):
+    """A mustache template is not written as mustache is."""
+
+    __str__ = Exception.__str__  # SyntaxError's own wants a place in a file
 
 
 class Name(NamedTuple):
@@ -127,7 +133,7 @@ class _Compiler:
         if kind == "!":
             return
         if not name:
-            raise self._error(f"the tag at character {start} is empty")
+            raise self._error(f"the tag at character {start} is an empty tag")
         if kind == "=":
             self._take_delimiters(name)
         elif kind == ">":
@@ -160,8 +166,8 @@ class _Compiler:
         if text:
             self._stack[-1][1].append(text)
 
-    def _error(self, reason: str) -> TemplateError:
-        return TemplateError(f"mustache template {self._template[:80]!r}: {reason}")
+    def _error(self, reason: str) -> ChevronError:
+        return ChevronError(f"mustache template {self._template[:80]!r}: {reason}")
 
 
 class _Renderer:
@@ -198,7 +204,7 @@ class _Renderer:
             self._render(section.parts, [*scopes, value])
 
     def _text(self, value: object, *, is_raw: bool) -> str:
-        if value is MISSING or value is None:
+        if value is MISSING or value is None or (isinstance(value, list | dict) and not value):
             return ""
         text = str(value)
         return text if is_raw or not self._escape else html.escape(text)

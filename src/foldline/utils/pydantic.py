@@ -11,8 +11,12 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, RootModel, model_validator
 from pydantic.fields import FieldInfo
 
+from foldline.exceptions import MissingExtraError
+
 __all__ = [
     "PYDANTIC_MAJOR_VERSION",
+    "PydanticBaseModel",
+    "TypeBaseModel",
     "create_model",
     "create_model_v2",
     "get_fields",
@@ -27,6 +31,20 @@ __all__ = [
 ]
 
 PYDANTIC_MAJOR_VERSION = int(pydantic.VERSION.partition(".")[0])
+PydanticBaseModel = BaseModel
+TypeBaseModel = type[BaseModel]
+
+
+def __getattr__(name: str) -> object:
+    if name != "PYDANTIC_VERSION":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from packaging.version import Version  # noqa: PLC0415  no dependency: who compares versions has it
+    except ImportError as error:
+        raise MissingExtraError(
+            "PYDANTIC_VERSION is a version to compare with: `pip install packaging`"
+        ) from error
+    return Version(pydantic.VERSION)
 
 
 def get_pydantic_major_version() -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import functools
 import importlib
 import importlib.metadata
 import operator
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, Protocol
 from uuid import uuid4
@@ -26,6 +28,7 @@ __all__ = [
     "from_env",
     "get_pydantic_field_names",
     "guard_import",
+    "mock_now",
     "raise_for_status_with_text",
     "secret_from_env",
     "xor_args",
@@ -63,6 +66,26 @@ def raise_for_status_with_text(response: _Response) -> None:
         response.raise_for_status()
     except Exception as error:
         raise ValueError(response.text) from error
+
+
+@contextlib.contextmanager
+def mock_now(dt_value: datetime.datetime) -> Iterator[type]:
+    """Let `datetime.datetime.now()` return `dt_value` inside the `with` block, in the whole process.
+
+    Modules that took the class before (`from datetime import datetime`) keep the real clock.
+    """
+    real = datetime.datetime
+
+    class MockDateTime(real):  # type: ignore[valid-type, misc]
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+            return dt_value if tz is None else dt_value.astimezone(tz)
+
+    datetime.datetime = MockDateTime  # type: ignore[misc]
+    try:
+        yield MockDateTime
+    finally:
+        datetime.datetime = real  # type: ignore[misc]
 
 
 def guard_import(

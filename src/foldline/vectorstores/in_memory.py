@@ -46,7 +46,9 @@ class InMemoryVectorStore(EmbeddedVectorStore):
 
     @classmethod
     def _made(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
-        return cls(embedding, **given)
+        # What other stores take (`collection_name`, `persist_directory`) says nothing to one in memory.
+        is_plain = cls.__init__ is InMemoryVectorStore.__init__
+        return cls(embedding) if is_plain else cls(embedding, **given)
 
     def __len__(self) -> int:
         return len(self._contents.places)

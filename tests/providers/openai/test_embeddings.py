@@ -43,7 +43,7 @@ def test_texts_become_vectors_in_order(call: Any, fault_server: FaultServer, pac
     assert isinstance(embeddings, Embeddings)
     assert call.run(embeddings, "embed_documents", ["a", "b"]) == [[1.0, 0.5], [0.0, 2.0]]
     assert fault_server.requests()[0].json() == {
-        "model": "text-embedding-3-small", "input": ["a", "b"], "encoding_format": "base64", "dimensions": 2,
+        "model": "text-embedding-ada-002", "input": ["a", "b"], "encoding_format": "base64", "dimensions": 2,
     }  # fmt: skip
 
 

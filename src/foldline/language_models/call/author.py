@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from foldline._run import Run
-from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
+from foldline.exceptions import EmptyStreamError, ModelError, UsageError
 from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
 from foldline.language_models.call.chunk_bridge import ChunkBridge
 from foldline.language_models.call.llm_output import llm_output_of
@@ -223,19 +223,25 @@ async def _bridged(model: CallModel, hook: str, request: ChatRequest, run: Run) 
         if run.io.blocking and isinstance(chunks, Generator):
             with closing(chunks):
                 for chunk in chunks:
-                    if batch := bridge.feed(chunk):
+                    batch = bridge.feed(chunk)
+                    if batch and not (bridge.is_last and bridge.hold(batch)):
                         yield batch
         else:
             async with aclosing(run.io.adapt(chunks)) as adapted:
                 async for chunk in adapted:
-                    if batch := bridge.feed(chunk):
+                    batch = bridge.feed(chunk)
+                    if batch and not (bridge.is_last and bridge.hold(batch)):
                         yield batch
-    except BaseException:
+    except BaseException as error:
         request.note(usage=writer.usage_so_far, metadata=writer.metadata_so_far)
+        if bridge.held and isinstance(error, Exception):
+            yield bridge.held
         raise
     if bridge.is_empty:
-        raise StreamTruncatedError(f"{hook} gave no chunk at all", is_retryable=False)
-    yield bridge.end()
+        raise EmptyStreamError(
+            f"{hook} gave no chunk at all: No generation chunks were returned", is_retryable=False
+        )
+    yield bridge.held + bridge.end()
 
 
 async def _generated(model: CallModel, request: ChatRequest, run: Run) -> Source:

@@ -360,8 +360,7 @@ class ChatCall:
                 message.response_metadata.pop("output_version", None)
             return ChatResult(generations=[ChatGeneration._trusted(message)])
         result = self.answer.result
-        is_asked = self.version is not None or self.model.output_version is not None
-        if not self._is_cached and not (is_asked and self._version == "v1"):
+        if not self._is_cached and self._version != "v1":
             return result
         generations = [self._in_own_form(generation) for generation in result.generations]
         return ChatResult(generations=generations, llm_output=result.llm_output)

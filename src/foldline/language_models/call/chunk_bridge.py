@@ -23,7 +23,7 @@ CLIENT_CALLS = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
 class ChunkBridge:
     """Fed `ChatGenerationChunk`s, gives back events."""
 
-    __slots__ = ("_id", "_is_started", "_text", "_writer", "is_empty")
+    __slots__ = ("_id", "_is_started", "_text", "_writer", "held", "is_empty", "is_last")
 
     def __init__(self, writer: EventWriter, id: str | None = None) -> None:
         self._writer = writer
@@ -32,6 +32,10 @@ class ChunkBridge:
         self._id = id
         self.is_empty: bool = True
         """Whether no chunk came at all."""
+        self.is_last = False
+        """Whether a chunk said that it is the last (`chunk_position="last"`)."""
+        self.held: list[Event] = []
+        """What that chunk said, and what came after it: it goes out with the end."""
 
     def feed(self, chunk: ChatGenerationChunk) -> list[Event]:
         """Give the events of one chunk."""
@@ -70,6 +74,11 @@ class ChunkBridge:
             events += self._writer.block(block, key=block.get("index"))
         return events
 
+    def hold(self, batch: list[Event]) -> bool:
+        """Keep a batch until the end; say that it is kept."""
+        self.held += batch
+        return True
+
     def _called(self, slices: list[Any]) -> list[Event]:
         """Say slices of calls that come alone, as most do."""
         events: list[Event] = []
@@ -100,6 +109,7 @@ class ChunkBridge:
         if isinstance(message, AIMessageChunk):
             self._writer.usage(cast("Mapping[str, object] | None", message.usage_metadata))
             self._writer.reason(message.finish_reason)
+            self.is_last = self.is_last or message.chunk_position == "last"
 
     def end(self) -> list[Event]:
         """Give the events that end the message."""

@@ -60,6 +60,11 @@ class CallListeners:
         if not self._is_invoke:
             return stream
         can_stream = can_stream and not self._model._streaming_disabled(self._run.kwargs)
+        fields_set = getattr(self._model, "model_fields_set", ())
+        if "streaming" in fields_set and not getattr(self._model, "streaming", None):
+            can_stream = (
+                False  # the program said so (`streaming=False`): it wins over a handler's wish
+            )
         for handler in self._run.handlers:
             if isinstance(handler, V2StreamingHandler):
                 self._shows_events = True
@@ -121,15 +126,13 @@ class CallListeners:
         return direct.wait() if direct.waiting else None
 
     async def _tell_batch(self, batch: Batch) -> None:
-        run, view, self.chunks = self._run, self._view, []
-        for event in batch:
-            if self.tells_events:
+        run, view = self._run, self._view
+        if self.tells_events:
+            for event in batch:
                 await run.tell("on_stream_event", event)
-            chunk = None if view is None else view.feed(event)
-            if chunk is not None:
-                self.chunks.append(chunk)
-                generation = ChatGenerationChunk._trusted(chunk)
-                await run.tell(TOKEN, str(chunk.text), chunk=generation)
+        self.chunks = [] if view is None else view.show(batch)
+        for chunk in self.chunks:
+            await run.tell(TOKEN, str(chunk.text), chunk=ChatGenerationChunk._trusted(chunk))
 
 
 class _DirectTokens:

@@ -89,7 +89,7 @@ class OutputSchema:
         if self.description:
             described["description"] = self.description
         schema = {key: value for key, value in self.json_schema.items() if key != "title"}
-        described["schema"] = strict_schema(schema) if strict else schema
+        described["schema"] = without_defaults(strict_schema(schema)) if strict else schema
         if strict is not None:
             described["strict"] = strict
         return {"type": "json_schema", "json_schema": described}
@@ -321,6 +321,47 @@ def chosen_method(method: str, profile: ModelProfile | None, *, has_tools: bool)
     return "json_mode" if not has_tools else "tool"
 
 
+def without_defaults(node: Any) -> Any:
+    """Return a strict schema without `default`, which is refused there: every property is asked for."""
+    if isinstance(node, list):
+        return [without_defaults(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    cleaned = {key: without_defaults(value) for key, value in node.items() if key != "default"}
+    properties = node.get("properties")
+    if isinstance(properties, dict):  # of which one may be called `default`
+        cleaned["properties"] = {key: without_defaults(value) for key, value in properties.items()}
+    return cleaned
+
+
+ANY_OBJECT = {"title": "answer", "type": "object"}
+
+
+def _can_be_strict(schema: Any) -> bool:
+    """Say whether a class describes closed objects only, as a strict schema must."""
+    if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+        return False
+    described = schema.model_json_schema()
+    return all(_is_closable(node) for node in (described, *described.get("$defs", {}).values()))
+
+
+def _is_closable(node: dict[str, Any]) -> bool:
+    """Say whether a schema has no open object and no value of any type; references are looked at where they lead."""
+    if node.keys() & {"$ref", "enum", "const"}:
+        return True
+    branches = [*node.get("anyOf", ()), *node.get("allOf", ()), *node.get("oneOf", ())]
+    if branches:
+        return all(_is_closable(branch) for branch in branches)
+    kind = node.get("type")
+    if kind == "object":
+        properties = node.get("properties") or {}
+        is_closed = bool(properties) and node.get("additionalProperties", False) is False
+        return is_closed and all(_is_closable(value) for value in properties.values())
+    if kind == "array":
+        return isinstance(node.get("items"), dict) and _is_closable(node["items"])
+    return kind is not None
+
+
 def structured_options(
     schema: object,
     profile: ModelProfile | None,
@@ -331,8 +372,17 @@ def structured_options(
     max_retries: int = 0,
     repair: bool = True,
     tools: Sequence[Any] | None = None,
+    prefers_strict: bool = False,
 ) -> tuple[dict[str, Any], StructuredCheck]:
     """Give the call options that ask for the schema, and the check that reads answers by it."""
+    is_any_object = schema is None
+    if is_any_object:
+        if method not in ("json_mode", "json_object"):
+            raise UsageError(
+                "with_structured_output needs a schema: give a Pydantic model, a TypedDict or a JSON Schema, "
+                'or method="json_mode" for any JSON object'
+            )
+        schema = ANY_OBJECT
     if tools and not include_raw:
         raise UsageError(
             "with tools the answer may be a tool call: pass include_raw=True to see both"
@@ -340,8 +390,10 @@ def structured_options(
     if max_retries < 0:
         raise UsageError(f"max_retries={max_retries}: a number from 0")
     described = tools_of(tools or (), strict=strict)
-    wanted = OutputSchema(schema, strict=strict)
     way = chosen_method(method, profile, has_tools=bool(described))
+    if strict is None and prefers_strict and way == "json_schema" and _can_be_strict(schema):
+        strict = True
+    wanted = OutputSchema(schema, strict=strict)
     names = frozenset(name for tool in described if (name := tool_name(tool)))
     check = StructuredCheck(
         wanted,
@@ -360,6 +412,8 @@ def structured_options(
         options["response_format"] = wanted.response_format(strict=strict)
     else:
         options["response_format"] = {"type": "json_object"}
+        if is_any_object:
+            return options, check
         options["instructions"] = JSON_MODE + json.dumps(wanted.json_schema, ensure_ascii=False)
     return options, check
 

@@ -18,6 +18,14 @@ CITATION_KEYS = {
     "document_title": "title",
     "cited_text": "cited_text",
 }
+CITATIONS = {
+    "web_search_result_location": ("cited_text", "url"),
+    "char_location": ("cited_text",),
+    "content_block_location": ("cited_text",),
+    "page_location": ("cited_text",),
+    "search_result_location": ("cited_text",),
+}
+"""Kinds of citations, and what each must have to be one."""
 RESULT = "_tool_result"
 CLIENT_RESULT = "tool_result"
 
@@ -47,6 +55,9 @@ def _citation(citation: Block) -> Block:
         return {"type": "non_standard_annotation", "value": {"citation": citation}}
     if citation.get("type") in ("citation", "non_standard_annotation"):
         return citation
+    needed = CITATIONS.get(str(citation.get("type")))
+    if needed is None or any(citation.get(key) is None for key in needed):
+        return {"type": "non_standard_annotation", "value": citation}
     new: Block = {"type": "citation"}
     extras: Block = {}
     for key, value in citation.items():
@@ -96,9 +107,12 @@ def _json_delta(block: Block) -> list[Block]:
 
 
 def _server_tool(block: Block) -> list[Block]:
-    if not isinstance(block.get("input"), dict) or block.get("partial_json"):
-        return [_call_chunk(block, "server_tool_call_chunk")]
     is_remote = block["type"] == "mcp_tool_use"
+    if not isinstance(block.get("input"), dict) or block.get("partial_json"):
+        chunk = _call_chunk(block, "server_tool_call_chunk")
+        if is_remote and chunk["name"]:
+            chunk = with_extras({**chunk, "name": "remote_mcp"}, {"tool_name": chunk["name"]})
+        return [chunk]
     call = {
         "type": "server_tool_call",
         "id": block.get("id") or "",
@@ -146,6 +160,8 @@ def _from_source(block: Block, kind: str) -> list[Block] | None:
     if payload is None:
         return None
     field, key = payload
+    if source.get(key) is None:
+        return None  # says what it is, and does not have it
     fields: Block = {
         field: source.get(key),
         "mime_type": source.get("media_type"),

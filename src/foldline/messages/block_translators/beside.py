@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foldline.messages.block_translators.common import Block, rest_of, with_extras
 from foldline.protocol.promote import promote
 
-__all__ = ["said_beside"]
+__all__ = ["items_beside", "refusal_beside", "said_beside", "with_item_ids"]
 
 REASONING_KEYS = ("reasoning_content", "reasoning")
 GROQ_TOOLS = {"python": "code_interpreter", "search": "web_search"}
@@ -29,14 +29,7 @@ def _reasoning(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
             new: Block = {"type": "reasoning", "reasoning": said}
             return [with_extras(new, {"reasoning_details": details} if details else {})]
         if isinstance(said, dict):  # an item of the responses interface, kept beside older content
-            texts = [
-                part.get("text") or ""
-                for part in said.get("summary") or []
-                if isinstance(part, dict)
-            ]
-            item: Block = {"type": "reasoning", **({"id": said["id"]} if said.get("id") else {})}
-            item |= {"reasoning": "".join(texts)} if texts else {}
-            return [with_extras(item, rest_of(said, ("id", "summary")))]
+            return _summaries(said)
     if isinstance(details, list):
         texts = [
             str(part.get("text") or part.get("summary") or "")
@@ -49,6 +42,42 @@ def _reasoning(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
         }
         return [with_extras(shown, {"reasoning_details": details})] if details else []
     return []
+
+
+def _summaries(item: Mapping[str, Any]) -> list[Block]:
+    """Part a reasoning item of the responses interface into one block per summary."""
+    texts = [part.get("text") or "" for part in item.get("summary") or [] if isinstance(part, dict)]
+    new: Block = {"type": "reasoning", **({"id": item["id"]} if item.get("id") else {})}
+    blocks = [{**new, "reasoning": text} for text in texts] or [new]
+    return [with_extras(blocks[0], rest_of(dict(item), ("id", "summary"))), *blocks[1:]]
+
+
+def refusal_beside(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
+    """Give the block of a refusal that stands beside the content."""
+    refusal = kwargs.get("refusal")
+    if not isinstance(refusal, str) or not refusal:
+        return []
+    block: Block = {"type": "non_standard", "value": {"type": "refusal", "refusal": refusal}}
+    return [] if block in blocks else [block]
+
+
+def items_beside(kwargs: Mapping[str, Any]) -> list[Block]:
+    """Give the items of tools that OpenAI ran itself, as LangChain 0.3 kept them."""
+    items = kwargs.get("tool_outputs")
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def with_item_ids(
+    calls: Sequence[Mapping[str, Any]], kwargs: Mapping[str, Any]
+) -> Sequence[Mapping[str, Any]]:
+    """Add the ids that the responses interface gave to calls, as LangChain 0.3 kept them."""
+    ids = kwargs.get("__openai_function_call_ids__")
+    if not isinstance(ids, dict) or not ids:
+        return calls
+    return [
+        with_extras(dict(call), {"item_id": ids[call["id"]]}) if call.get("id") in ids else call
+        for call in calls
+    ]
 
 
 def _executed(tools: object) -> list[Block]:

@@ -9,7 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 from foldline.messages.block_translators import common
-from foldline.messages.block_translators.beside import said_beside
+from foldline.messages.block_translators.beside import (
+    items_beside,
+    refusal_beside,
+    said_beside,
+    with_item_ids,
+)
 from foldline.messages.block_translators.common import Block, Translator
 from foldline.protocol.blocks import ContentBlock
 from foldline.protocol.merge import copy_json
@@ -27,6 +32,8 @@ TRANSLATORS: dict[str, Translator] = {}
 """Provider name (`response_metadata["model_provider"]`) -> how its blocks are read."""
 ANY_PROVIDER: list[Translator] = [common.translate]
 """Tried in this order when the provider is not known: input messages, and answers nobody signed."""
+OLD_ITEMS = {"tool_outputs", "__openai_function_call_ids__"}
+"""What LangChain 0.3 put beside the content of an answer of the responses interface."""
 Finisher = Callable[[list[Block], Mapping[str, Any]], list[Block]]
 FINISHERS: dict[Translator, Finisher] = {}
 """What a vendor adds to the blocks from response metadata: Gemini's sources."""
@@ -60,6 +67,7 @@ def of_message(translate: Translator) -> Translate:
             additional_kwargs=message.additional_kwargs,
             calls=[call for some in calls for call in some or []],
             translate=translate,
+            message_id=getattr(message, "id", None),
         )
 
     return translate_content
@@ -73,6 +81,7 @@ def standard_blocks(
     additional_kwargs: Mapping[str, Any] | None = None,
     calls: Sequence[Mapping[str, Any]] = (),
     translate: Translator | None = None,
+    message_id: str | None = None,
 ) -> list[ContentBlock]:
     """Give content as standard blocks, with reasoning and tool calls that were said beside it."""
     items = [content] if isinstance(content, str) else content
@@ -88,9 +97,21 @@ def standard_blocks(
             blocks += _translated(item, translators, is_standard=is_standard)
     if known in FINISHERS:
         blocks = FINISHERS[known](blocks, metadata)
-    if additional_kwargs:
-        blocks = [*said_beside(additional_kwargs, blocks), *blocks]
-    blocks = _with_calls(blocks, calls)
+    if not additional_kwargs:
+        return cast("list[ContentBlock]", _with_calls(blocks, calls))
+    if (
+        message_id and OLD_ITEMS & additional_kwargs.keys()
+    ):  # its text is one item, whose id the message has
+        blocks = [
+            {**block, "id": message_id} if block["type"] == "text" else block for block in blocks
+        ]
+    blocks = [*said_beside(additional_kwargs, blocks), *blocks]
+    blocks += refusal_beside(additional_kwargs, blocks)
+    blocks = _with_calls(blocks, with_item_ids(calls, additional_kwargs))
+    known_ids = {block.get("id") for block in blocks}
+    for item in items_beside(additional_kwargs):
+        if item.get("id") not in known_ids:
+            blocks += _translated(item, translators, is_standard=is_standard)
     return cast("list[ContentBlock]", blocks)
 
 
@@ -109,23 +130,30 @@ def _translated(
 def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Any]]) -> list[Block]:
     """Put the message's calls where its content has them, and the rest at the end."""
     by_id = {call["id"]: call for call in calls if call.get("id")}
-    placed: set[str] = set()
+    slices = {
+        call["index"]: call
+        for call in calls
+        if call.get("type") == "tool_call_chunk" and call.get("index") is not None
+    }
+    placed: set[int] = set()
     whole: list[Block] = []
     for block in blocks:
-        id = block.get("id") if block.get("type") in common.CLIENT_CALLS else None
-        call = by_id.get(id) if isinstance(id, str) else None
+        call = None
+        if block.get("type") in common.CLIENT_CALLS:
+            name = block.get("id")
+            call = by_id.get(name) if isinstance(name, str) else slices.get(block.get("index"))
         if call is not None:
             # The parsed call knows its arguments best; the block knows what else the provider said.
             extras = common.with_extras(block, call.get("extras") or {}).get("extras")
             kept = {key: block[key] for key in ("index",) if key in block}
             block = {**_as_block(call), **kept, **({"extras": extras} if extras else {})}
-            placed.add(block["id"])
+            placed.add(id(call))
         whole.append(block)
     has_anonymous = any(b.get("type") in common.CLIENT_CALLS and not b.get("id") for b in blocks)
     whole += [
         _as_block(call)
         for call in calls
-        if call.get("id") not in placed and not (has_anonymous and not call.get("id"))
+        if id(call) not in placed and not (has_anonymous and not call.get("id"))
     ]
     return whole
 

@@ -107,6 +107,7 @@ class ChatOpenAI(CompletionsModel):
     batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
+    _prefers_strict: ClassVar[bool] = True
     block_paths: ClassVar[tuple[Path, ...]] = (("output",), *CompletionsModel.block_paths)
     sent_fields: ClassVar[tuple[str, ...]] = (
         *SENT,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sys import byteorder
 from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from foldline.providers._embedding import HttpEmbeddings, order_rows, read_vector
 from foldline.providers._endpoint import Body
@@ -24,7 +24,17 @@ ALIASES = {
     "openai_organization": "organization",
     "request_timeout": "timeout",
     "model_name": "model",
+    "headers": "default_headers",
 }
+UNUSED = frozenset(
+    {
+        "allowed_special", "check_embedding_ctx_length", "deployment", "disallowed_special", "embedding_ctx_length",
+        "http_async_client", "http_client", "openai_api_type", "openai_api_version", "openai_proxy",
+        "retry_max_seconds", "retry_min_seconds", "show_progress_bar", "skip_empty",
+        "tiktoken_enabled", "tiktoken_model_name",
+    }
+)  # fmt: skip
+"""Settings of LangChain's that say how its client or tokenizer works: taken, and without effect here."""
 
 
 class OpenAIEmbeddings(HttpEmbeddings):
@@ -38,7 +48,8 @@ class OpenAIEmbeddings(HttpEmbeddings):
     ```
     """
 
-    model: str = "text-embedding-3-small"
+    model: str = "text-embedding-ada-002"
+    """LangChain's default: an index that was made with it stays readable. Name a newer one for a new index."""
     dimensions: int | None = None
     organization: str | None = None
     user: str | None = None
@@ -51,6 +62,14 @@ class OpenAIEmbeddings(HttpEmbeddings):
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[ErrorTable] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_unused(cls, values: Any) -> Any:  # noqa: ANN401
+        if not isinstance(values, dict):
+            return values
+        unused = UNUSED - cls.model_fields.keys() - cls.aliases.keys()
+        return {name: value for name, value in values.items() if name not in unused}
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
         body: Body = {"model": self.model, "input": texts, "encoding_format": self.encoding_format}

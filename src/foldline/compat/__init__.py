@@ -1,0 +1,24 @@
+"""Programs written for LangChain: where its names live here, and ways to run them.
+
+- `foldline.compat.names`: the map, from LangChain's names to ours, as data (`langchain.json`)
+- `foldline.compat.rewrite`: a program's source with its imports renamed (`foldline migrate`)
+- `foldline.compat.langchain`: an import hook, by which unmodified programs run on foldline
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.compat.names import Home, find_home, find_module, rows
+
+__all__ = ["Home", "find_home", "find_module", "rows"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".names": "Home find_home find_module rows",
+    },
+)

@@ -1,0 +1,369 @@
+"""A program's source with LangChain's imports renamed, and what could not be.
+
+On the syntax tree (libcst, the extra `migrate`): formatting and comments stay. Local names stay too: where a name is
+called differently here it is imported under its old name. What has no home keeps its import and becomes a `Finding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from foldline.compat.names import (
+    Home,
+    advice_for,
+    find_home,
+    find_module,
+    is_langchain,
+    keywords_of,
+)
+from foldline.exceptions import MissingExtraError, UsageError
+
+try:
+    import libcst as cst
+    from libcst import metadata
+except ImportError as error:
+    raise MissingExtraError('migrating needs libcst: pip install "foldline[migrate]"') from error
+
+__all__ = ["Finding", "Rewritten", "UnparsableError", "rewrite"]
+
+IMPORTERS = {"import_module", "__import__", "patch", "find_spec"}
+"""Calls whose first argument is a dotted path, where it is a string."""
+
+
+class UnparsableError(UsageError):
+    """A source that is no Python; says the line."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a person has to look at."""
+
+    line: int
+    message: str
+    is_gap: bool = True
+    """Whether a name has no home; else it is a thing to check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What became of a source."""
+
+    source: str
+    findings: tuple[Finding, ...]
+
+
+def rewrite(source: str) -> Rewritten:
+    """Return the source with LangChain's names replaced by ours, and what has no home."""
+    try:
+        module = cst.parse_module(source)
+    except cst.ParserSyntaxError as error:
+        raise UnparsableError(f"does not parse: {error.message}", error.raw_line) from error
+    wrapper = metadata.MetadataWrapper(module, unsafe_skip_copy=True)
+    renamer = _Renamer()
+    changed = wrapper.visit(renamer)
+    findings = sorted(set(renamer.findings), key=lambda finding: (finding.line, finding.message))
+    return Rewritten(changed.code, tuple(findings))
+
+
+def _dotted(node: Any) -> str | None:
+    """Return `a.b.c` of a chain of names; None of anything else."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        inner = _dotted(node.value)
+        return None if inner is None else f"{inner}.{node.attr.value}"
+    return None
+
+
+def _node(path: str) -> Any:
+    first, *rest = path.split(".")
+    node: Any = cst.Name(first)
+    for part in rest:
+        node = cst.Attribute(value=node, attr=cst.Name(part))
+    return node
+
+
+def _local_name(alias: cst.ImportAlias) -> str:
+    if alias.asname is not None:
+        return str(_dotted(alias.asname.name))
+    return str(_dotted(alias.name))
+
+
+def _comments(node: cst.CSTNode) -> list[str]:
+    """Return the comments inside a node, in order: what a statement that is parted would lose."""
+    if isinstance(node, cst.Comment):
+        return [node.value]
+    return [comment for child in node.children for comment in _comments(child)]
+
+
+class _Renamer(cst.CSTTransformer):
+    METADATA_DEPENDENCIES = (metadata.PositionProvider,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.findings: list[Finding] = []
+        self._modules: dict[str, str] = {}
+        """Local name of an imported module (`import langchain_core.messages as m`: `m`) -> the module."""
+        self._sources: dict[str, str] = {}
+        """Local name of an imported class or function -> its path in LangChain."""
+        self._roots: set[str] = set()
+        """Packages that are imported whole (`import langchain_core.messages`), whose chains are renamed."""
+        self._needed: dict[str, None] = {}
+        """Modules of ours that renamed chains need."""
+
+    def _line(self, node: cst.CSTNode) -> int:
+        return int(self.get_metadata(metadata.PositionProvider, node).start.line)
+
+    def _note(self, node: cst.CSTNode, message: str, *, is_gap: bool = True) -> None:
+        self.findings.append(Finding(self._line(node), message, is_gap))
+
+    # -- what is imported, noted on the way down
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        for alias in node.names:
+            path = _dotted(alias.name)
+            if path is None or not is_langchain(path):
+                continue
+            if alias.asname is not None:
+                self._modules[_local_name(alias)] = path
+            else:
+                self._roots.add(path.partition(".")[0])
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        path = _dotted(node.module) if node.module is not None and not node.relative else None
+        if path is None or not is_langchain(path) or isinstance(node.names, cst.ImportStar):
+            return False
+        for alias in node.names:
+            name = str(_dotted(alias.name))
+            if find_module(f"{path}.{name}") is not None and find_home(path, name) is None:
+                self._modules[_local_name(alias)] = f"{path}.{name}"
+            else:
+                self._sources[_local_name(alias)] = f"{path}.{name}"
+        return False
+
+    # -- statements
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> Any:
+        """Replace a line of imports by one line for each module of ours."""
+        if not any(isinstance(part, cst.Import | cst.ImportFrom) for part in original_node.body):
+            return updated_node
+        parts: list[Any] = []
+        for part in original_node.body:
+            parts += self._import(part) if isinstance(part, cst.Import) else self._from(part)
+        if parts == list(original_node.body):
+            return updated_node
+        if len(original_node.body) > 1 or len(parts) == 1:
+            return updated_node.with_changes(body=_joined(parts))
+        comments = [
+            cst.EmptyLine(comment=cst.Comment(text)) for text in _comments(original_node.body[0])
+        ]
+        lines = [cst.SimpleStatementLine([part]) for part in parts]
+        lines[0] = lines[0].with_changes(leading_lines=[*updated_node.leading_lines, *comments])
+        lines[-1] = lines[-1].with_changes(trailing_whitespace=updated_node.trailing_whitespace)
+        return cst.FlattenSentinel(lines)
+
+    def _import(self, node: cst.Import) -> list[Any]:
+        kept, renamed = [], []
+        for alias in node.names:
+            path = _dotted(alias.name)
+            if path is None or not is_langchain(path):
+                kept.append(alias)
+                continue
+            home = find_module(path)
+            if home is None:
+                self._note(node, f"{path} has no home: {advice_for(path)}")
+                kept.append(alias)
+            else:
+                renamed.append(alias.with_changes(name=_node(home)))
+        if not renamed:
+            return [node]
+        names = [*kept, *renamed]
+        return [node.with_changes(names=[*_with_commas(names)])]
+
+    def _from(self, node: Any) -> list[Any]:
+        path = (
+            _dotted(node.module)
+            if isinstance(node, cst.ImportFrom) and node.module is not None and not node.relative
+            else None
+        )
+        if path is None or not is_langchain(path):
+            return [node]
+        if isinstance(node.names, cst.ImportStar):
+            return [self._star(node, path)]
+        homes = [(alias, find_home(path, str(_dotted(alias.name)))) for alias in node.names]
+        for alias, home in homes:
+            if home is None:
+                name = str(_dotted(alias.name))
+                self._note(node, f"{path}.{name} has no home: {advice_for(path, name)}")
+        modules = {home.module for _, home in homes if home is not None}
+        is_plain = all(home and home.name == _dotted(alias.name) for alias, home in homes)
+        if is_plain and len(modules) == 1:
+            return [node.with_changes(module=_node(modules.pop()))]
+        return _parted(node, homes)
+
+    def _star(self, node: cst.ImportFrom, path: str) -> cst.ImportFrom:
+        home = find_module(path)
+        if home is None:
+            self._note(node, f"{path} has no home: {advice_for(path)}")
+            return node
+        self._note(node, f"from {path} import *: check the names that it brought", is_gap=False)
+        return node.with_changes(module=_node(home))
+
+    # -- uses
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> Any:
+        """Rename a chain that begins with a package which is imported whole."""
+        path = _dotted(original_node)
+        if path is None:
+            return updated_node
+        first, _, _ = path.partition(".")
+        if first in self._modules:
+            self._check_member(original_node, self._modules[first], path)
+            return updated_node
+        if first not in self._roots:
+            return updated_node
+        if (target := find_module(path)) is not None:
+            self._needed[target] = None
+            return _node(target)
+        module, _, name = path.rpartition(".")
+        home = find_home(module, name)
+        if home is None:
+            if find_module(module) is not None:
+                self._note(original_node, f"{path} has no home: {advice_for(module, name)}")
+            return updated_node
+        self._needed[home.module] = None
+        return _node(home.path)
+
+    def _check_member(self, node: cst.Attribute, module: str, path: str) -> None:
+        name = path.split(".")[1]
+        if path.count(".") == 1 and find_module(module) and find_home(module, name) is None:
+            self._note(node, f"{module}.{name} has no home: {advice_for(module, name)}")
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> Any:
+        """Rename keywords that differ, and paths in strings that name what is imported or patched."""
+        callee = _dotted(original_node.func) or ""
+        if callee.rpartition(".")[2] in IMPORTERS and original_node.args:
+            return self._path_argument(original_node, updated_node)
+        renames = keywords_of(self._sources.get(callee, ""))
+        if not renames:
+            return updated_node
+        args = [
+            arg.with_changes(keyword=cst.Name(renames[arg.keyword.value]))
+            if arg.keyword is not None and arg.keyword.value in renames
+            else arg
+            for arg in updated_node.args
+        ]
+        return updated_node.with_changes(args=args)
+
+    def _path_argument(self, original: cst.Call, updated: cst.Call) -> cst.Call:
+        value = original.args[0].value
+        if not isinstance(value, cst.SimpleString):
+            if isinstance(value, cst.FormattedString) and "langchain" in cst.Module(
+                []
+            ).code_for_node(value):
+                self._note(original, "a dynamic import: change it by hand", is_gap=False)
+            return updated
+        path = value.raw_value
+        if not is_langchain(path):
+            return updated
+        target = _target_of(path)
+        if target is None:
+            module, _, name = path.rpartition(".")
+            self._note(original, f"{path} has no home: {advice_for(module or path, name)}")
+            return updated
+        argument = updated.args[0].with_changes(
+            value=value.with_changes(value=f"{value.prefix}{value.quote}{target}{value.quote}")
+        )
+        return updated.with_changes(args=[argument, *updated.args[1:]])
+
+    def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
+        """Import what renamed chains need, where the imports of the program are."""
+        code = updated_node.code
+        lines = [
+            cst.parse_statement(f"import {module}")
+            for module in self._needed
+            if not any(
+                f"import {found}" in code for found in self._needed if _covers(found, module)
+            )
+        ]
+        if not lines:
+            return updated_node
+        body = list(updated_node.body)
+        place = next((i for i, line in enumerate(body) if _is_import(line)), 0)
+        while place < len(body) and _is_future(body[place]):
+            place += 1
+        return updated_node.with_changes(body=[*body[:place], *lines, *body[place:]])
+
+
+def _covers(imported: str, module: str) -> bool:
+    """Say whether importing one module imports the other too: itself, or a package above it."""
+    return imported == module or imported.startswith(f"{module}.")
+
+
+def _target_of(path: str) -> str | None:
+    """Return our path for a dotted path of LangChain's: of a module, of a name, or of a member of a name."""
+    if (module := find_module(path)) is not None:
+        return module
+    parts = path.split(".")
+    for place in range(len(parts) - 1, 0, -1):
+        home = find_home(".".join(parts[:place]), parts[place])
+        if home is not None:
+            return ".".join([home.path, *parts[place + 1 :]])
+    return None
+
+
+def _parted(
+    node: cst.ImportFrom, homes: Sequence[tuple[cst.ImportAlias, Home | None]]
+) -> list[cst.ImportFrom]:
+    """Return one import for each module of ours, and the old one for what has no home."""
+    groups: dict[str, list[cst.ImportAlias]] = {}
+    for alias, home in homes:
+        old = str(_dotted(alias.name))
+        if home is None:
+            groups.setdefault(str(_dotted(node.module)), []).append(alias)
+            continue
+        asname = alias.asname
+        if asname is None and home.name != old:
+            asname = cst.AsName(name=cst.Name(old))
+        groups.setdefault(home.module, []).append(
+            cst.ImportAlias(name=cst.Name(home.name), asname=asname)
+        )
+    return [
+        cst.ImportFrom(module=_node(module), names=_with_commas(aliases))
+        for module, aliases in groups.items()
+    ]
+
+
+def _with_commas(aliases: Sequence[cst.ImportAlias]) -> list[cst.ImportAlias]:
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    last = aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return [*(alias.with_changes(comma=comma) for alias in aliases[:-1]), last]
+
+
+def _joined(parts: Sequence[Any]) -> list[Any]:
+    semicolon = cst.Semicolon(whitespace_after=cst.SimpleWhitespace(" "))
+    last = parts[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    return [*(part.with_changes(semicolon=semicolon) for part in parts[:-1]), last]
+
+
+def _is_import(line: cst.CSTNode) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and isinstance(
+        line.body[0], cst.Import | cst.ImportFrom
+    )
+
+
+def _is_future(line: cst.CSTNode) -> bool:
+    return (
+        isinstance(line, cst.SimpleStatementLine)
+        and isinstance(line.body[0], cst.ImportFrom)
+        and _dotted(line.body[0].module) == "__future__"
+    )

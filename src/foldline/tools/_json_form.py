@@ -1,0 +1,56 @@
+"""How a tool's class and functions are written as JSON, where its author did not say otherwise.
+
+Not `field_serializer`s: a field has room for one, and that is the author's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import PydanticUserError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation
+from pydantic_core import CoreSchema, core_schema
+
+from foldline.tools._schema import model_of
+
+__all__ = ["with_json_forms"]
+
+
+def schema_as_json(value: Any) -> Any:
+    """Return a class of arguments as its JSON Schema; where it has none, its name."""
+    model = None if isinstance(value, dict) else model_of(value)
+    if model is None:
+        return value
+    try:
+        return model.model_json_schema()
+    except (PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError):
+        return repr(value)
+
+
+def function_as_json(value: Any) -> str:
+    """Return a function as the name it has in its module."""
+    name = getattr(value, "__qualname__", type(value).__name__)
+    return f"{getattr(value, '__module__', '')}.{name}"
+
+
+JSON_FORMS: dict[str, Callable[[Any], Any]] = {
+    "args_schema": schema_as_json,
+    "func": function_as_json,
+    "coroutine": function_as_json,
+}
+
+
+def with_json_forms(schema: CoreSchema) -> CoreSchema:
+    """Add the forms to the fields of a tool that have none of their author's."""
+    inner: Any = schema
+    while isinstance(inner, dict) and inner.get("type") != "model-fields":
+        inner = inner.get("schema")
+    fields = inner["fields"] if isinstance(inner, dict) else {}
+    for name, form in JSON_FORMS.items():
+        field = fields.get(name, {}).get("schema")
+        if field is not None and "serialization" not in field:
+            field["serialization"] = core_schema.plain_serializer_function_ser_schema(
+                form, when_used="json-unless-none"
+            )
+    return schema

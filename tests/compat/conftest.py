@@ -1,0 +1,3 @@
+from tests.servers.fixtures import fault_server, fault_server_process
+
+__all__ = ["fault_server", "fault_server_process"]
