@@ -18,6 +18,7 @@ COMMANDS = {
     "doctor": "check this installation and say what to do about each finding",
     "traces": "recent runs as trees, with timing and tokens",
     "replay": "play a recorded stream back",
+    "serve": "serve models, chains and agents over HTTP, on the wires that clients speak",
     "bench": "time a model: first token, tokens per second",
 }
 """Name of a command -> what it does, in one line. `foldline.cli.app` has them all."""

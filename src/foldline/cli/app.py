@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from foldline.cli.serve_app import group as serve_group
 from foldline.cli.start import Code, drop_output
 
-__all__ = ["app"]
+__all__ = ["app", "call_command"]
 
 app = typer.Typer(
     name="foldline",
@@ -21,12 +22,16 @@ app = typer.Typer(
 )
 
 
+app.add_typer(serve_group, name="serve")
+
+
 @app.callback()
 def _foldline() -> None:
     """Talk to language models."""
 
 
-def _call(place: str, *args: Any, **kwargs: Any) -> int:
+def call_command(place: str, *args: Any, **kwargs: Any) -> int:
+    """Load what a command does, and do it."""
     module, _, function = place.partition(":")
     try:
         return int(getattr(import_module(f"foldline.cli.{module}"), function)(*args, **kwargs) or 0)
@@ -97,7 +102,7 @@ def chat(
 
     The model in the box is small (135M parameters): good for trying things, not a clever one.
     """
-    return _call(
+    return call_command(
         "chat:chat",
         " ".join(prompt or []),
         model=model,
@@ -123,7 +128,7 @@ def sessions(
     as_json: AsJson = False,
 ) -> int:
     """List the kept conversations, show one, or delete one."""
-    return _call("sessions:sessions", name, delete=delete, as_json=as_json)
+    return call_command("sessions:sessions", name, delete=delete, as_json=as_json)
 
 
 @app.command()
@@ -135,7 +140,7 @@ def models(
     as_json: AsJson = False,
 ) -> int:
     """List the providers: what is installed, which keys are set, what their models can do."""
-    return _call("models:models", provider, as_json=as_json)
+    return call_command("models:models", provider, as_json=as_json)
 
 
 @app.command()
@@ -144,7 +149,7 @@ def doctor(*, as_json: AsJson = False) -> int:
 
     Only servers on this machine and addresses that you configured are asked.
     """
-    return _call("doctor:doctor", as_json=as_json)
+    return call_command("doctor:doctor", as_json=as_json)
 
 
 @app.command()
@@ -159,7 +164,7 @@ def traces(
     as_json: AsJson = False,
 ) -> int:
     """Show recent runs as trees, newest first, with timing and tokens."""
-    return _call(
+    return call_command(
         "traces:traces", trace, file=file, limit=limit, only_errors=errors, as_json=as_json
     )
 
@@ -177,7 +182,7 @@ def replay(
     ] = None,
 ) -> int:
     """Play a recorded stream back at its speed."""
-    return _call("replay:replay", file, speed=speed, events=events, provider=provider)
+    return call_command("replay:replay", file, speed=speed, events=events, provider=provider)
 
 
 @app.command()
@@ -192,4 +197,4 @@ def bench(
     as_json: AsJson = False,
 ) -> int:
     """Time a model: the first token, tokens per second."""
-    return _call("bench:bench", prompt, model=model, runs=runs, suite=suite, as_json=as_json)
+    return call_command("bench:bench", prompt, model=model, runs=runs, suite=suite, as_json=as_json)

@@ -1,0 +1,113 @@
+"""`create_app`: an ASGI app with every wire, to be served or mounted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from foldline.callbacks.base import BaseCallbackHandler
+from foldline.serve.apps import ServedApp, as_apps
+from foldline.serve.host import RunHost
+from foldline.serve.keys import KeyStore
+from foldline.serve.log.run_log import RunLog
+from foldline.serve.metrics import Metrics
+from foldline.serve.server import JsonResponse, Server
+from foldline.serve.settings import Settings
+from foldline.serve.wires import chat_completions
+from foldline.tracers.sqlite import SQLiteTracer
+
+__all__ = ["ServeApp", "create_app"]
+
+WIRES = (chat_completions,)
+
+
+class ServeApp(Starlette):
+    """The ASGI app; `app.server` has the apps, runs and keys behind it."""
+
+    server: Server
+
+
+def create_app(
+    apps: Any,
+    *,
+    settings: Settings | None = None,
+    callbacks: Sequence[BaseCallbackHandler] = (),
+    **options: Any,
+) -> ServeApp:
+    """Return an ASGI app that serves a runnable, an agent or a model, or several by name.
+
+    Options are those of `Settings`: `create_app({"weather": agent}, log="runs.db")`. Served alone or mounted into
+    another app; where that one does not run the lifespan of what it mounts, the first request does.
+    """
+    chosen = settings or Settings(**options)
+    served: dict[str, ServedApp] = as_apps(apps)
+    log = RunLog(chosen.log)
+    listeners = list(callbacks)
+    tracer = SQLiteTracer(chosen.traces) if chosen.traces is not None else None
+    if tracer is not None:
+        listeners.append(tracer)
+    host = RunHost(log, chosen, Metrics(), listeners)
+    server = Server(served, chosen, host, KeyStore(log.tables))
+    routes: list[BaseRoute] = [
+        Route("/healthz", _healthz),
+        Route("/readyz", _Ready(server).answer),
+        Route("/metrics", server.endpoint(chat_completions.WIRE, _metrics)),
+    ]
+    for wire in WIRES:
+        routes += wire.routes(server)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
+        async with AsyncExitStack() as stack:
+            await host.open()
+            stack.push_async_callback(host.close)
+            if tracer is not None:
+                stack.callback(tracer.close)
+            yield
+
+    middleware = []
+    if chosen.cors_origins:
+        middleware.append(
+            Middleware(
+                CORSMiddleware,
+                allow_origins=list(chosen.cors_origins),
+                allow_methods=["*"],
+                allow_headers=["*"],
+                expose_headers=["x-vercel-ai-ui-message-stream", "retry-after"],
+            )
+        )
+    app = ServeApp(routes=routes, lifespan=lifespan, middleware=middleware)
+    app.server = server
+    return app
+
+
+async def _healthz(_: Request) -> Response:
+    return JsonResponse({"status": "ok"})
+
+
+class _Ready:
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def answer(self, _: Request) -> Response:
+        host = self._server.host
+        if host.is_closing:
+            return JsonResponse({"status": "shutting down"}, status_code=503)
+        try:
+            await host.call(host.log.tables.read, "SELECT 1")
+        except Exception:  # noqa: BLE001  whatever is wrong with the log, it is not ready
+            return JsonResponse({"status": "the run log does not answer"}, status_code=503)
+        return JsonResponse({"status": "ready"})
+
+
+async def _metrics(call: Any) -> Response:
+    host = call.server.host
+    return PlainTextResponse(host.metrics.text(len(host.live), host.commits))
