@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -88,23 +89,32 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, C901  one line per kind of an
 
 
 def slow(text: str) -> Any:
-    """Say a word every 50 ms; leave marks at the beginning and where somebody cut it off."""
-    name = text.split()[-1]
-    mark(f"begin-{name}")
-    try:
-        for number in range(100):
-            yield f"{number} "
-            yield Stall(0.05)
-        mark(f"end-{name}")
-    except GeneratorExit:
-        mark(f"cut-{name}")
-        raise
+    """Say a word every 50 ms, for five seconds."""
+    for number in range(100):
+        yield f"{number} "
+        yield Stall(0.05)
 
 
 class Talker(ScriptedChatModel):
     """A scripted model that says all of what it used."""
 
     usage: Any = None
+
+    async def _events(self, request: Any, run: Any) -> Any:
+        """Leave marks where a slow answer begins, ends, and is cut off."""
+        text = request.messages[-1].text
+        name = text.split()[-1] if text.startswith("slow") else None
+        how = "cut"
+        if name:
+            mark(f"begin-{name}")
+        try:
+            async with aclosing(super()._events(request, run)) as events:
+                async for event in events:
+                    yield event
+            how = "end"
+        finally:
+            if name:
+                mark(f"{how}-{name}")
 
 
 chat = Talker(script=answer, usage=USAGE, model="chat-1", retry_on_error=False)

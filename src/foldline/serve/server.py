@@ -23,6 +23,7 @@ from foldline.serve.log.records import RunInfo
 from foldline.serve.settings import Settings
 from foldline.serve.sse import dump, watch_disconnect
 from foldline.utils.strings import suggestion
+from foldline.utils.uuid import uuid7
 
 __all__ = ["Call", "Handler", "JsonResponse", "Server", "Wire"]
 
@@ -89,7 +90,10 @@ class Call:
         kept_request: Json = None,
     ) -> LiveRun:
         """Start a run."""
-        if thread is not None and app.has_threads:
+        run_id = run_id or str(uuid7())
+        if app.has_threads:
+            # A run of its own has a thread of its own, so that it can be answered and carried on.
+            thread = thread if thread is not None else run_id
             request.thread = thread_key(self.caller, thread)
         return await self.server.host.start(
             self.caller,
