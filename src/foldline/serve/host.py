@@ -226,6 +226,8 @@ class RunHost:
                     await self.call(
                         lambda: self.quotas.settle(reservation, tokens=tokens, cost=cost)
                     )
+            if run.forgets:
+                await self.call(self.log.delete_run, run.info.id)
         finally:
             self.live.pop(run.info.id, None)
             self._stopped.discard(run.info.id)

@@ -44,6 +44,8 @@ class LiveRun:
         self.output: Json = None
         self.task: asyncio.Task[None] | None = None
         self.followers = 0
+        self.forgets = False
+        """Whether it is deleted when it is over and read."""
         self._committer = committer
         self._left = largest
         self._waiters: list[asyncio.Future[None]] = []
