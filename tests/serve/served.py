@@ -118,9 +118,7 @@ class Talker(ScriptedChatModel):
 
 
 chat = Talker(script=answer, usage=USAGE, model="chat-1", retry_on_error=False)
-priced = Talker(
-    script=answer, usage=USAGE, model="priced-1", profile=PROFILE, retry_on_error=False
-)
+priced = Talker(script=answer, usage=USAGE, model="priced-1", profile=PROFILE, retry_on_error=False)
 
 
 def agent_answer(request: Any) -> Any:
@@ -184,9 +182,7 @@ class Vectors(Embeddings):
 
 
 def make_agent(saver: Any) -> Any:
-    model = Talker(
-        script=agent_answer, usage=USAGE, model="agent-1", retry_on_error=False
-    )
+    model = Talker(script=agent_answer, usage=USAGE, model="agent-1", retry_on_error=False)
     return create_agent(
         model,
         [weather, delete, slow_tool],

@@ -87,9 +87,10 @@ def test_a_picture_reaches_the_model(client: anthropic.Anthropic) -> None:
 
 def test_a_broken_stream_raises(client: anthropic.Anthropic) -> None:
     texts = []
-    with pytest.raises(anthropic.APIError) as caught, client.messages.stream(
-        **asking("break")
-    ) as stream:
+    with (
+        pytest.raises(anthropic.APIError) as caught,
+        client.messages.stream(**asking("break")) as stream,
+    ):
         for text in stream.text_stream:
             texts.append(text)
     assert texts == ["So far so "]

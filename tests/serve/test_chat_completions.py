@@ -38,9 +38,7 @@ def client(server: ServeProcess) -> openai.OpenAI:
 
 def ask(client: openai.OpenAI, text: Any, **options: Any) -> Any:
     messages: Any = [{"role": "user", "content": text}]
-    return client.chat.completions.create(
-        **{"model": "chat", "messages": messages, **options}
-    )
+    return client.chat.completions.create(**{"model": "chat", "messages": messages, **options})
 
 
 def test_text_comes_whole(client: openai.OpenAI) -> None:
@@ -110,7 +108,10 @@ def test_a_picture_and_a_file_reach_the_model(client: openai.OpenAI) -> None:
         {"type": "text", "text": "describe the picture"},
         {"type": "image_url", "image_url": {"url": PICTURE}},
         {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}},
-        {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA", "filename": "a"}},
+        {
+            "type": "file",
+            "file": {"file_data": "data:application/pdf;base64,AAAA", "filename": "a"},
+        },
         {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
     ]
     assert ask(client, parts).choices[0].message.content == (

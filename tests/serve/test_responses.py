@@ -72,9 +72,7 @@ def test_parallel_tools_go_out_and_come_back(client: openai.OpenAI) -> None:
 def test_the_server_remembers_by_previous_response_id(client: openai.OpenAI) -> None:
     first = client.responses.create(model="chat", input="one")
     second = client.responses.create(model="chat", input="two", previous_response_id=first.id)
-    third = client.responses.create(
-        model="chat", input="remember", previous_response_id=second.id
-    )
+    third = client.responses.create(model="chat", input="remember", previous_response_id=second.id)
     assert third.output_text == "one | two | remember"
     assert client.responses.retrieve(second.id).output_text == "Hello there, my friend."
     client.responses.delete(second.id)

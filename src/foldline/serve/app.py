@@ -21,12 +21,19 @@ from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.server import JsonResponse, Server
 from foldline.serve.settings import Settings
-from foldline.serve.wires import anthropic_messages, chat_completions, native, responses
+from foldline.serve.wires import (
+    agui,
+    anthropic_messages,
+    chat_completions,
+    native,
+    responses,
+    vercel,
+)
 from foldline.tracers.sqlite import SQLiteTracer
 
 __all__ = ["ServeApp", "create_app"]
 
-WIRES = (chat_completions, responses, anthropic_messages, native)
+WIRES = (chat_completions, responses, anthropic_messages, native, vercel, agui)
 
 
 class ServeApp(Starlette):

@@ -186,7 +186,9 @@ class MessageView:
         else:
             args = op.data.get("args")
             if not isinstance(args, dict):
-                self._error = ServeError("upstream", "the model called a tool with broken arguments")
+                self._error = ServeError(
+                    "upstream", "the model called a tool with broken arguments"
+                )
             else:
                 self._block(op)["input"] = args
             yield self._close(op)
@@ -259,7 +261,5 @@ class MessageView:
         problem = self.problem(info)
         if problem is not None:
             raise problem
-        content = [
-            block for block in self._content if block["type"] != "text" or block["text"]
-        ]
+        content = [block for block in self._content if block["type"] != "text" or block["text"]]
         return self._message(content, self._reason)

@@ -97,7 +97,9 @@ def _decode_block(part: Body) -> dict[str, Json]:
         return {"type": "text", "text": part.text("text")}
     if kind in ("image", "document"):
         return _decode_source(part, "image" if kind == "image" else "file")
-    raise part.refuse("type", "must be one of text, image, document, tool_use, tool_result, thinking")
+    raise part.refuse(
+        "type", "must be one of text, image, document, tool_use, tool_result, thinking"
+    )
 
 
 def _decode_source(part: Body, kind: str) -> dict[str, Json]:

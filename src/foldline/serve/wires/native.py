@@ -164,7 +164,9 @@ async def stop_run(call: Call) -> Response:
     """End a run."""
     info = await call.server.host.find(call.caller, call.path("run_id"))
     await call.server.host.stop(info)
-    return JsonResponse({"run_id": info.id, "status": "stopping" if not info.is_over else info.status})
+    return JsonResponse(
+        {"run_id": info.id, "status": "stopping" if not info.is_over else info.status}
+    )
 
 
 async def resume_run(call: Call) -> Response:

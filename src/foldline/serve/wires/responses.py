@@ -133,7 +133,9 @@ async def _history(call: Call, previous: str) -> list[BaseMessage]:
         if not info.is_over:
             raise ServeError("conflict", f"{id} is under way")
         view = await _view(call, info)
-        items: list[Json] = [item for item in view.output if item["type"] != "image_generation_call"]
+        items: list[Json] = [
+            item for item in view.output if item["type"] != "image_generation_call"
+        ]
         before = info.request or {}
         given = decode_items(Body({"input": before.get("input")}), call.server.settings)
         said = decode_items(Body({"input": items}), call.server.settings)

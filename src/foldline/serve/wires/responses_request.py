@@ -44,7 +44,9 @@ def _add_item(item: Body, found: list[BaseMessage]) -> None:
     elif kind == "reasoning":
         _add_reasoning(item, found)
     else:
-        raise item.refuse("type", "must be message, function_call, function_call_output or reasoning")
+        raise item.refuse(
+            "type", "must be message, function_call, function_call_output or reasoning"
+        )
 
 
 def _add_call(item: Body, found: list[BaseMessage]) -> None:
