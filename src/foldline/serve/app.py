@@ -25,15 +25,21 @@ from foldline.serve.wires import (
     agui,
     anthropic_messages,
     chat_completions,
+    langgraph,
+    langserve,
     native,
     responses,
+    thread_protocol,
     vercel,
 )
 from foldline.tracers.sqlite import SQLiteTracer
 
 __all__ = ["ServeApp", "create_app"]
 
-WIRES = (chat_completions, responses, anthropic_messages, native, vercel, agui)
+WIRES = (
+    chat_completions, responses, anthropic_messages, langgraph, thread_protocol, native, vercel, agui, langserve,
+)  # fmt: skip
+"""In the order in which their routes are looked at: the first that fits answers."""
 
 
 class ServeApp(Starlette):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -286,6 +286,21 @@ class RunHost:
                 )
         self.metrics.ended("embeddings", "success", None, None)
         return vectors
+
+    async def admit(self, caller: Caller, app: ServedApp) -> Callable[[], Awaitable[None]]:
+        """Let a call through that is no run, within the caller's limits; return what to call when it is over."""
+        if self.is_closing:
+            raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
+        reservation = await self._reserve(caller, app, RunRequest("", {}))
+
+        async def release() -> None:
+            if reservation is not None:
+                taken = reservation
+                await self.call(
+                    lambda: self.quotas.settle(taken, tokens=taken.tokens, cost=taken.cost)
+                )
+
+        return release
 
     # -- stopping
 

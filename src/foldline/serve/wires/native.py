@@ -57,7 +57,7 @@ def routes(server: Server) -> list[Route]:
 async def create_run(call: Call) -> Response:
     """Start a run; answer with it at once, with its events (`stream`), or with its end (`wait`)."""
     body = await call.body()
-    app = call.app(body.name("app"))
+    app = call.app(body.name("app") or body.name("assistant_id"))
     if app.kind == "embeddings":
         raise body.refuse("app", "makes embeddings: use /v1/embeddings")
     options = body.object("options")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ __all__ = ["routes"]
 Json = Any
 PREFIX: Final = "resp_"
 LONGEST_CHAIN: Final = 1_000
+ITEM_ID: Final = re.compile(r"(?:msg|fc|rs|ig)_([0-9a-f-]{36})_\d{1,9}")
 SHOWN: Final = (
     "temperature", "top_p", "max_output_tokens", "instructions", "metadata", "tools", "tool_choice",
     "parallel_tool_calls", "text", "reasoning", "store",
@@ -48,6 +50,7 @@ async def create(call: Call) -> Response:
     app = call.app(body.name("model"))
     if app.kind == "embeddings":
         raise body.refuse("model", "makes embeddings, no chat")
+    await _resolve_references(call, body)
     messages = decode_items(body, call.server.settings)
     options = usable_options(app, decode_options(body, call.server.settings))
     streams, stores = body.flag("stream"), body.flag("store", default=True)
@@ -78,6 +81,26 @@ async def create(call: Call) -> Response:
         return JsonResponse(view.response(view.status(run.info)))
     events = await call.opened(run, app)
     return EventStream(_stream(view, run.info, events), on_leave=call.on_leave(run, app))
+
+
+async def _resolve_references(call: Call, body: Body) -> None:
+    """Put the items that a request names by their ids in their places."""
+    items = body.get("input")
+    if not isinstance(items, list) or len(items) > call.server.settings.max_messages:
+        return
+    outputs: dict[str, dict[str, Json]] = {}
+    for place, item in enumerate(items):
+        if not isinstance(item, dict) or item.get("type") != "item_reference":
+            continue
+        id = str(item.get("id"))
+        match = ITEM_ID.fullmatch(id)
+        if match is not None and match[1] not in outputs:
+            view = await _view(call, await _find(call, f"{PREFIX}{match[1]}"))
+            outputs[match[1]] = {one["id"]: one for one in view.output}
+        found = outputs[match[1]].get(id) if match is not None else None
+        if found is None:
+            raise ServeError("not_found", f"there is no item {id[:80]!r}")
+        items[place] = found
 
 
 async def _stream(
