@@ -12,15 +12,17 @@ from foldline._lazy import lazily
 if TYPE_CHECKING:
     from foldline.serve.app import ServeApp, create_app
     from foldline.serve.apps import ServedApp
+    from foldline.serve.client import RemoteRunnable
     from foldline.serve.settings import Settings
 
-__all__ = ["ServeApp", "ServedApp", "Settings", "create_app"]
+__all__ = ["RemoteRunnable", "ServeApp", "ServedApp", "Settings", "create_app"]
 
 __getattr__ = lazily(
     __name__,
     {
         ".app": "ServeApp create_app",
         ".apps": "ServedApp",
+        ".client": "RemoteRunnable",
         ".settings": "Settings",
     },
 )
