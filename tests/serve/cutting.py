@@ -45,6 +45,8 @@ class CuttingProxy:
                 if self._left and count > self._after:
                     self._left -= 1
                     self.cut += 1
+                    client.shutdown(socket.SHUT_RDWR)  # another thread still waits on it
+                    server.shutdown(socket.SHUT_RDWR)
                     return
 
     def _forward(self, client: socket.socket, server: socket.socket) -> None:

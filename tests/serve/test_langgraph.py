@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -21,8 +21,9 @@ def question(text: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def client(server: ServeProcess) -> Any:
-    return get_sync_client(url=server.url, api_key=None)
+def client(server: ServeProcess) -> Iterator[Any]:
+    with get_sync_client(url=server.url, api_key=None) as client:
+        yield client
 
 
 def test_a_thread_is_made_run_on_and_looked_at(client: Any) -> None:
@@ -49,9 +50,7 @@ def test_a_thread_is_made_run_on_and_looked_at(client: Any) -> None:
 def test_updates_and_messages_come_as_they_happen(client: Any) -> None:
     modes = ["updates", "messages-tuple", "messages"]
     parts = list(
-        client.runs.stream(
-            None, "agent", input=question("parallel tools"), stream_mode=modes
-        )
+        client.runs.stream(None, "agent", input=question("parallel tools"), stream_mode=modes)
     )
     nodes = [next(iter(part.data)) for part in parts if part.event == "updates"]
     assert nodes[0] == "model"
@@ -74,9 +73,7 @@ def test_a_graph_streams_its_models_words(client: Any) -> None:
 
 def test_an_agent_asks_and_is_answered(client: Any) -> None:
     id = client.threads.create()["thread_id"]
-    first = list(
-        client.runs.stream(id, "agent", input=question("delete"), stream_mode="updates")
-    )
+    first = list(client.runs.stream(id, "agent", input=question("delete"), stream_mode="updates"))
     asked = first[-1].data["__interrupt__"][0]
     assert len(asked["value"]["action_requests"]) == 2
     assert client.threads.get(id)["status"] == "interrupted"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from starlette.applications import Starlette
@@ -11,14 +14,17 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.serve.apps import ServedApp, as_apps
+from foldline.serve.errors import ServeError
 from foldline.serve.host import RunHost
 from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
+from foldline.serve.openapi import openapi_json
 from foldline.serve.server import JsonResponse, Server
 from foldline.serve.settings import Settings
 from foldline.serve.wires import (
@@ -27,6 +33,7 @@ from foldline.serve.wires import (
     chat_completions,
     langgraph,
     langserve,
+    mcp,
     native,
     responses,
     thread_protocol,
@@ -36,8 +43,11 @@ from foldline.tracers.sqlite import SQLiteTracer
 
 __all__ = ["ServeApp", "create_app"]
 
+logger = logging.getLogger("foldline.serve")
+
 WIRES = (
-    chat_completions, responses, anthropic_messages, langgraph, thread_protocol, native, vercel, agui, langserve,
+    chat_completions, responses, anthropic_messages, langgraph, thread_protocol, native, vercel, agui, mcp,
+    langserve,
 )  # fmt: skip
 """In the order in which their routes are looked at: the first that fits answers."""
 
@@ -72,10 +82,14 @@ def create_app(
     routes: list[BaseRoute] = [
         Route("/healthz", _healthz),
         Route("/readyz", _Ready(server).answer),
+        Route("/openapi.json", server.endpoint(native.WIRE, openapi_json)),
         Route("/metrics", server.endpoint(chat_completions.WIRE, _metrics)),
     ]
     for wire in WIRES:
         routes += wire.routes(server)
+
+    if chosen.studio:
+        routes += _studio_routes(server)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
@@ -100,6 +114,41 @@ def create_app(
     app = ServeApp(routes=routes, lifespan=lifespan, middleware=middleware)
     app.server = server
     return app
+
+
+def _studio_routes(server: Server) -> list[BaseRoute]:
+    """Mount the studio where it is installed and runs are traced; it has a guard of its own."""
+    traces = server.settings.traces
+    if traces is None or find_spec("foldline.studio") is None:
+        return []
+    try:
+        studio = import_module("foldline.studio").create_app(traces)
+    except Exception:
+        # It is beside the server, not a part of it.
+        logger.warning("the studio is not shown", exc_info=True)
+        return []
+    return [Mount("/studio", _Guarded(server, studio))]
+
+
+class _Guarded:
+    """The studio, for those who may call the server."""
+
+    def __init__(self, server: Server, app: ASGIApp) -> None:
+        self._server = server
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through whose caller is known, and who may use everything."""
+        if scope["type"] == "http":
+            try:
+                caller = await self._server.caller(Request(scope, receive))
+                if caller.key is not None and caller.key.models is not None:
+                    raise ServeError("permission", "this key may not see all runs")
+            except ServeError as error:
+                response = self._server.error_response(native.WIRE, error)
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
 async def _healthz(_: Request) -> Response:

@@ -137,7 +137,10 @@ class RemoteRunnable(Runnable[Any, Any]):
     # -- HTTP
 
     def _request(self, method: str, path: str, body: Json) -> Request:
-        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        headers = {
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+        }
         if self._key is not None:
             headers["authorization"] = f"Bearer {self._key}"
         data = json.dumps(body).encode() if body is not None else b""
@@ -236,9 +239,8 @@ def _raise_if_failed(data: Mapping[str, Json]) -> None:
         return
     problem = data.get("error") or {"message": f"the run was {data['event']}", "kind": "stopped"}
     statuses = {"rate_limit": 429, "invalid_request": 400, "budget": 402, "overloaded": 529}
-    kind = statuses.get(problem.get("kind"), 500)
+    kind = statuses.get(str(problem.get("kind")), 500)
     cls = ModelQuotaError if kind == 402 else status_error_class(kind)
     if data["event"] == "stopped":
         raise StreamClosedError(str(problem["message"]), provider="foldline serve")
     raise cls(str(problem["message"]), provider="foldline serve", status=kind)
-

@@ -42,7 +42,10 @@ EVENTS: Final = "SELECT seq, data FROM serve_events WHERE run = ? AND last > ? O
 INTERRUPT: Final = (
     "UPDATE serve_runs SET status = 'interrupted', finished = ? WHERE id = ? AND status = 'running'"
 )
-INTERRUPT_ALL: Final = "UPDATE serve_runs SET status = 'interrupted', finished = ? WHERE worker = ? AND status = 'running'"
+INTERRUPT_ALL: Final = (
+    "UPDATE serve_runs SET status = 'interrupted', finished = ? "
+    "WHERE worker = ? AND status = 'running'"
+)
 BEAT: Final = "INSERT INTO serve_workers (id, beat) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET beat = excluded.beat"
 
 

@@ -198,7 +198,7 @@ async def _pieces(call: Call, run: LiveRun, app: ServedApp) -> AsyncGenerator[by
     yield b"event: end\n\n"
 
 
-def _piece(item: dict[str, Json], app: ServedApp, view: ChunkView) -> Json:
+def _piece(item: dict[str, Json], app: ServedApp, view: ChunkView) -> Json:  # noqa: PLR0911  one line per kind
     method, data = item["method"], item["params"]["data"]
     if item["params"]["namespace"]:
         return None

@@ -99,7 +99,7 @@ async def thread_states(
             return [state_json(await app.target.aget_state(config), thread.id)]
         found = []
         async for snapshot in app.target.aget_state_history(config, limit=limit):
-            found.append(state_json(snapshot, thread.id))  # noqa: PERF401
+            found.append(state_json(snapshot, thread.id))
             if len(found) >= limit:
                 break
         return found

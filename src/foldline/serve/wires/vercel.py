@@ -309,7 +309,7 @@ def _answers(
 
 
 def _decode_message(item: Body) -> list[BaseMessage]:
-    """Return a UI message as messages. Calls that the server ran are its own; their results are not taken from clients."""
+    """Return a UI message as messages. Calls that the server ran are its own: clients give no results of them."""
     role = item.text("role")
     parts: list[Any] = []
     for part in item.objects("parts", most=1_000):
