@@ -135,7 +135,12 @@ def test_threads_of_one_name_are_two_threads_for_two_keys(keyed: KeyedServer) ->
         for text in ("one", "remember"):
             answer = httpx.post(
                 f"{keyed.url}/runs",
-                json={"app": "agent", "input": f"{text} {key[3:6]}", "thread_id": "x", "wait": True},
+                json={
+                    "app": "agent",
+                    "input": f"{text} {key[3:6]}",
+                    "thread_id": "x",
+                    "wait": True,
+                },
                 headers=headers(key),
             ).json()
         said.append(answer["output"]["messages"][-1]["content"])

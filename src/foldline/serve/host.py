@@ -63,6 +63,7 @@ class RunHost:
         self.quotas = Quotas(log.tables)
         self.live: dict[str, LiveRun] = {}
         self.is_closing = False
+        self.is_open = False
         self._callbacks = callbacks
         self._committer = Committer(log, self._drop)
         self._readers = ThreadPoolExecutor(4, "foldline-serve-read")
@@ -72,7 +73,10 @@ class RunHost:
     # -- the process
 
     async def open(self) -> None:
-        """Mark what a worker that is gone has left, and say that this one is alive."""
+        """Mark what a worker that is gone has left, and say that this one is alive; once."""
+        if self.is_open:
+            return
+        self.is_open = True
         await self.call(self.log.mark_interrupted)
         await self.call(self.log.beat)
         if self.settings.keep_days is not None:

@@ -243,6 +243,8 @@ class Server:
 
         async def call(request: Request) -> Response:
             try:
+                if not self.host.is_open:  # mounted into an app that runs no lifespan of ours
+                    await self.host.open()
                 caller = await self.caller(request)
                 return await handler(Call(self, wire, request, caller))
             except ServeError as error:

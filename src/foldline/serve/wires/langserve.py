@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from foldline._config import RunnableConfig
 from foldline.load import dumpd
-from foldline.messages import convert_to_messages
 from foldline.messages._view import ChunkView
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
@@ -24,10 +23,19 @@ from foldline.serve.wires.native import decode_config, decode_input
 from foldline.utils.uuid import uuid7
 from foldline.workflows.events import jsonable
 
-__all__ = ["as_langchain", "routes"]
+__all__ = ["as_langserve", "routes"]
 
 Json = Any
 PARALLEL: Final = 10
+TYPES: Final = {
+    "AIMessage": "ai",
+    "HumanMessage": "human",
+    "SystemMessage": "system",
+    "ToolMessage": "tool",
+    "FunctionMessage": "function",
+    "ChatMessage": "chat",
+}
+"""How LangChain's messages name their kind; chunks and documents have the names of their classes."""
 
 
 class LangServeErrors:
@@ -68,40 +76,18 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-def as_langchain(value: Json) -> Json:
-    """Return serialised values under the names that LangChain's reader knows."""
+def as_langserve(value: Json) -> Json:
+    """Return an output as LangServe's client reads it: messages and documents as their fields, with their type."""
     if isinstance(value, list):
-        return [as_langchain(item) for item in value]
+        return [as_langserve(item) for item in value]
     if not isinstance(value, dict):
         return value
     if value.get("lc") == 1 and value.get("type") == "constructor":
-        return _renamed(value)
-    return {name: as_langchain(item) for name, item in value.items()}
-
-
-def _renamed(value: dict[str, Json]) -> dict[str, Json]:
-    id = list(value.get("id") or [])
-    if id[:1] == ["foldline"]:
-        name = id[-1]
-        id = ["langchain", "schema", "document" if name == "Document" else "messages", name]
-        if name.endswith("PromptValue"):
-            id = ["langchain", "prompts", "chat" if "Chat" in name else "base", name]
-    kwargs = {name: as_langchain(item) for name, item in (value.get("kwargs") or {}).items()}
-    kwargs.pop("finish_reason", None)
-    if kwargs.get("status") in ("complete", "incomplete"):
-        kwargs.pop("status")
-    return {**value, "id": id, "kwargs": kwargs}
-
-
-def written(value: Json) -> Json:
-    """Return an output of a run as LangChain's JSON: the messages of a state become messages again."""
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        try:
-            messages = convert_to_messages([dict(item) for item in value["messages"]])
-        except (ValueError, TypeError):
-            return as_langchain(value)
-        value = {**value, "messages": [jsonable(dumpd(message)) for message in messages]}
-    return as_langchain(value)
+        name = str((value.get("id") or [""])[-1])
+        kwargs = {key: as_langserve(item) for key, item in (value.get("kwargs") or {}).items()}
+        kwargs["type"] = TYPES.get(name, name)
+        return kwargs
+    return {name: as_langserve(item) for name, item in value.items()}
 
 
 def _app(call: Call) -> ServedApp:
@@ -133,7 +119,7 @@ async def invoke(call: Call) -> Response:
     await call.wait(run, app)
     output = _output_of(run)
     feedback = {"run_id": run.info.id, "feedback_tokens": []}
-    return JsonResponse({"output": written(output), "metadata": feedback})
+    return JsonResponse({"output": as_langserve(output), "metadata": feedback})
 
 
 def _output_of(run: LiveRun) -> Json:
@@ -159,7 +145,7 @@ async def batch(call: Call) -> Response:
 
     outcomes = await asyncio.gather(*(one(value) for value in inputs))
     metadata = {"responses": [{"run_id": id, "feedback_tokens": []} for id, _ in outcomes]}
-    outputs = [written(output) for _, output in outcomes]
+    outputs = [as_langserve(output) for _, output in outcomes]
     return JsonResponse(
         {"output": outputs, "metadata": {**metadata, "run_ids": [id for id, _ in outcomes]}}
     )
@@ -190,7 +176,7 @@ async def _pieces(call: Call, run: LiveRun, app: ServedApp) -> AsyncGenerator[by
         for _, item in items:
             data = _piece(item, app, view)
             if data is not None:
-                yield event(written(data), "data")
+                yield event(as_langserve(data), "data")
     if run.info.status not in ("success", "waiting"):
         problem = error_of(run.info)
         yield event({"status_code": problem.status, "message": problem.message}, "error")
@@ -207,7 +193,7 @@ def _piece(item: dict[str, Json], app: ServedApp, view: ChunkView) -> Json:  # n
     if app.kind == "agent":
         if method == "updates":
             values = data["values"]
-            return {data["node"]: written(values) if isinstance(values, dict) else values}
+            return {data["node"]: values}
         if method == "input.requested":
             asked = {"id": data["interrupt_id"], "value": data["payload"]}
             return {"__interrupt__": [asked]}
@@ -228,7 +214,7 @@ async def stream_log(call: Call) -> Response:
     async def pieces() -> AsyncGenerator[bytes, None]:
         async with aclosing(app.target.astream_log(request.input, config)) as patches:
             async for patch in patches:
-                yield event(as_langchain(jsonable(dumpd({"ops": patch.ops}))), "data")
+                yield event(as_langserve(jsonable(dumpd({"ops": patch.ops}))), "data")
 
     return EventStream(_guarded(call, app, pieces()))
 
@@ -244,7 +230,7 @@ async def stream_events(call: Call) -> Response:
         found = app.target.astream_events(request.input, config, version="v2")
         async with aclosing(found) as events:
             async for item in events:
-                yield event(as_langchain(jsonable(dumpd(item))), "data")
+                yield event(as_langserve(jsonable(dumpd(item))), "data")
 
     return EventStream(_guarded(call, app, pieces()))
 
