@@ -29,9 +29,11 @@ BEGIN, END = "<!-- prices: begin -->", "<!-- prices: end -->"
 
 PROVIDERS = {
     "openai": "openai",
+    "text-completion-openai": "openai",
     "azure": "azure_openai",
     "anthropic": "anthropic",
     "gemini": "google_genai",
+    "vertex_ai-anthropic_models": "google_anthropic_vertex",
     "bedrock": "bedrock_converse",
     "bedrock_converse": "bedrock_converse",
     "deepseek": "deepseek",
@@ -57,6 +59,10 @@ PROVIDERS = {
     "watsonx": "ibm",
 }
 """The package's name of a provider -> ours."""
+FOLDERS = {"vertex_ai-anthropic_models": "vertex_ai"}
+"""The package's name of a provider -> what the names of its models begin with, where that is another word."""
+WITHOUT_WRITE_PRICE = {"gemini"}
+"""Who keeps a cache for money by the hour: what the package has there is no price of a token."""
 MODES = {"chat", "responses", "completion"}
 FIELDS = {
     "input_cost_per_token": "input",
@@ -153,10 +159,12 @@ def read_models(data: Mapping[str, Mapping[str, Any]]) -> Models:
     models: Models = {}
     for key, entry in data.items():
         theirs = str(entry.get("litellm_provider"))
-        name = key.removeprefix(f"{theirs}/")
+        name = key.removeprefix(f"{FOLDERS.get(theirs, theirs)}/")
         if theirs not in PROVIDERS or not _is_chat(entry) or _is_other(theirs, name):
             continue
         if (row := read_row(entry)) is not None:
+            if theirs in WITHOUT_WRITE_PRICE:
+                row.pop("cache_creation", None)
             home = models.setdefault(PROVIDERS[theirs], {})
             if key == name or name not in home:  # a name without prefix is the provider's own
                 home[name] = row

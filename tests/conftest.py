@@ -10,6 +10,7 @@ import gc
 import ipaddress
 import os
 import re
+import signal
 import sys
 import threading
 import time
@@ -27,6 +28,10 @@ from foldline.transports import Request, _body, check_request
 from foldline.transports._environment import CERTIFICATE_VARIABLES, PROXY_VARIABLES
 
 T = TypeVar("T")
+
+# A runner in the background may have been told to ignore Ctrl-C; programs that tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long Hypothesis takes to draw an example says how busy the machine is, and nothing of foldline.
 settings.register_profile("foldline", suppress_health_check=[HealthCheck.too_slow])

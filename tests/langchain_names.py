@@ -19,6 +19,7 @@ from types import ModuleType
 HERE = Path(__file__).parent
 GAPS = HERE / "langchain_gaps.txt"
 NEVER = {
+    "foldline.document_loaders.LangSmithLoader": "a client of a hosted service",
     "foldline.document_loaders.langsmith": "a client of a hosted service",
     "foldline.tracers.EvaluatorCallbackHandler": "a client of a hosted service",
     "foldline.tracers.LangChainTracer": "a client of a hosted service",

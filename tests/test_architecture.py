@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests import langchain_names
 
 ROOT = Path(__file__).parent.parent
@@ -91,47 +89,68 @@ def is_public(path: Path) -> bool:
     return not any(part.startswith("_") for part in parts if part != "__init__")
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if is_public(path)], ids=short)
-def test_all_equals_what_is_exported(path: Path):
+def wrong_exports(path: Path) -> str | None:
+    """What is wrong with the `__all__` of a file, if anything."""
     tree = parsed(path)
     is_package = path.name == "__init__.py"
     exported = bound_names(tree) if is_package else set()
     names = announced(tree)
     if names is None:
-        assert not (is_package and exported), (
-            f"{short(path)} exports {exported}: give it an __all__"
-        )
-        return
+        return f"exports {exported}: give it an __all__" if is_package and exported else None
     module = ".".join(("foldline", *path.relative_to(PACKAGE).with_suffix("").parts))
     loaded = __import__(module.removesuffix(".__init__"), fromlist=["*"])
-
-    assert {name for name in names if not hasattr(loaded, name)} == set(), "in __all__, not there"
-    if is_package:  # a plain module may have names that only its siblings use
-        assert exported - names == set(), "exported, not in __all__ (or give it an underscore)"
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=short)
-def test_imports_are_absolute_and_only_io_may_wait(path: Path):
-    modules = list(imported(parsed(path)))
-    may_wait = path.relative_to(PACKAGE).as_posix().startswith(MAY_WAIT)
-
-    assert [module for module in modules if module.startswith(".")] == []
-    waiting = [module for module in modules if module.split(".")[0] in WAITING]
-    assert may_wait or waiting == [], "wait through `io` (docs/house-style.md)"
+    if absent := {name for name in names if not hasattr(loaded, name)}:
+        return f"{absent} is in __all__, and is not there"
+    if is_package and (
+        silent := exported - names
+    ):  # a plain module may have names that only its siblings use
+        return f"{silent} is exported, and is not in __all__ (or give it an underscore)"
+    return None
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=short)
-def test_a_file_is_short_and_opens_with_what_it_is(path: Path):
-    text = path.read_text(encoding="utf-8")
+def test_all_equals_what_is_exported():
+    wrong = {short(path): wrong_exports(path) for path in SOURCES if is_public(path)}
 
-    assert ast.get_docstring(ast.parse(text)), "the first line says what the file is for"
-    if short(path) not in LONG_FOR_A_REASON:
-        assert text.count("\n") <= LONGEST_FILE, "cut it, or write down why in LONG_FOR_A_REASON"
+    assert {path: reason for path, reason in wrong.items() if reason} == {}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=short)
-def test_a_test_file_is_short_too(path: Path):
-    assert path.read_text(encoding="utf-8").count("\n") <= LONGEST_FILE
+def test_imports_are_absolute():
+    relative = {
+        short(path): [module for module in imported(parsed(path)) if module.startswith(".")]
+        for path in SOURCES
+    }
+
+    assert {path: modules for path, modules in relative.items() if modules} == {}
+
+
+def test_only_io_may_wait():
+    waiting = {
+        short(path): [
+            module for module in imported(parsed(path)) if module.split(".")[0] in WAITING
+        ]
+        for path in SOURCES
+        if not path.relative_to(PACKAGE).as_posix().startswith(MAY_WAIT)
+    }
+
+    assert {path: modules for path, modules in waiting.items() if modules} == {}, (
+        "wait through `io` (docs/house-style.md)"
+    )
+
+
+def test_a_file_opens_with_what_it_is():
+    silent = [short(path) for path in SOURCES if not ast.get_docstring(parsed(path))]
+
+    assert silent == [], "the first line says what the file is for"
+
+
+def test_a_file_is_short():
+    files = [*SOURCES, *sorted((ROOT / "tests").rglob("*.py"))]
+    lines = {short(path): path.read_text(encoding="utf-8").count("\n") for path in files}
+    long = {path: count for path, count in lines.items() if count > LONGEST_FILE}
+
+    assert long.keys() - LONG_FOR_A_REASON.keys() == set(), (
+        "cut it, or write down why in LONG_FOR_A_REASON"
+    )
 
 
 def test_importing_foldline_loads_no_provider_and_little_else():

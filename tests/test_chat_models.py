@@ -14,7 +14,8 @@ from foldline import providers
 from foldline.chat_models import ConfigurableChatModel, init_chat_model, split_name
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.language_models.chat_models import BaseChatModel
-from foldline.providers import ADVICE, REGISTRY, find_provider, provider_names
+from foldline.providers import ADVICE, NICKNAMES, REGISTRY, find_provider, provider_names
+from foldline.providers.openai_compatible import hosts
 
 
 @pytest.mark.parametrize(
@@ -220,3 +221,11 @@ def test_tools_and_schemas_wait_for_the_model(call: Any) -> None:
 def test_a_prefix_alone_is_an_error() -> None:
     with pytest.raises(UsageError, match="configurable_fields"):
         init_chat_model("openai:gpt-5", config_prefix="x")
+
+
+def test_every_other_word_for_a_host_is_understood():
+    for word, host in hosts.NICKNAMES.items():
+        assert find_provider(word) is find_provider(host), word
+    for word, name in NICKNAMES.items():
+        assert find_provider(word) is find_provider(name), word
+        assert word not in provider_names()

@@ -10,6 +10,8 @@ from blockbuster import BlockingError
 from foldline._io.drive import drive
 from foldline.transports import Request, default_transport
 
+pytestmark = pytest.mark.timing
+
 
 class Doubler:
     """A runnable reduced to what `call` uses."""

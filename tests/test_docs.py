@@ -6,6 +6,7 @@ An example that cannot run is marked ```` ```python {test="skip: the reason"} ``
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import traceback
@@ -33,6 +34,7 @@ def test_example_runs_and_prints_what_it_says(example: CodeExample, eval_example
     if mark:
         assert mark.startswith(SKIP), f'{name(example)}: the only mark is test="skip: reason"'
         assert len(mark.removeprefix(SKIP).split()) >= 2, f"{name(example)}: say why it cannot run"
+        check_imports(example)
         return
     eval_example.set_config(line_length=100, target_version="py311")
     run = eval_example.run_print_check
@@ -48,6 +50,16 @@ def test_example_runs_and_prints_what_it_says(example: CodeExample, eval_example
     # Outside the `except`: pytest trips over the traceback that pytest-examples has rewritten.
     if complaint:
         pytest.fail(f"{example.path.relative_to(ROOT)}:{complaint}", pytrace=False)
+
+
+def check_imports(example: CodeExample) -> None:
+    """Raise unless what an example that cannot run imports of foldline is there, and it is Python at all."""
+    for node in ast.walk(ast.parse(example.source)):
+        if not isinstance(node, ast.ImportFrom) or not str(node.module).startswith("foldline"):
+            continue
+        module = importlib.import_module(str(node.module))
+        missing = [one.name for one in node.names if not hasattr(module, one.name)]
+        assert not missing, f"{name(example)}: {node.module} has no {', '.join(missing)}"
 
 
 def surroundings(example: CodeExample) -> dict[str, object]:

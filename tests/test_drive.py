@@ -42,7 +42,8 @@ def test_an_error_passes_with_the_users_frames():
 
     with pytest.raises(ValueError, match="mine") as caught:
         drive(body())
-    assert [entry.name for entry in caught.traceback][-2:] == ["drive", "body"]
+    here = "test_an_error_passes_with_the_users_frames"
+    assert [entry.name for entry in caught.traceback][-2:] == [here, "body"]
 
 
 async def numbers(closed: list[Any]) -> AsyncGenerator[int, None]:

@@ -22,6 +22,8 @@ from foldline._io.drive import drive
 from foldline._io.waiting import THREADS, LoopIterator
 from foldline.exceptions import BlockingCallError
 
+pytestmark = pytest.mark.timing
+
 COLOUR: ContextVar[str] = ContextVar("COLOUR", default="none")
 
 

@@ -15,6 +15,8 @@ import pytest
 from foldline._io import ASYNC, BLOCKING, OutOfTime, PrivateLoop
 from foldline._io.drive import drive
 
+pytestmark = pytest.mark.timing
+
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from foldline._sse import SSEDecoder, SSEEvent
 from foldline.exceptions import LimitExceededError, MalformedStreamError
 
+pytestmark = pytest.mark.timing
+
 
 def naive(stream: bytes) -> list[SSEEvent]:
     """Read the whole stream at once, line by line, straight from the grammar."""

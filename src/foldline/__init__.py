@@ -93,7 +93,14 @@ def _load_provider(name: str) -> None:
             find_provider(name)
 
 
+def _batch_job(subject: object, inputs: object, **options: Any) -> object:
+    from foldline.batches.job import BatchJob  # noqa: PLC0415
+
+    return BatchJob(subject, inputs, **options)
+
+
 extend("add_messages", _add_messages)
+extend("batch_job", _batch_job)
 extend("ensure_config", _ensure_config)
 extend("load_provider", _load_provider)
 extend("make_step", _make_step)

@@ -12,9 +12,11 @@ from uuid import UUID
 
 from typing_extensions import TypedDict
 
+from foldline._lazy import publish
 from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager, Callbacks
 from foldline.exceptions import UsageError
 from foldline.utils.strings import suggestion
+from foldline.utils.suggest import callers_level
 
 DEFAULT_RECURSION_LIMIT = 25
 
@@ -50,7 +52,7 @@ var_child_runnable_config: ContextVar[RunnableConfig | None] = ContextVar(
 """The config that a runnable called inside another one's function inherits."""
 
 
-def _copied(key: str, value: Any) -> Any:
+def _copied(key: str, value: object) -> object:
     if key in COPIED_KEYS and isinstance(value, list | dict):
         return value.copy()
     return value
@@ -59,9 +61,11 @@ def _copied(key: str, value: Any) -> Any:
 @lru_cache(maxsize=256)
 def _warn_misspelt(key: str) -> None:
     """Warn of a key that is nearly a config key: as any other key it would be a value for `configurable`."""
-    near = suggestion(str(key), CONFIG_KEYS, likeness=0.85)
+    near = suggestion(str(key), CONFIG_KEYS)
     if near:
-        warnings.warn(f"{key!r} is no key of a config{near}", UserWarning, stacklevel=5)
+        warnings.warn(
+            f"{key!r} is no key of a config{near}", UserWarning, stacklevel=callers_level()
+        )
 
 
 def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -110,31 +114,31 @@ def check_config(config: dict[str, Any]) -> None:
             check(key, value)
 
 
-def _check_limit(key: str, limit: Any) -> None:
+def _check_limit(key: str, limit: object) -> None:
     if not isinstance(limit, int) or limit < 1:
         raise UsageError(f"{key} must be a whole number of at least 1, not {limit!r}")
 
 
-def _check_tags(key: str, tags: Any) -> None:
+def _check_tags(key: str, tags: object) -> None:
     if isinstance(tags, str):
         raise UsageError(f"tags must be a list of strings, not {tags!r}: write [{tags!r}]")
     if not isinstance(tags, list | tuple | set):
         raise UsageError(f"tags must be a list of strings, not {tags!r}")
 
 
-def _check_mapping(key: str, value: Any) -> None:
+def _check_mapping(key: str, value: object) -> None:
     if not isinstance(value, Mapping):
         raise UsageError(f"{key} must be a dict, not {value!r}")
 
 
-def _check_run_id(key: str, run_id: Any) -> None:
+def _check_run_id(key: str, run_id: object) -> None:
     try:
         UUID(str(run_id))
     except ValueError:
         raise UsageError(f"run_id must be a uuid.UUID, not {run_id!r:.80}") from None
 
 
-def _check_callbacks(key: str, callbacks: Any) -> None:
+def _check_callbacks(key: str, callbacks: object) -> None:
     if isinstance(callbacks, BaseCallbackHandler):
         name = type(callbacks).__name__
         raise UsageError(f"callbacks must be a list of handlers: write [{name}(...)]")
@@ -251,3 +255,13 @@ def set_config_context(config: RunnableConfig) -> Generator[None, None, None]:
         yield
     finally:
         var_child_runnable_config.reset(token)
+
+
+publish(
+    "foldline.runnables.config",
+    RunnableConfig,
+    ensure_config,
+    get_config_list,
+    merge_configs,
+    patch_config,
+)

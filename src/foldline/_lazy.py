@@ -29,9 +29,18 @@ def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
         setattr(here, name, value)  # the next look-up finds it at once
         return value
 
-    # What can be asked for, as editors and notebooks do.
-    here.__dict__["__dir__"] = lambda: sorted({*here.__dict__, *home_of})
+    if "__path__" in here.__dict__:
+        # What editors and notebooks offer: the names that a package publishes, and nothing that it happens to import.
+        here.__dict__["__dir__"] = lambda: sorted({*here.__dict__.get("__all__", ()), *home_of})
+    else:
+        here.__dict__["__dir__"] = lambda: sorted({*here.__dict__, *home_of})
     return load
+
+
+def publish(module: str, *values: object) -> None:
+    """Let classes and functions of a private module say the public one that shows them."""
+    for value in values:
+        value.__module__ = module
 
 
 def _is_there(module: str) -> bool:

@@ -34,6 +34,7 @@ from foldline.callbacks.manager import (
     child_manager,
 )
 from foldline.tracers import _switch as _switch  # registers the environment's tracer
+from foldline.utils.suggest import warn_of_typo
 from foldline.utils.uuid import uuid7
 
 Kind = Literal["chain", "tool", "retriever", "llm"]
@@ -44,6 +45,8 @@ NO_CONFIG: RunnableConfig = {}
 NO_KWARGS: dict[str, Any] = {}
 OWN_KEYS = frozenset({"run_name", "run_id", "callbacks"})
 """What belongs to one run and not to its children."""
+CALL_KEYWORDS = ("config", "return_exceptions")
+"""What every call takes besides its input."""
 
 
 class _Current:
@@ -102,6 +105,8 @@ class Run:
     def root(cls, io: IO, config: RunnableConfig | None, kwargs: dict[str, Any]) -> Run:
         """Make the run of a public call: its config over the one of an enclosing call."""
         inherited = var_child_runnable_config.get()
+        if kwargs:
+            _check_keywords(kwargs)
         if config is None and inherited is None:
             return cls(io, NO_CONFIG, _listeners(io, NO_CONFIG) if _is_hooked() else None, kwargs)
         given = _overlay(inherited, config)
@@ -291,7 +296,7 @@ class Run:
         kwargs["tags"] = manager.tags
         return tell_now(self.io, manager.handlers, event, args, kwargs)
 
-    async def leave(self, output: Any, **kwargs: Any) -> None:
+    async def leave(self, output: object, **kwargs: object) -> None:
         """Tell that the stream of this chain is closed: ended with what it gave, or failed with its neighbour."""
         if (error := stopped_by()) is None:
             await self.tell("on_chain_end", output, **kwargs)
@@ -303,6 +308,12 @@ class Run:
 def _noop(cls: type[BaseRunManager]) -> BaseRunManager:
     # Nobody listens to it and nobody changes it, so one serves every call.
     return cls(run_id=UUID(int=0), handlers=[], inheritable_handlers=[])
+
+
+def _check_keywords(kwargs: dict[str, Any]) -> None:
+    """Warn of a keyword that is nearly one of every call: what nobody reads would be lost without a word."""
+    for name in kwargs:
+        warn_of_typo("a call", name, CALL_KEYWORDS, "is passed on as it is")
 
 
 def _overlay(inherited: RunnableConfig | None, config: RunnableConfig | None) -> RunnableConfig:

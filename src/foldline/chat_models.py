@@ -57,7 +57,7 @@ def init_chat_model(
     model_provider: str | None = None,
     configurable_fields: None = None,
     config_prefix: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> BaseChatModel: ...
 @overload
 def init_chat_model(
@@ -66,7 +66,7 @@ def init_chat_model(
     model_provider: str | None = None,
     configurable_fields: Literal["any"] | Sequence[str] | None = None,
     config_prefix: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> ConfigurableChatModel: ...
 @overload
 def init_chat_model(
@@ -75,7 +75,7 @@ def init_chat_model(
     model_provider: str | None = None,
     configurable_fields: Literal["any"] | Sequence[str],
     config_prefix: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> ConfigurableChatModel: ...
 def init_chat_model(
     model: str | None = None,
@@ -83,7 +83,7 @@ def init_chat_model(
     model_provider: str | None = None,
     configurable_fields: Literal["any"] | Sequence[str] | None = None,
     config_prefix: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> BaseChatModel | ConfigurableChatModel:
     """Make a chat model by name; without a name, or with `configurable_fields`, one that a call's config chooses.
 
@@ -122,6 +122,10 @@ def _made(model: str, provider: str | None, settings: Mapping[str, Any]) -> Base
 
 def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
     """Give (model, provider) of `"provider:model"`, or guess the provider by how the model's name begins."""
+    if not isinstance(model, str):
+        raise UsageError(
+            f"the name of a model is text such as 'openai:gpt-5', not {type(model).__name__}"
+        )
     if provider is not None:
         return model.removeprefix(f"{provider}:"), provider
     head, colon, rest = model.partition(":")
@@ -142,7 +146,7 @@ def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
 class _NoModel(BaseChatModel):
     """Stands where no model was chosen yet."""
 
-    async def _events(self, request: ChatRequest, run: Any) -> Any:  # noqa: ANN401
+    async def _events(self, request: ChatRequest, run: object) -> Any:  # noqa: ANN401
         raise UsageError(
             "no model is chosen: pass config={'configurable': {'model': 'provider:model'}}, "
             "or give init_chat_model a default"

@@ -25,6 +25,7 @@
   x RateLimitError              a rate limiter would not let a request through; .wait
   x SchemaError                 serialised data does not fit (load)
   x StoreError                  a cache, history or store could not answer
+  x DocumentError               a file or page could not be read as a document; .source
   x SecurityError               refused: the request would leave what was allowed
   x MissingExtraError           an optional package is not installed; says the command
   x TracerException             a tracer was told of a run it does not know
@@ -50,6 +51,7 @@ __all__ = [
     "BlockingCallError",
     "BudgetExceeded",
     "ContextOverflowError",
+    "DocumentError",
     "FlowChangedError",
     "FlowError",
     "FlowInterruptedError",
@@ -304,6 +306,14 @@ class StoreError(FoldlineError):
 
     ends_run: bool = False
     """Whether it was the log of a thread, without which its run cannot go on."""
+
+
+class DocumentError(FoldlineError):
+    """A file or page could not be read as a document; `source` says which."""
+
+    def __init__(self, message: str, source: str = "") -> None:
+        super().__init__(message)
+        self.source = source
 
 
 class SecurityError(FoldlineError):

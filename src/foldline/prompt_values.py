@@ -73,6 +73,11 @@ class ChatPromptValue(PromptValue):
         """Give the messages as a transcript, one `Role: text` after another."""
         return get_buffer_string(self.messages)
 
+    def _repr_html_(self) -> str:
+        from foldline._display.messages import conversation_html  # noqa: PLC0415  for notebooks only
+
+        return conversation_html(self.messages)
+
     def to_messages(self) -> list[BaseMessage]:
         """Give the messages."""
         return list(self.messages)

@@ -21,6 +21,8 @@ from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 from tests.servers.databases import _accepts, wait_until
 
+pytestmark = pytest.mark.timing
+
 THREAD = {"configurable": {"thread_id": "t1"}}
 
 KILLED = """
@@ -283,3 +285,57 @@ def test_FK03_a_server_that_is_gone_is_a_store_error_and_the_run_goes_on_when_it
         wait_until(lambda: _accepts(postgres_server.url), "postgres")
 
     check_that_it_goes_on(call, errands, caught.value)
+
+
+EVERY_STEP = """
+import os, signal, sys
+from foldline.agents import create_agent
+from foldline.agents.checkpoint import SqliteSaver
+from foldline.testing import Call, ScriptedChatModel
+from foldline.tools import tool
+
+folder, *moments = sys.argv[1:]
+TURNS = [["a"], ["b", "c"], ["d"], []]
+
+def die(at):
+    if at == moment:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+@tool
+def work(name: str) -> str:
+    "Work."
+    die(f"before {name}")
+    with open(f"{folder}/effects", "a") as file:
+        file.write(f"{name}\\n")
+    return name
+
+def turn(request):
+    done = sum(one.type == "ai" for one in request.messages)
+    die(f"model {done}")
+    return [Call("work", {"name": name}, id=name) for name in TURNS[done]] or "Done."
+
+for moment in moments:
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        continue
+    saver = SqliteSaver(f"{folder}/agents.db")
+    config = {"configurable": {"thread_id": "t1"}, "max_concurrency": 1}
+    agent = create_agent(ScriptedChatModel(script=turn), [work], checkpointer=saver)
+    is_new = not agent.get_state(config).next
+    print(agent.invoke("go" if is_new else None, config)["messages"][-1].text, flush=True)
+    os._exit(0)
+"""
+
+
+def test_FK01_a_kill_at_every_step_of_an_agent_repeats_no_tool_that_was_kept(tmp_path):
+    moments = ["model 0", "before a", "model 1", "before b", "before c", "model 2", "before d"]
+
+    run = subprocess.run(
+        [sys.executable, "-c", EVERY_STEP, str(tmp_path), *moments, "model 3", "never"],
+        capture_output=True,
+        text=True,
+    )
+
+    assert run.stdout.strip() == "Done.", run.stderr
+    assert (tmp_path / "effects").read_text().split() == ["a", "b", "c", "d"]

@@ -22,6 +22,8 @@ from foldline.testing import Call, Fail, ScriptedChatModel, Stall
 from foldline.tools import tool
 from tests.agents.conftest import add, fail
 
+pytestmark = pytest.mark.timing
+
 THREAD = {"configurable": {"thread_id": "t1"}}
 SHAPES = {
     "lifecycle": langchain_protocol.LifecycleData,

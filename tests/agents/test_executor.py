@@ -35,6 +35,8 @@ from foldline.testing import Call, Finish, ScriptedChatModel
 from foldline.tools import tool
 from tests.agents.conftest import Recorder
 
+pytestmark = pytest.mark.timing
+
 REACT = PromptTemplate.from_template("{tools} {tool_names} {input} {agent_scratchpad}")
 TOOLS = ChatPromptTemplate.from_messages(
     [("human", "{input}"), ("placeholder", "{agent_scratchpad}")]

@@ -33,6 +33,8 @@ from foldline.testing import Call, Fail, Finish, ScriptedChatModel, Stall
 from foldline.tools import tool
 from tests.agents.conftest import add, fail
 
+pytestmark = pytest.mark.timing
+
 PROMPT = ChatPromptTemplate.from_messages(
     [("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
 )

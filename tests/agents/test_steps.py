@@ -14,7 +14,7 @@ from foldline.agents.middleware import (
 )
 from foldline.exceptions import StoreError, UsageError
 from foldline.graph import START, MessagesState, RetryPolicy, StateGraph, ToolNode
-from foldline.messages import AIMessage, ToolMessage
+from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 from foldline.workflows import step
@@ -311,3 +311,50 @@ def test_the_thread_is_written_once_with_durability_exit(call, saver):
     assert call.run(agent, "get_state", THREAD).values == state
     with pytest.raises(UsageError, match="durability='never'"):
         call.invoke(agent, "1 + 2?", THREAD, durability="never")
+
+
+@pytest.mark.parametrize("way", ["update_state", "command", "beside the answer"])
+def test_a_change_from_outside_repeats_no_finished_tool_and_closes_no_question(
+    call, saver, effects, way
+):
+    @tool
+    def quick() -> str:
+        """Finish at once."""
+        effects.append("quick")
+        return "quick"
+
+    @tool
+    def ask() -> str:
+        """Ask."""
+        return str(interrupt("?"))
+
+    def turn(request):
+        if request.messages[-1].type == "tool":
+            return " ".join(one.text for one in request.messages)
+        return [Call("quick", {}, id="q"), Call("ask", {}, id="a")]
+
+    agent = create_agent(ScriptedChatModel(script=turn), [quick, ask], checkpointer=saver)
+    asked = call.invoke(agent, "go", THREAD)["__interrupt__"]
+    note = {"messages": [HumanMessage("by the way", id="note")]}
+    answer = Command(resume="yes")
+    if way == "update_state":
+        call.run(agent, "update_state", THREAD, note)
+        assert list(call.run(agent, "get_state", THREAD).interrupts) == asked
+    elif way == "command":
+        assert call.invoke(agent, Command(update=note), THREAD)["__interrupt__"] == asked
+    else:
+        answer = Command(resume="yes", update=note)
+
+    state = call.invoke(agent, answer, THREAD)
+
+    assert effects == ["quick"]
+    assert "__interrupt__" not in state
+    assert {one.text for one in state["messages"]} >= {"by the way", "quick", "yes"}
+    assert call.run(agent, "get_state", THREAD).values == state
+
+
+def test_an_agent_is_not_sent_elsewhere(call, saver):
+    agent = create_agent(ScriptedChatModel(script=["Hello."]), checkpointer=saver)
+
+    with pytest.raises(UsageError, match="goto='model'"):
+        call.invoke(agent, Command(goto="model"), THREAD)

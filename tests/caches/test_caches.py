@@ -17,6 +17,8 @@ from foldline.messages import AIMessage
 from foldline.outputs import ChatGeneration, Generation
 from tests.servers.databases import Server
 
+pytestmark = pytest.mark.timing
+
 ANSWER = [
     ChatGeneration(
         message=AIMessage(

@@ -18,6 +18,8 @@ from foldline.callbacks.dispatch import tell
 from foldline.callbacks.manager import ahandle_event, handle_event
 from foldline.runnables import RunnableLambda
 
+pytestmark = pytest.mark.timing
+
 ADD = RunnableLambda(lambda x: x + 1)
 
 

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.timing
+
 PROGRAM = """
 import asyncio, sys, time
 from foldline.callbacks import AsyncCallbackHandler, BaseCallbackHandler

@@ -27,6 +27,8 @@ from foldline.exceptions import StoreError, UsageError
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from tests.servers.databases import Server, wait_until
 
+pytestmark = pytest.mark.timing
+
 Open = Callable[[str], BaseChatMessageHistory]
 STORED = ["sqlite", "postgres", "redis"]
 

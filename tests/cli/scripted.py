@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from foldline.embeddings import Embeddings
 from foldline.exceptions import ModelRateLimitError
 from foldline.testing import Call, Fail, Reason, ScriptedChatModel, Stall
 from foldline.tools import tool
@@ -36,6 +37,12 @@ def adding() -> ScriptedChatModel:
     return ScriptedChatModel(script=[["I add. ", call], "It is 3."], is_cyclic=True, usage=USAGE)
 
 
+def adding_by_mcp() -> ScriptedChatModel:
+    return ScriptedChatModel(
+        script=[[Call("math_add", {"a": 1, "b": 2})], "It is 3."], is_cyclic=True
+    )
+
+
 def unicode() -> ScriptedChatModel:
     return ScriptedChatModel(script=[["Grüße → 🙂"]], is_cyclic=True)
 
@@ -58,6 +65,24 @@ def broken() -> ScriptedChatModel:
 
 def structured() -> ScriptedChatModel:
     return ScriptedChatModel(script=['{"city": "Paris"}'], is_cyclic=True)
+
+
+def code() -> ScriptedChatModel:
+    return ScriptedChatModel(script=["Here:\n```python\nx = 1\n```\n```\ny\n```\n"], is_cyclic=True)
+
+
+def citing() -> ScriptedChatModel:
+    return ScriptedChatModel(script=["They hunt at night [1]."], is_cyclic=True)
+
+
+class Words(Embeddings):
+    """Counts a few words."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [0.1 + text.lower().count(word) for word in ("owl", "mouse", "car")]
 
 
 @tool

@@ -20,6 +20,8 @@ from tests.cli.conftest import OWN, ROOT, command, run_process
 from tests.providers.local.conftest import no_index
 from tests.providers.local.test_fetch import CONTENT, small
 
+pytestmark = pytest.mark.timing
+
 __all__ = ["no_index", "small"]
 
 ALLOWED = 0.150

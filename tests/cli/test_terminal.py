@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from foldline.chat_history import SQLiteChatMessageHistory
 from tests.cli.conftest import OWN
+
+pytestmark = pytest.mark.timing
 
 
 def test_an_answer_is_shown_before_it_is_whole(terminal):

@@ -14,6 +14,8 @@ from foldline.transports._body import Clock
 from tests.faults.clock import FakeClock
 from tests.servers import Answer, FaultServer, json_answer
 
+pytestmark = pytest.mark.timing
+
 CHAT = "/v1/chat/completions"
 SAID = {"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}
 WHOLE = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [SAID]}

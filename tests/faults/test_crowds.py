@@ -18,6 +18,8 @@ from tests.faults.probe import Probe
 from tests.faults.wires import SSE, WIRES
 from tests.servers import Answer, FaultServer
 
+pytestmark = pytest.mark.timing
+
 MEGABYTE = 1 << 20
 
 

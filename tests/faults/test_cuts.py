@@ -19,6 +19,8 @@ from tests.faults.probe import Probe
 from tests.faults.wires import SSE, WIRES
 from tests.servers import Answer, FaultServer
 
+pytestmark = pytest.mark.timing
+
 STEP = 131
 """Bytes between two cuts; a prime, so that they fall on every part of an event."""
 

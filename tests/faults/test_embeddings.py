@@ -24,6 +24,8 @@ from tests.faults.embedding_wires import EMBEDDING_WIRES, TEXTS, VECTORS, Embedd
 from tests.faults.probe import Probe, sockets
 from tests.servers import Answer, FaultServer, json_answer
 
+pytestmark = pytest.mark.timing
+
 WIRES = pytest.mark.parametrize("wire", EMBEDDING_WIRES.values(), ids=EMBEDDING_WIRES)
 
 

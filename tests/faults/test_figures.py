@@ -18,6 +18,8 @@ from tests.fuzz.mutants import SUBJECTS, places
 from tests.fuzz.targets import TARGETS
 from tests.security.kill_loop import STORES, Loop
 
+pytestmark = pytest.mark.timing
+
 SOURCE = Path(__file__).parents[2] / "src"
 
 

@@ -16,6 +16,8 @@ import pytest
 from tests.faults.wires import WIRES
 from tests.servers import FaultServer
 
+pytestmark = pytest.mark.timing
+
 ROOT = Path(__file__).parents[2]
 SLOW = 0.4
 """Seconds for which the first late import waits: longer than the deadline of the call."""

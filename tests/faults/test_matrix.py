@@ -9,6 +9,8 @@ from tests.faults.probe import Probe
 from tests.faults.wires import ENTRIES
 from tests.servers import FaultServer
 
+pytestmark = pytest.mark.timing
+
 
 def test_the_matrix_is_as_large_as_it_says() -> None:
     said = sum(one.answers(wire) is not None for one in SCENARIOS for wire in EVERY_WIRE.values())

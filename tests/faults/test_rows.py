@@ -10,7 +10,11 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.faults.matrix import SCENARIOS
+
+pytestmark = pytest.mark.timing
 
 TESTS = Path(__file__).parents[1]
 SAID = re.compile(r'def test\w*|""".*?"""', re.DOTALL)

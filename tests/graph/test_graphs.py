@@ -42,6 +42,8 @@ from foldline.testing import ScriptedChatModel
 from foldline.tools import tool
 from foldline.workflows import step, workflow
 
+pytestmark = pytest.mark.timing
+
 ONE = {"configurable": {"thread_id": "1"}}
 
 

@@ -25,6 +25,8 @@ from tests.language_models.reading import (
     tool_slice,
 )
 
+pytestmark = pytest.mark.timing
+
 # -- tools
 
 

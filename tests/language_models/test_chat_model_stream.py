@@ -35,6 +35,8 @@ from tests.language_models.reading import (
     tool_slice,
 )
 
+pytestmark = pytest.mark.timing
+
 USED = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
 
 

@@ -24,6 +24,8 @@ from foldline.protocol import assert_valid_event_stream
 from foldline.protocol.fold import fold
 from tests.language_models.scripted import AT_ONCE, Narrow, Speaking, calls, read, usage
 
+pytestmark = pytest.mark.timing
+
 
 class City(BaseModel):
     name: str

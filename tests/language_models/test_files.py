@@ -546,3 +546,26 @@ def test_a_file_at_a_url_is_fetched_only_where_allowed(call):
 
     assert base64.b64decode(block["base64"]) == PNG
     assert block["mime_type"] == "image/png"
+
+
+def test_where_nothing_is_opened_relative_to_a_folder_every_part_is_looked_at(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "cat.png").write_bytes(PNG)
+    (tmp_path / "a" / "link.png").symlink_to(tmp_path / "a" / "cat.png")
+    (tmp_path / "out").symlink_to(tmp_path / "a")
+    monkeypatch.setattr(os, "supports_dir_fd", set())
+    made = FileResolver(allow_dirs=[tmp_path])
+
+    assert drive(made.read("a/cat.png", BLOCKING)) == (PNG, "image/png")
+    for path in (
+        "a/link.png",
+        "out/cat.png",
+        "a/../a/cat.png",
+        "a\\cat.png",
+        "a:cat.png",
+        "a",
+    ):
+        with pytest.raises(SecurityError):
+            drive(made.read(path, BLOCKING))

@@ -30,6 +30,8 @@ from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.prompt_values import StringPromptValue
 
+pytestmark = pytest.mark.timing
+
 
 class Listener(BaseCallbackHandler):
     run_inline = True

@@ -12,6 +12,8 @@ from foldline.messages import AIMessage
 from tests.language_models.scripted import KINDS, Speaking, calls, usage
 from tests.runnables.recording import Recorder
 
+pytestmark = pytest.mark.timing
+
 
 class Pet(BaseModel):
     """A pet."""

@@ -15,6 +15,8 @@ from foldline.rate_limiters import InMemoryRateLimiter
 from foldline.runnables import RunnableLambda
 from tests.language_models.scripted import KINDS, Speaking, usage
 
+pytestmark = pytest.mark.timing
+
 TEN = AIMessage("hi", usage_metadata=usage(8, 2))
 
 

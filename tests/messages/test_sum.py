@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from foldline.messages import AIMessageChunk
 from tests.strategies import ids, json_objects, metadata_dicts, names, texts, usages
 
+pytestmark = pytest.mark.timing
+
 indexes = st.none() | st.integers(0, 2) | st.sampled_from(["0", "1"])
 blocks = st.fixed_dictionaries(
     {"type": st.sampled_from(["text", "reasoning"]), "text": texts},

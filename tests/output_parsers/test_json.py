@@ -17,6 +17,8 @@ from foldline.messages import AIMessage, AIMessageChunk
 from foldline.output_parsers import JsonOutputParser, PydanticOutputParser, SimpleJsonOutputParser
 from foldline.utils.json_patch import apply_patch
 
+pytestmark = pytest.mark.timing
+
 VALUES = st.recursive(
     st.none()
     | st.booleans()

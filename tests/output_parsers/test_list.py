@@ -20,6 +20,8 @@ from foldline.output_parsers import (
 )
 from foldline.output_parsers.list import MARKDOWN, NUMBERED, droplastn
 
+pytestmark = pytest.mark.timing
+
 
 def cut(text: str, size: int = 2) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)]

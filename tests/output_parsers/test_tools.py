@@ -29,6 +29,8 @@ from foldline.output_parsers.openai_tools import (
     parse_tool_calls,
 )
 
+pytestmark = pytest.mark.timing
+
 
 class add(BaseModel):
     a: int

@@ -16,6 +16,8 @@ from foldline.messages import AIMessageChunk
 from foldline.output_parsers import XMLOutputParser
 from foldline.output_parsers.xml import nested_element
 
+pytestmark = pytest.mark.timing
+
 
 def cut(text: str, size: int = 4) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)]

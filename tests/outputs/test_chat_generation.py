@@ -13,6 +13,8 @@ from foldline.load import dumpd, load
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.outputs import ChatGeneration, ChatGenerationChunk, merge_chat_generation_chunks
 
+pytestmark = pytest.mark.timing
+
 CALL = {"name": "add", "args": {"a": 1}, "id": "call_1", "type": "tool_call"}
 
 

@@ -96,6 +96,13 @@ def test_every_model_of_the_profiles_has_a_price_where_one_is_known() -> None:
             "arn:aws:bedrock:us-east-1::foundation-model/amazon.nova-pro-v1:0",
             "amazon.nova-pro-v1:0",
         ),
+        (
+            "anthropic_bedrock",
+            "claude-sonnet-4-5-20250929",
+            "anthropic.claude-sonnet-4-5-20250929-v1:0",
+        ),
+        ("anthropic_bedrock", "global.anthropic.claude-opus-4-6-v1", "claude-opus-4-6"),
+        ("google_anthropic_vertex", "claude-sonnet-4-5@20250929", "claude-sonnet-4-5-20250929"),
         ("openai", "ft:gpt-4o-mini-2024-07-18:me::abc", "ft:gpt-4o-mini-2024-07-18"),
     ],
 )
@@ -104,6 +111,18 @@ def test_a_model_is_found_under_its_other_names(provider: str, model: str, same_
 
     assert found is not None
     assert found == find_prices(provider, same_as)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("openai", "gpt-3.5-turbo-instruct"),  # of the text model `OpenAI`
+        ("anthropic_bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
+        ("google_anthropic_vertex", "claude-sonnet-4-5@20250929"),
+    ],
+)
+def test_text_models_and_claude_on_clouds_have_prices(provider: str, model: str) -> None:
+    assert find_prices(provider, model) is not None
 
 
 @pytest.mark.parametrize("model", ["gpt-5-huge", "gpt-5.99", "gpt", "", None, "claude-sonnet-4-5"])

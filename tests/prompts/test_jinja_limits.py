@@ -10,6 +10,8 @@ import pytest
 from foldline.exceptions import FoldlineError
 from foldline.prompts import PromptTemplate
 
+pytestmark = pytest.mark.timing
+
 pytest.importorskip("jinja2")
 
 HOSTILE = {

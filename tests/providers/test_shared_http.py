@@ -37,6 +37,8 @@ from foldline.transports import Limits, Timeouts
 from tests.providers import recordings
 from tests.servers import Answer, FaultServer, json_answer, sse_answer
 
+pytestmark = pytest.mark.timing
+
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
 ADD = {

@@ -42,6 +42,8 @@ from tests.providers.text_wires import (
 )
 from tests.servers import Answer, json_answer, sse_answer
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.fixture(params=sorted(WIRES))
 def name(request) -> str:

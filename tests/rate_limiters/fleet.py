@@ -27,6 +27,7 @@ from foldline.language_models import BaseChatModel, ChatRequest
 from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
 from foldline.rate_limiters import (
+    LocalLimit,
     Permit,
     Quota,
     QuotaLimiter,
@@ -54,9 +55,15 @@ class Plan:
     most: int = 150
     takes: float = 0.02
     """Seconds that an answer takes."""
+    local: LocalLimit | None = None
+    """What is done without Redis; None fails."""
 
     def limiter(self, **options: Any) -> QuotaLimiter:
         if self.store == "redis":
+            options |= {
+                "on_unreachable": self.local or "fail",
+                "timeout": 0.5 if self.local else 2.0,
+            }
             return RedisRateLimiter(self.place, key="fleet", quotas=self.quotas, **options)
         return SQLiteRateLimiter(self.place, key="fleet", quotas=self.quotas, **options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pytest
 import redis
 
-from foldline.rate_limiters import Quota, RedisRateLimiter
+from foldline.rate_limiters import LocalLimit, Quota, RedisRateLimiter
 from foldline.rate_limiters.limiter import FIRST_ANSWER
 from foldline.rate_limiters.state import LEASE
 from tests.rate_limiters.fleet import PROCESSES, Plan, running_fleet, start_again
+from tests.servers.databases import Server, free_port
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timing]
 
 WINDOW = 8.0
 REQUESTS, TOKENS = 320, 32_000
@@ -91,6 +93,34 @@ def test_redis_may_restart_under_a_fleet(redis_server: Any) -> None:
 
     assert stub.most(3.0) <= 61 + stub.late(3.0)
     assert len(stub.arrivals) >= 0.95 * 60 * 2
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_eight_processes_keep_the_limit_while_redis_is_gone_and_after(
+    tmp_path: Path, *, is_kept: bool
+) -> None:
+    port, way = free_port(), ["--appendonly", "yes"] if is_kept else ["--save", ""]
+    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(tmp_path)]
+    stop = signal.SIGTERM if is_kept else signal.SIGKILL
+    server = Server([*command, *way], port, f"redis://127.0.0.1:{port}/0", stop)
+    server.start()
+    plan = Plan("redis", server.url, (Quota("requests", 160, 4.0),), seconds=0, local=LocalLimit())
+
+    try:
+        with running_fleet(plan) as (stub, workers):
+            time.sleep(6)
+            server.stop()
+            time.sleep(4)
+            start_again(server)
+            back = time.monotonic()
+            time.sleep(12)
+            assert all(worker.is_alive() for worker in workers)
+    finally:
+        server.stop()
+
+    assert stub.most(4.0) <= 161 + stub.late(4.0)
+    # Nothing goes for two seconds, until all have told what they took; then the limit is used again.
+    assert sum(at > back for at, _ in stub.arrivals) >= 0.95 * 160 * 2
 
 
 def test_a_restarted_server_goes_on_with_what_it_had_kept(redis_server: Any) -> None:

@@ -10,6 +10,8 @@ import pytest
 from foldline.rate_limiters.headers import read_caps
 from foldline.rate_limiters.state import Cap
 
+pytestmark = pytest.mark.timing
+
 
 def told(cap: Cap) -> tuple[float, float, float]:
     return cap.limit, cap.remaining, round(cap.reset, 1)

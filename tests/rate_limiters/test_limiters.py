@@ -24,9 +24,12 @@ from foldline.rate_limiters import (
 )
 from foldline.rate_limiters import sqlite as sqlite_module
 from foldline.rate_limiters.limiter import LONGEST_HOLD
+from foldline.rate_limiters.redis import GRACE
 from foldline.rate_limiters.state import Cap, Learn
 from tests.rate_limiters.fleet import start_again
 from tests.servers.databases import free_port
+
+pytestmark = pytest.mark.timing
 
 Make = Callable[..., QuotaLimiter]
 
@@ -337,15 +340,43 @@ def test_a_redis_that_comes_back_hears_what_was_used_without_it(redis_server: An
 
     redis_server.stop()
     try:
-        assert free(limiter) == 3  # half of ten, of which two are used
+        assert free(limiter) == 4  # half of the eight that are left of ten
     finally:
         start_again(redis_server)
     time.sleep(1.5)
-    limiter.acquire(blocking=False)
     other = RedisRateLimiter(redis_server.url, key=key, requests_per_minute=10)
 
-    assert free(other) == 10 - 2 - 3 - 1
+    assert limiter.acquire(blocking=False) is False  # others may have something to tell, too
     assert limiter._mirror.is_local is False
+    assert free(other) == 0
+    time.sleep(GRACE)
+    assert free(other) == 10 - 2 - 4
+
+
+def test_shares_without_redis_are_of_what_the_fleet_had_left(redis_server: Any) -> None:
+    key = f"left:{time.monotonic_ns()}"
+    busy, idle = (
+        RedisRateLimiter(
+            redis_server.url,
+            key=key,
+            requests_per_minute=12,
+            on_unreachable=LocalLimit(),
+            timeout=0.5,
+        )
+        for _ in range(2)
+    )
+    assert free(idle, 1) == 1
+    assert free(busy, 7) == 7
+    assert free(idle, 1) == 1
+    assert free(busy, 1) == 1
+
+    redis_server.stop()
+    try:
+        assert free(busy) + free(idle) <= 12 - 10
+    finally:
+        start_again(redis_server)
+    busy.close()
+    idle.close()
 
 
 def test_a_share_is_that_of_those_who_were_seen(redis_server: Any) -> None:

@@ -12,6 +12,8 @@ import pytest
 from foldline.exceptions import UsageError
 from foldline.rate_limiters import BaseRateLimiter, InMemoryRateLimiter, RedisRateLimiter
 
+pytestmark = pytest.mark.timing
+
 Make = Callable[..., BaseRateLimiter]
 
 

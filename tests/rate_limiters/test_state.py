@@ -27,6 +27,8 @@ from foldline.rate_limiters.state import (
     apply,
 )
 
+pytestmark = pytest.mark.timing
+
 LIMITS = Rules((Quota("requests", 3, 60), Quota("tokens", 100, 60)))
 
 

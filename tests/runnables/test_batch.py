@@ -15,6 +15,8 @@ from foldline.exceptions import UsageError
 from foldline.runnables import RunnableLambda
 from tests.runnables.recording import Recorder
 
+pytestmark = pytest.mark.timing
+
 
 def odd_fails(x: int) -> int:
     if x % 2:

@@ -309,3 +309,20 @@ def test_FC03_a_coroutine_that_nobody_awaits_any_more_is_closed():
             await asyncio.sleep(0.001)
 
     asyncio.run(asyncio.wait_for(cancel_while_it_runs(), 20))
+
+
+def test_a_pickled_lambda_runs_in_another_process():
+    import pickle
+    import subprocess
+    import sys
+
+    written = pickle.dumps(RunnableLambda(str.upper) | RunnableLambda(len))
+    program = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.argv[1])).invoke('abc'))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, written.hex()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == "3"

@@ -20,6 +20,8 @@ from foldline.runnables import (
 )
 from tests.runnables.recording import Recorder
 
+pytestmark = pytest.mark.timing
+
 
 def test_branches_get_the_same_input(call):
     both = RunnableParallel(double=lambda x: x * 2, square=lambda x: x * x)

@@ -22,6 +22,8 @@ from foldline.runnables.retry import RunnableRetry
 from tests.runnables.failing import Flaky, Model, stream_failing
 from tests.runnables.recording import Recorder
 
+pytestmark = pytest.mark.timing
+
 
 def at_once(runnable: Any, **options: Any) -> Any:
     return runnable.with_retry(wait_exponential_jitter=False, **options)

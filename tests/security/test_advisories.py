@@ -46,6 +46,8 @@ from tests.servers import FaultServer, json_answer
 from tests.servers.databases import redis_server
 from tests.servers.fixtures import fault_server, fault_server_process
 
+pytestmark = pytest.mark.timing
+
 __all__ = ["fault_server", "fault_server_process", "redis_server"]
 
 TESTS = Path(__file__).parent.parent

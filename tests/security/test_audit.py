@@ -1,4 +1,4 @@
-"""What foldline touches when it is imported, loads, dumps, formats and counts: nothing (F-D03, F-X01,
+"""What foldline touches when it is imported, loads, dumps, formats and counts: nothing (F-D03, F-W01, F-X01,
 contract 3 and 7).
 
 Python's audit hook sees it (`watch.py`), in a process of its own. The package on disk is looked at as well.

@@ -53,7 +53,7 @@ SINKS = {
         "providers/_text.py": "every text model over HTTP",
         "providers/google/credentials.py": "google-auth's requests for tokens",
         "providers/bedrock/endpoint.py::AwsEndpoint._fetch": "metadata services of AWS, where a program names them",
-        "language_models/policies/file_resolver.py::FileResolver.fetch": "the one fetch of a URL: off by default",
+        "language_models/policies/file_resolver.py::FileResolver.fetch_page": "the one fetch of a URL: off by default",
         "testing/replay.py": "records what another transport answers",
     },
     scan.opens_a_file: {
@@ -83,6 +83,7 @@ SINKS = {
         "language_models/streams/fallback_stream.py::FallbackStream._attempted": "no file: opens a stream of ours",
     },
     scan.formats: {
+        "cli/choices.py": "string.Template puts whole values in the places of names, and reaches into nothing",
         "utils/formatting.py": "the one formatter: plain names only, checked when formatting",
         "utils/mustache.py::render": "the one mustache renderer: dicts and lists only",
         "utils/_schema_rules.py::_size.rule": "words of our own table",
@@ -113,6 +114,7 @@ SINKS = {
         "prices/table.py::_read_variable": "a file of prices of the user's own",
         "transports/_environment.py": "proxies and certificates, unless `trust_env=False`",
         "cli/": "the command line's settings",
+        "_traceback.py::is_debugging": "FOLDLINE_DEBUG, when an error passes",
     },
 }
 """What -> where it happens. One sink each for fetch, open, format, SQL and revive; the rest leads there."""

@@ -12,6 +12,8 @@ from foldline.messages import AIMessage, AIMessageChunk
 from foldline.testing import Call, Fail, FakeChatModel, Finish, Reason, ScriptedChatModel, Stall
 from tests.language_models.reading import answer, read, start, text_events
 
+pytestmark = pytest.mark.timing
+
 
 def test_texts_messages_and_steps(call):
     model = ScriptedChatModel(

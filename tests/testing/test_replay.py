@@ -17,6 +17,8 @@ from foldline.transports import NativeTransport, Request, Timeouts, Transport
 from tests.servers import Answer, FaultServer, sse_answer
 from tests.servers.fixtures import fault_server, fault_server_process  # noqa: F401
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.fixture(params=[True, False], ids=["blocking", "async"])
 def blocking(request: pytest.FixtureRequest) -> bool:

@@ -25,6 +25,8 @@ from foldline.text_splitters import (
     split_text_on_tokens,
 )
 
+pytestmark = pytest.mark.timing
+
 texts = st.text(st.sampled_from("ab \n\t.é😀-"), max_size=120)
 sizes = st.integers(1, 20)
 

@@ -26,6 +26,8 @@ from foldline.tools import (
 )
 from tests.tools.helpers import Recorder, add, calling
 
+pytestmark = pytest.mark.timing
+
 
 class Words(BaseTool):
     name: str = "words"

@@ -23,6 +23,8 @@ from foldline.runnables import Runnable, RunnableLambda, RunnableParallel
 from foldline.tracers import AsyncBaseTracer, Run, RunCollectorCallbackHandler
 from foldline.tracers.context import collect_runs
 
+pytestmark = pytest.mark.timing
+
 
 def named(function: Any, name: str) -> Any:
     return RunnableLambda(function).with_config(run_name=name)

@@ -22,6 +22,8 @@ from foldline.exceptions import UsageError
 from foldline.language_models.fake_chat_models import FakeListChatModel
 from foldline.runnables import Runnable, RunnableLambda
 
+pytestmark = pytest.mark.timing
+
 RECORDED = json.loads(
     (Path(__file__).parent / "langchain_events.json")
     .read_text()

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from foldline.tracers._redact import REDACTED, SECRET_NAME, SHAPES, Redactor
 
+pytestmark = pytest.mark.timing
+
 CANARY = "canary-4f9a0c7e1b"
 SECRETS = [
     "sk-proj-abcdefghijklmnop1234",

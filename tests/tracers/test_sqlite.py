@@ -27,6 +27,8 @@ from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore, sqlite
 from foldline.tracers import _rows as rows
 
+pytestmark = pytest.mark.timing
+
 CHAIN = RunnableLambda(lambda x: x + 1).with_config(run_name="inc") | RunnableLambda(
     lambda x: x * 2
 ).with_config(run_name="twice")

@@ -21,6 +21,8 @@ from foldline.transports.httpx import HttpxTransport
 from tests.servers import FaultServer
 from tests.transports.conftest import Caller
 
+pytestmark = pytest.mark.timing
+
 GOOD = "https://api.example.com/v1/chat"
 
 

@@ -13,6 +13,8 @@ from foldline.transports import NativeTransport, Request, Timeouts
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import Caller
 
+pytestmark = pytest.mark.timing
+
 PINGS = Answer([b"data: 1\n\n", ("repeat", [500, 0.02, b": ping\n\n"])], framing="chunked")
 
 

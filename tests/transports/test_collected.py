@@ -10,6 +10,8 @@ import pytest
 
 from tests.servers.script import sse_answer
 
+pytestmark = pytest.mark.timing
+
 PROGRAM = """
 import asyncio, gc, sys, warnings
 

@@ -22,6 +22,8 @@ from foldline.transports import HttpOptions, Request, Transport, default_transpo
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import LIVE, Caller
 
+pytestmark = pytest.mark.timing
+
 
 async def echo(transport: Transport, url: str, text: str, *, blocking: bool) -> str:
     async with transport.open(

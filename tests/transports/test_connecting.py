@@ -18,6 +18,8 @@ from foldline.transports._connect import interleave
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import Caller
 
+pytestmark = pytest.mark.timing
+
 Make = Callable[..., Transport]
 Lookup = Callable[..., list[tuple[object, ...]]]
 

@@ -21,6 +21,8 @@ from tests.servers import Answer, FaultServer, json_answer, redirect
 from tests.servers.script import gzip_answer
 from tests.transports.conftest import Caller
 
+pytestmark = pytest.mark.timing
+
 PIECES = [b"hello ", b"wide ", b"world"]
 TEXT = b"".join(PIECES)
 

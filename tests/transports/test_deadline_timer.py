@@ -11,6 +11,8 @@ import pytest
 
 from foldline.transports._wait import DeadlineTimer, Expired
 
+pytestmark = pytest.mark.timing
+
 
 def on_a_loop(body: Callable[[], Any]) -> None:
     asyncio.run(asyncio.wait_for(body(), 20))

@@ -14,6 +14,8 @@ from foldline.transports._environment import environment_proxy, is_exempt
 from tests.servers import FaultServer
 from tests.transports.conftest import QUICK, Caller
 
+pytestmark = pytest.mark.timing
+
 Make = Callable[..., Transport]
 
 

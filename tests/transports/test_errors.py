@@ -19,6 +19,8 @@ from tests.conftest import Async, Blocking
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import QUICK, Caller
 
+pytestmark = pytest.mark.timing
+
 Make = Callable[..., Transport]
 KEY = "sk-VICTIM-0123456789abcdefghijklmnopqrstuvwxyzABCDEF"
 

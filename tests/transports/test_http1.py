@@ -21,6 +21,8 @@ from foldline.transports._http1 import (
     write_head,
 )
 
+pytestmark = pytest.mark.timing
+
 CHUNKED = (
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\nX-A: 2\r\n\r\n"
     b"5;ext=1\r\nhello\r\n1 \r\n \r\n00A\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n"

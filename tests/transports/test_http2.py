@@ -17,6 +17,8 @@ from foldline.transports import HttpOptions, Request, Timeouts, Transport, trans
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import Caller
 
+pytestmark = pytest.mark.timing
+
 STALLED = Answer([b"x", ("stall", None)])
 SLOW = Answer([b"x", ("wait", 0.6), b"y"])
 

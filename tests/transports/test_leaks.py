@@ -25,6 +25,8 @@ from tests.conftest import open_files
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import LIVE, Caller
 
+pytestmark = pytest.mark.timing
+
 TIMES = 30
 STALLED = Answer([b"hello", ("stall", None)], framing="chunked")
 SILENT = Answer(before=[("stall", None)])

@@ -26,6 +26,8 @@ from foldline.transports.httpx import HttpxTransport
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import Caller
 
+pytestmark = pytest.mark.timing
+
 Make = Callable[..., Transport]
 
 

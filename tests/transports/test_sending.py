@@ -20,6 +20,8 @@ from tests.conftest import Async, Blocking
 from tests.servers import FaultServer
 from tests.transports.conftest import QUICK, Caller
 
+pytestmark = pytest.mark.timing
+
 Make = Callable[..., Transport]
 CHAT_BODY = (
     b'{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,'

@@ -19,6 +19,8 @@ from foldline.transports import HttpOptions, Request, Transport
 from tests.servers import Answer, FaultServer
 from tests.transports.test_leaks import SILENT, STALLED, freed, sockets
 
+pytestmark = pytest.mark.timing
+
 Make = Callable[..., Transport]
 TIMES = 10
 ANSWERS = pytest.mark.parametrize("answer", [STALLED, SILENT], ids=["body", "headers"])

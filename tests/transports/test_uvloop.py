@@ -12,6 +12,8 @@ from foldline.exceptions import ModelConnectionError, ModelTimeoutError
 from foldline.transports import HttpOptions, Request, Timeouts, Transport
 from tests.servers import Answer, FaultServer
 
+pytestmark = pytest.mark.timing
+
 
 def test_a_transport_works_on_uvloop(
     live: Callable[..., Transport], fault_server: FaultServer

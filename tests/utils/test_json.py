@@ -38,6 +38,8 @@ from foldline.utils.json import (
     to_jsonable,
 )
 
+pytestmark = pytest.mark.timing
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 SCALAR = (
     st.none()

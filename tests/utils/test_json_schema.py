@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from foldline.exceptions import UsageError
 from foldline.utils.json_schema import dereference_refs, remove_titles, strict_schema, validate
 
+pytestmark = pytest.mark.timing
+
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = st.one_of(
     st.none(),

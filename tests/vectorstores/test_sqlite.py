@@ -12,6 +12,8 @@ import pytest
 from foldline.exceptions import StoreError, UsageError
 from foldline.vectorstores import SQLiteVectorStore
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.fixture
 def path(tmp_path):

@@ -20,6 +20,8 @@ from foldline.exceptions import SchemaError, StoreError
 from foldline.workflows import FlowInterruptedError, agather, interrupt, step, workflow
 from tests.servers.databases import _accepts, postgres_server, wait_until
 
+pytestmark = pytest.mark.timing
+
 __all__ = ["postgres_server"]
 
 KILLED = textwrap.dedent("""

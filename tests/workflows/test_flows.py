@@ -36,6 +36,8 @@ from foldline.workflows import (
     write,
 )
 
+pytestmark = pytest.mark.timing
+
 ONE = {"configurable": {"thread_id": "1"}}
 
 
@@ -450,6 +452,7 @@ def test_progress_is_streamed(call, saver):
         ("updates", {"work": 0}),
         ("custom", {"at": 1}),
         ("updates", {"work": 1}),
+        ("updates", {"flow": [0, 1]}),
     ]
 
 

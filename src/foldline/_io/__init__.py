@@ -70,9 +70,9 @@ class Started(Protocol):
 class Channel(Protocol):
     """Carries items from any thread to the one body that reads them."""
 
-    def put(self, item: Any) -> None: ...
+    def put(self, item: object) -> None: ...
     async def get(self) -> Any: ...
-    async def get_within(self, seconds: float) -> Any:
+    async def get_within(self, seconds: float) -> object:
         """Return the next item, or None where none came in time."""
 
 

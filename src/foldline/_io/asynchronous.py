@@ -33,7 +33,7 @@ from foldline._io.waiting import (
     is_async_callable,
 )
 
-__all__ = ["Async"]
+__all__ = ["Async", "Inline"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -146,3 +146,16 @@ class Async:
 
     def channel(self) -> LoopChannel:
         return LoopChannel()
+
+
+class Inline(Async):
+    """Suspends on a loop that has no threads, as a durable engine's: blocking functions run in place."""
+
+    def __init__(self, has_no_threads: Callable[[], bool]) -> None:
+        self._has_no_threads = has_no_threads
+
+    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        if not self._has_no_threads():
+            return await super().call(function, *args, **kwargs)
+        result = function(*args, **kwargs)
+        return await result if hasattr(type(result), "__await__") else result

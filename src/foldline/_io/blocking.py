@@ -49,7 +49,7 @@ DEFAULT_THREADS = min(32, (os.cpu_count() or 1) + 4)
 
 def _run_in_copy(
     context: Context, body: Callable[[Any], Coroutine[Any, Any, Any]], item: object
-) -> Any:
+) -> object:
     return context.copy().run(lambda: drive(body(item)))
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, TypeVar, cast
 
+from foldline._traceback import cut_traceback
 from foldline.exceptions import BlockingCallError
 
 T = TypeVar("T")
@@ -23,6 +24,9 @@ def drive(body: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         value: T = done.value
         return value
+    except Exception as error:
+        cut_traceback(error)
+        raise
     else:
         raise BlockingCallError(f"{body!r} cannot run in a blocking call: {ADVICE}")
     finally:
@@ -68,6 +72,9 @@ class Iterated(AsyncGenerator[T, None]):
         """Give the items, and close what gave them."""
         try:
             yield from self.items
+        except Exception as error:
+            cut_traceback(error)
+            raise
         finally:
             self.close()
 
@@ -95,6 +102,9 @@ def _driven(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
                 raise _unwound(
                     step, BlockingCallError(f"{stream!r} cannot run in a blocking call: {ADVICE}")
                 )
+    except Exception as error:
+        cut_traceback(error)
+        raise
     finally:
         drive(stream.aclose())
 

@@ -160,7 +160,7 @@ class ThreadChannel:
     async def get(self) -> Any:
         return self._items.get()
 
-    async def get_within(self, seconds: float) -> Any:
+    async def get_within(self, seconds: float) -> object:
         try:
             return self._items.get(timeout=seconds)
         except queue.Empty:
@@ -176,7 +176,7 @@ class LoopChannel:
         self._items: deque[Any] = deque()
         self._arrived = asyncio.Event()
 
-    def put(self, item: Any) -> None:
+    def put(self, item: object) -> None:
         self._items.append(item)
         if threading.get_ident() == self._home:
             self._arrived.set()
@@ -190,7 +190,7 @@ class LoopChannel:
             await self._arrived.wait()
         return self._items.popleft()
 
-    async def get_within(self, seconds: float) -> Any:
+    async def get_within(self, seconds: float) -> object:
         try:
             async with asyncio.timeout(seconds):
                 return await self.get()

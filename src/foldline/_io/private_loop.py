@@ -86,7 +86,7 @@ class PrivateLoop:
 
         return await self.run(with_resident(), blocking=blocking)
 
-    async def _enter(self, make: Callable[[], AbstractAsyncContextManager[Any]]) -> Any:
+    async def _enter(self, make: Callable[[], AbstractAsyncContextManager[Any]]) -> object:
         entered: asyncio.Future[Any] = self._loop.create_future()
 
         async def stay() -> None:  # one task enters and leaves: some context managers insist on it

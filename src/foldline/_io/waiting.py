@@ -159,7 +159,7 @@ def is_async_callable(function: object) -> TypeGuard[Callable[..., Awaitable[Any
     )
 
 
-async def in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+async def in_thread(function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = copy_context()
@@ -327,7 +327,9 @@ class ContextThreadPoolExecutor(ThreadPoolExecutor):
         return super().map(lambda *args: outer.copy().run(fn, *args), *iterables, **kwargs)
 
 
-async def in_executor(executor: object, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+async def in_executor(
+    executor: object, function: Callable[..., T], *args: object, **kwargs: object
+) -> T:
     """Run a blocking function in an executor, or in a thread of our own where none is given."""
     if not isinstance(executor, Executor):
         result: T = await in_thread(function, *args, **kwargs)

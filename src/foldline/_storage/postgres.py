@@ -99,6 +99,13 @@ class PostgresServer:
                 return self._idle.pop()
         return self._psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
 
+    def connect(self) -> PostgresConnection:
+        """Open a connection of the caller's own: what belongs to a session, such as its locks, ends with it."""
+        try:
+            return self._psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
+        except self._psycopg.Error as error:
+            raise self._explained(error) from error
+
     def _explained(self, error: Exception) -> StoreError:
         text = " ".join(str(error).split())
         return StoreError(f"PostgreSQL: {text} (nothing of this operation was written)")

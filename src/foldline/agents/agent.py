@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, create_model
 
 from foldline._config import RunnableConfig
+from foldline._io import IO
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.agents.checkpoint.records import Thread
+from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.loop import Loop
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.start import load_thread
@@ -25,11 +26,13 @@ from foldline.exceptions import UsageError
 from foldline.runnables.graph import Graph
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
-from foldline.workflows.interrupts import Interrupt
+from foldline.workflows.durability import ENGINE
+from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import chain_of
 from foldline.workflows.log import Log, thread_of
 from foldline.workflows.loop_runnable import LoopRunnable
 from foldline.workflows.nesting import within
+from foldline.workflows.values import pack, unpack
 
 __all__ = ["Agent", "StateSnapshot"]
 
@@ -58,19 +61,74 @@ class Agent(LoopRunnable[Any, StateT]):
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.name = setup.name
+        if setup.durability is not None:
+            setup.durability.register(setup.name, self._durable_body)
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
         """Give the agent's name."""
         chosen = name or self.setup.name
         return f"{chosen}_{suffix}" if suffix else chosen
 
+    def __repr__(self) -> str:
+        """Name the agent, its model and its tools."""
+        return f"Agent({self.setup.name!r}, model={self._model_label!r}, tools={[*self.setup.tools]!r:.200})"
+
+    def _repr_html_(self) -> str:
+        from foldline._display.parts import fold  # noqa: PLC0415  for notebooks only
+        from foldline._display.runs import agent_html  # noqa: PLC0415
+
+        tools = [
+            (tool.name, tool.description.strip().partition(chr(10))[0])
+            for tool in self.setup.tools.values()
+        ]
+        middleware = [(part.name, "") for part in self.setup.middleware]
+        prompt = self.setup.system_message
+        parts = [
+            ("model", self._model_label),
+            ("tools", tools),
+            ("middleware", middleware),
+            ("system prompt", str(prompt.text)[:1000] if prompt is not None else ""),
+            ("answers with", getattr(self.setup.response_format, "__name__", "")),
+        ]
+        return agent_html(f"agent · {self.setup.name}", parts) + fold(
+            "steps", self.get_graph().draw_svg()
+        )
+
+    @property
+    def _model_label(self) -> str:
+        model = getattr(self.setup.model, "bound", self.setup.model)
+        provider, name = getattr(model, "_provider", None), getattr(model, "_model_name", None)
+        return ":".join(part for part in (provider, name) if part) or type(model).__name__
+
     # -- running
 
+    async def _once(self, input: Json, run: Run) -> Any:
+        durability = self.setup.durability
+        if durability is None or ENGINE.get() is not None:
+            return await super()._once(input, run)
+        payload = pack(input, f"the input of {self.setup.name}", type(input))
+        thread = run.configurable.get("thread_id")
+        packed = await durability.invoke(self.setup.name, thread, payload, run.io)
+        return self.setup.codec.decode(packed)
+
+    async def _durable_body(self, payload: Json, io: IO) -> Json:
+        """Run inside the engine: input and last state as JSON."""
+        value = unpack(payload, f"the input of {self.setup.name}")
+        state: Any = await super()._once(value, Run.root(io, None, {}))
+        if "__interrupt__" in state:
+            raise FlowInterrupt(state["__interrupt__"])
+        return self.setup.codec.encode(state)
+
     def _loop(self, run: Run, wants: frozenset[str]) -> Loop:
+        if wants and self.setup.durability is not None and ENGINE.get() is None:
+            raise UsageError(
+                f"{self.setup.name} is kept by {type(self.setup.durability).__name__}: a run that may go on in another "
+                "process cannot be streamed from here. Use invoke"
+            )
         return Loop(self.setup, run, wants=wants, outer=within.get())
 
     def run_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[dict[str, Json]]:
         """Run once; give what happens, sub-agents included, as events of the published protocol.
 
@@ -79,13 +137,13 @@ class Agent(LoopRunnable[Any, StateT]):
         return self.stream(input, config, stream_mode="events", **kwargs)
 
     def arun_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> AsyncGenerator[dict[str, Json], None]:
         """Run once; give everything that happens, sub-agents included, as events of the published protocol."""
         return self.astream(input, config, stream_mode="events", **kwargs)
 
     def stream_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[Any]:
         """Give everything that happens inside; `version="v3"` in the published protocol's form."""
         if kwargs.get("version") == "v3":
@@ -95,7 +153,7 @@ class Agent(LoopRunnable[Any, StateT]):
         return events
 
     def astream_events(
-        self, input: Json, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> AsyncIterator[Any]:
         """Give everything that happens inside; `version="v3"` in the published protocol's form."""
         if kwargs.get("version") == "v3":
@@ -197,7 +255,7 @@ class Agent(LoopRunnable[Any, StateT]):
         for entry in chain_of(entries, run.configurable.get("checkpoint_id")):
             record = self.setup.codec.record(entry)
             thread.take(record, self.setup.schema)
-            if record.kind in ("input", "node", "interrupt"):
+            if record.kind in ("input", "node", "update", "interrupt"):
                 found.append(self._snapshot(thread, log.thread_id))
         return found[::-1][:limit]
 
@@ -208,10 +266,11 @@ class Agent(LoopRunnable[Any, StateT]):
         thread = await load_thread(self.setup, log, run.io, at)
         node = as_node or (MODEL if thread.next is None else None)
         update = self.setup.schema.prepared(values, "update_state")
-        following = thread.next
-        if node is not None:
-            following = self.setup.next_step(node, self.setup.schema.update(thread.values, update))
-        record = thread.step_done(node, following, update)
+        if node is None:  # what is under way stays so: its finished calls, its questions
+            record = Record("update", step=thread.step, values=update)
+        else:
+            values = self.setup.schema.update(thread.values, update)
+            record = thread.step_done(node, self.setup.next_step(node, values), update)
         pending = log.add(self.setup.codec.body(record), thread.head)
         await log.flush(run.io, pending)
         return {"configurable": {"thread_id": log.thread_id, "checkpoint_id": pending.entry.id}}

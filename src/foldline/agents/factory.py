@@ -17,6 +17,7 @@ from foldline.messages import SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool
 from foldline.tools.convert import tool as as_tool
+from foldline.workflows.durability import Durability
 
 __all__ = ["create_agent"]
 
@@ -30,13 +31,14 @@ def create_agent(
     *,
     system_prompt: str | SystemMessage | None = None,
     middleware: Sequence[AgentMiddleware] = (),
-    response_format: Any = None,
+    response_format: object = None,
     state_schema: None = None,
     context_schema: type | None = None,
     checkpointer: BaseCheckpointSaver | None = None,
-    store: Any = None,
+    store: object = None,
     limits: Limits | None = None,
     name: str | None = None,
+    durability: Durability | None = None,
 ) -> Agent[AgentState]: ...
 @overload
 def create_agent(
@@ -45,13 +47,14 @@ def create_agent(
     *,
     system_prompt: str | SystemMessage | None = None,
     middleware: Sequence[AgentMiddleware] = (),
-    response_format: Any = None,
+    response_format: object = None,
     state_schema: type[StateT],
     context_schema: type | None = None,
     checkpointer: BaseCheckpointSaver | None = None,
-    store: Any = None,
+    store: object = None,
     limits: Limits | None = None,
     name: str | None = None,
+    durability: Durability | None = None,
 ) -> Agent[StateT]: ...
 def create_agent(
     model: str | Runnable[Any, Any],
@@ -59,13 +62,14 @@ def create_agent(
     *,
     system_prompt: str | SystemMessage | None = None,
     middleware: Sequence[AgentMiddleware] = (),
-    response_format: Any = None,
+    response_format: object = None,
     state_schema: type | None = None,
     context_schema: type | None = None,
     checkpointer: BaseCheckpointSaver | None = None,
-    store: Any = None,
+    store: object = None,
     limits: Limits | None = None,
     name: str | None = None,
+    durability: Durability | None = None,
 ) -> Agent[Any]:
     """Make an agent: the model calls tools until it has an answer.
 
@@ -96,7 +100,10 @@ def create_agent(
         store=store,
         limits=limits,
         name=name or "agent",
+        durability=durability,
     )
+    if durability is not None and checkpointer is not None:
+        raise UsageError("give a checkpointer or durability, not both: each keeps the steps")
     if setup.bindable and not hasattr(setup.model, "bind_tools"):
         raise UsageError(
             f"{type(setup.model).__name__} takes no tools: give create_agent the chat model itself, "
@@ -105,7 +112,7 @@ def create_agent(
     return Agent(setup)
 
 
-def _model(model: str | Runnable[Any, Any]) -> Any:
+def _model(model: str | Runnable[Any, Any]) -> object:
     if isinstance(model, str):
         return init_chat_model(model)
     if not isinstance(model, Runnable):
@@ -115,7 +122,7 @@ def _model(model: str | Runnable[Any, Any]) -> Any:
     return model
 
 
-def _tool(given: Tool) -> Any:
+def _tool(given: Tool) -> object:
     if isinstance(given, BaseTool | Mapping):
         return given
     if not isinstance(given, type) and callable(given):

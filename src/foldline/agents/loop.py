@@ -1,7 +1,4 @@
-"""One run of an agent: a short loop over named steps, each of which updates the state and is kept before the next.
-
-`Loop.events()` gives what happens as it happens; where nobody listens it says nothing, and only `result()` counts.
-"""
+"""`Loop`: one run of an agent: named steps, each of which updates the state and says which one comes next."""
 
 from __future__ import annotations
 
@@ -15,13 +12,14 @@ from foldline.agents.context import AgentContext
 from foldline.agents.eager_tools import EagerTools
 from foldline.agents.model_step import ModelStep
 from foldline.agents.setup import END, MODEL, TOOLS, Setup
-from foldline.agents.start import ThreadStart
+from foldline.agents.start import AgentStart
 from foldline.agents.tool_runner import ToolRunner
 from foldline.agents.tool_step import ToolStep
 from foldline.exceptions import UsageError
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.nesting import Within, inside
+from foldline.workflows.run_loop import RunLoop
 
 __all__ = ["Loop"]
 
@@ -48,9 +46,9 @@ class HookStep:
 
     async def _call(self, run: Run) -> None:
         context = self.context
-        place = context.within(self.node)
+        place = context.place_of(self.node)
         hook = context.setup.hooks[self.node]
-        with inside(place, context.asking(place)), context.bounds.active():
+        with inside(place, context.asking(place.key)), context.bounds.active():
             update = await hook(context.thread.values, context.runtime, run)
         if update is not None and not isinstance(update, Mapping):
             raise UsageError(
@@ -59,13 +57,13 @@ class HookStep:
         self.update = dict(update or {})
 
 
-class Loop:
+class Loop(RunLoop[AgentContext]):
     """One run of an agent."""
 
     def __init__(
         self, setup: Setup, run: Run, *, wants: frozenset[str], outer: Within | None
     ) -> None:
-        self.context = AgentContext(setup, run, wants=wants, outer=outer)
+        super().__init__(AgentContext(setup, run, wants=wants, outer=outer))
         runner = ToolRunner(self.context)
         self.eager = EagerTools(self.context, runner)
         self.steps: dict[str, ModelStep | ToolStep | HookStep] = {
@@ -73,14 +71,6 @@ class Loop:
             TOOLS: ToolStep(self.context, runner, self.eager),
             **{node: HookStep(self.context, node) for node in setup.hooks},
         }
-        self.outer = outer
-        self.namespace = self.context.namespace
-        self.is_inner = self.context.is_inner
-
-    @property
-    def interrupts(self) -> list[Interrupt]:
-        """The questions that are open."""
-        return self.context.thread.interrupts
 
     def result(self) -> Values:
         """Return the state as callers see it, and the questions that are open."""
@@ -95,57 +85,42 @@ class Loop:
 
     # -- the loop
 
-    async def events(self, value: Json) -> AsyncGenerator[FlowEvent, None]:
-        """Run; give what happens."""
-        output = self.context.output
-        try:
-            await ThreadStart(self.context).open(value)
-            self._tell_start()
-            for event in output.take_held():
-                yield event
-            async with aclosing(self._run_steps()) as events:
-                async for event in events:
-                    yield event
-        except BaseException as error:
-            self.eager.drop()
-            self._attach_transcript(error)
-            if isinstance(error, Exception):
-                output.tell("lifecycle", None, {**self._lifecycle("failed"), "error": str(error)})
-                for event in output.take_held():
-                    yield event
-            raise
-        finally:
-            if self.context.log is not None and self.context.log.holds_back:
-                await self.context.log.release(self.context.io)
-        self._tell_end()
-        for event in output.take_held():
-            yield event
+    async def open(self, value: Json) -> None:
+        """Read the thread and take what the caller gives."""
+        await AgentStart(self.context).open(value)
+        self._tell_start()
 
-    async def _run_steps(self) -> AsyncGenerator[FlowEvent, None]:
-        """Take step after step, until the end or a question to a person."""
+    def goes_on(self) -> bool:
+        """Whether another step comes."""
+        return self.context.thread.is_unfinished
+
+    async def step_events(self) -> AsyncGenerator[FlowEvent, None]:
+        """Take one step and keep it; give what happens."""
         context = self.context
-        try:
-            while context.thread.next is not None and not context.thread.interrupts:
-                node = context.thread.next
-                if node in (MODEL, TOOLS):
-                    context.bounds.step()
-                step = self.steps[node]
-                events = (
-                    step.events(context.run)
-                    if context.run.manager is None
-                    else self._traced(node, step)
-                )
-                async with aclosing(events):
-                    async for event in events:
-                        yield event
-                await self._commit(node, step.update, getattr(step, "jump", None))
-                for event in context.output.take_held():
-                    yield event
-        except FlowInterrupt as stop:
-            context.thread.interrupts = stop.interrupts
-            await context.keep(
-                Record("interrupt", step=context.thread.step, interrupts=stop.interrupts)
-            )
+        node = context.thread.next
+        assert node is not None
+        if node in (MODEL, TOOLS):
+            context.bounds.step()
+        step = self.steps[node]
+        is_traced = context.run.manager is not None
+        events = self._traced(node, step) if is_traced else step.events(context.run)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+        await self._commit(node, step.update, getattr(step, "jump", None))
+
+    async def keep_questions(self, interrupts: list[Interrupt]) -> None:
+        """Write down that the run stopped for these questions."""
+        step = self.context.thread.step
+        await self.context.keep(Record("interrupt", step=step, interrupts=interrupts))
+
+    def fail(self, error: BaseException) -> None:
+        """Put the transcript on the error, and say that the run ends by it."""
+        self.eager.drop()
+        self._attach_transcript(error)
+        if isinstance(error, Exception):
+            data = {**self._lifecycle("failed"), "error": str(error)}
+            self.context.output.tell("lifecycle", None, data)
 
     async def _traced(
         self, node: str, step: ModelStep | ToolStep | HookStep
@@ -226,7 +201,8 @@ class Loop:
             context.output.tell("lifecycle", None, self._lifecycle("started"))
             context.output.tell("values", None, context.setup.schema.shown(context.thread.values))
 
-    def _tell_end(self) -> None:
+    def end(self) -> None:
+        """Say that the run is over, at its end or at a question."""
         output = self.context.output
         if not output.wants:
             return

@@ -26,11 +26,13 @@ from foldline.exceptions import UsageError
 from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.retry_accounting import RESET
 from foldline.language_models.chat_models import BaseChatModel
+from foldline.load import dumpd, load
 from foldline.messages import AIMessage, BaseMessage, HumanMessage
 from foldline.protocol.replay import message_to_events
 from foldline.runnables._opening import Opening
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
+from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt
 from foldline.workflows.nesting import inside
@@ -124,8 +126,8 @@ class ModelStep:
                     context.output.say(event)
             return responses[0]
 
-        place = context.within(MODEL)
-        with inside(place, context.asking(place)), context.bounds.active():
+        place = context.place_of(MODEL)
+        with inside(place, context.asking(place.key)), context.bounds.active():
             if not context.setup.model_wraps:
                 self._conclude(await ask(request))
                 return
@@ -149,8 +151,14 @@ class ModelStep:
         context = self.context
         bound, reader = context.setup.bound(request)
         wants_events = "messages" in context.wants
-        if not wants_events and not context.setup.eager:
-            message = await bound._step(_prompt(request), run.child())
+        if ENGINE.get() is not None or (not wants_events and not context.setup.eager):
+            message = await durable_step(
+                f"{context.setup.name}.model",
+                lambda: bound._step(_prompt(request), run.child()),
+                dumpd,
+                load,
+                run.io,
+            )
             responses.append(_read(message, reader, self))
             return
         messages: list[AIMessage] = []
@@ -242,7 +250,7 @@ async def _events(
 
 
 def _read(
-    message: Any, reader: ToolReader | ProviderReader | None, step: ModelStep
+    message: object, reader: ToolReader | ProviderReader | None, step: ModelStep
 ) -> ModelResponse:
     """Read the structured answer out of a message, where the agent is to give one."""
     if not isinstance(message, AIMessage):

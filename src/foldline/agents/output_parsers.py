@@ -31,7 +31,7 @@ __all__ = [
 
 # The parsers of the older agents, under LangChain's path too.
 __getattr__ = lazily(
-    "foldline.agents",
+    __name__,
     {
         ".classic.parsers": "ConvoOutputParser OpenAIFunctionsAgentOutputParser "
         "ReActDocstoreOutputParser SelfAskOutputParser XMLAgentOutputParser"
@@ -127,7 +127,7 @@ class _JsonBlob(AgentOutputParser):
         return self._of_blob(text)
 
 
-def _input_of(given: Any) -> str | dict[Any, Any]:
+def _input_of(given: object) -> str | dict[Any, Any]:
     return given if isinstance(given, str | dict) else json.dumps(given, ensure_ascii=False)
 
 

@@ -74,7 +74,7 @@ class ToolCallRequest:
         return replace(self, **changes)
 
 
-def response_of(value: Json, where: str) -> ModelResponse:
+def response_of(value: object, where: str) -> ModelResponse:
     """Take what a middleware returned: a response, or a message alone."""
     if isinstance(value, ModelResponse):
         return value

@@ -26,7 +26,7 @@ ContextT = TypeVar("ContextT")
 Json = Any
 
 
-def _say_nothing(_: Json) -> None:
+def _say_nothing(_: object) -> None:
     """Nobody listens."""
 
 
@@ -88,7 +88,7 @@ def injections_of(tool: BaseTool) -> list[Injection]:
     return found
 
 
-def _kind(annotation: Json) -> tuple[str, str | None] | None:
+def _kind(annotation: object) -> tuple[str, str | None] | None:
     bare = annotation if isinstance(annotation, type) else get_origin(annotation)
     if isinstance(bare, type) and issubclass(bare, ToolRuntime):
         return "runtime", None

@@ -28,6 +28,7 @@ from foldline.messages import AIMessage, BaseMessage, SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool, tools_by_name
 from foldline.utils.strings import suggestion
+from foldline.workflows.durability import Durability
 
 __all__ = ["END", "MODEL", "TOOLS", "Setup"]
 
@@ -52,8 +53,10 @@ class Setup:
         store: Any,
         limits: Limits | None,
         name: str,
+        durability: Durability | None = None,
     ) -> None:
         self.name = name
+        self.durability = durability
         self.model = model
         self.system_message = system_message
         self.response_format = response_format
@@ -167,7 +170,7 @@ class Setup:
 
     # -- the model, with its tools and the form of its answer
 
-    def _reader(self, response_format: Any, model: Any) -> Reader | None:
+    def _reader(self, response_format: object, model: object) -> Reader | None:
         profile = getattr(model, "profile", None)
         return reader_of(response_format, profile, has_tools=bool(self.bindable))
 
@@ -190,7 +193,7 @@ class Setup:
         return made
 
 
-def _declared_name(tool: Any) -> str | None:
+def _declared_name(tool: object) -> str | None:
     """Return the name of a tool that is a plain declaration, in one of the forms that providers take."""
     if not isinstance(tool, Mapping):
         return None
@@ -214,7 +217,7 @@ def _bind(request: ModelRequest, reader: Reader | None) -> Runnable[Any, Any]:
     return model.bind(**settings) if settings else model  # type: ignore[no-any-return]
 
 
-def _forced(model: Any) -> str | None:
+def _forced(model: object) -> str | None:
     """Make the model answer by a call, where it can be made to."""
     profile = getattr(model, "profile", None) or {}
     return "any" if profile.get("tool_choice", True) else None

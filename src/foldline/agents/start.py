@@ -1,8 +1,4 @@
-"""How a run begins: what its thread holds already, and what the caller gives now.
-
-An input begins a new round; None carries on where the thread stands (after a crash); `Command(resume=…)` answers what
-it stopped for. Whoever begins writes that down first, so that of two processes only one carries on.
-"""
+"""How a run of an agent begins: what its thread holds already, and what the caller gives now."""
 
 from __future__ import annotations
 
@@ -17,49 +13,39 @@ from foldline.agents.tool_calls import closed, error_message, unanswered
 from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import BaseMessage
 from foldline.prompt_values import PromptValue
-from foldline.workflows.interrupts import Command, answers_for
+from foldline.workflows.interrupts import Command
 from foldline.workflows.journal import chain_of
 from foldline.workflows.log import Log
+from foldline.workflows.thread_start import ThreadStart
 
-__all__ = ["ThreadStart", "load_thread"]
+__all__ = ["AgentStart", "load_thread"]
 
 Json = Any
 Values = dict[str, Any]
 GONE_ON = "not run: the conversation went on without it"
 
 
-class ThreadStart:
-    """The beginning of a run."""
+class AgentStart(ThreadStart[AgentContext]):
+    """The beginning of a run of an agent."""
 
-    def __init__(self, context: AgentContext) -> None:
-        self.context = context
-
-    async def open(self, value: Json) -> None:
-        """Read the thread and take what the caller gives."""
+    async def load(self, at: str | None, value: Json) -> bool:
+        """Read the thread; return whether None goes on from an earlier record, as a fork."""
         context = self.context
-        at = last = None
-        if context.log is not None:
-            at = None if context.is_inner else context.run.configurable.get("checkpoint_id")
-            context.thread = await load_thread(context.setup, context.log, context.io, at)
-            last = context.log.last
-            context.log.set_durability(context.run.kwargs.get("durability"))
-        if context.is_inner and context.thread.head is not None:
-            await self._carry_on_inside()
-        elif isinstance(value, Command):
-            await self._take_command(value)
-        elif value is None:
-            await self._carry_on(is_fork=at is not None and at != last)
-        else:
-            await self._take_input(value)
+        assert context.log is not None
+        context.thread = await load_thread(context.setup, context.log, context.io, at)
+        return at is not None and at != context.log.last
 
-    async def _begin(self, record: Record) -> None:
-        thread = self.context.thread
-        if record.kind != "input":
-            record.step = thread.step
-        await self.context.keep(record)
-        thread.take(record, self.context.setup.schema)
+    async def begin(self, kind: str) -> None:
+        """Write down that somebody goes on."""
+        await self._begin(Record(kind, step=self.context.thread.step))
 
-    async def _take_input(self, value: Json) -> None:
+    async def _begin(self, *records: Record) -> None:
+        await self.context.keep(*records)
+        for record in records:
+            self.context.thread.take(record, self.context.setup.schema)
+
+    async def take_input(self, value: Json) -> None:
+        """Begin a round: calls that have no result get one that says so."""
         context, thread, schema = self.context, self.context.thread, self.context.setup.schema
         given = schema.given(_as_values(value))
         told = closed(given.get("messages", ()), GONE_ON)
@@ -84,38 +70,32 @@ class ThreadStart:
         if not thread.values.get("messages"):
             raise UsageError('an agent needs at least one message: invoke({"messages": [...]})')
 
-    async def _carry_on(self, *, is_fork: bool) -> None:
-        thread = self.context.thread
-        if thread.next is None:
-            raise UsageError(
-                f"{self.context.setup.name} was invoked with None, which carries on with an unfinished thread, "
-                "and there is none"
-            )
-        if (
-            is_fork
-        ):  # what the thread did after this point belongs to another branch, and is done anew
-            await self._begin(Record("fork"))
-        elif not thread.interrupts:
-            await self._begin(Record("claim"))
+    async def take_change(self, command: Command[Any]) -> None:
+        """Change the state; where nothing is under way, the change is an input."""
+        if self.context.thread.is_unfinished:
+            await self._begin(self._change(command))
+        else:
+            await self.take_input(dict(_update_of(command)))
 
-    async def _take_command(self, command: Command[Any]) -> None:
-        questions = self.context.thread.interrupts or self.context.thread.asked
-        if command.resume is None and not questions:
-            await self._take_input(dict(command.update or {}))
-            return
-        if not questions:
-            raise UsageError("there is nothing to resume: this thread did not stop for an answer")
-        await self._begin(Record("resume", answers=answers_for(command.resume, questions)))
+    async def take_answers(self, answers: dict[str, Json], command: Command[Any] | None) -> None:
+        """Write down the answers, after the change of the state that came with them."""
+        changes = [] if command is None else [self._change(command)]
+        step = self.context.thread.step
+        await self._begin(*changes, Record("resume", step=step, answers=answers))
 
-    async def _carry_on_inside(self) -> None:
-        """A tool that was interrupted runs again and calls its agent again: it goes on where it was."""
-        assert self.context.outer is not None
-        known, thread = self.context.outer.answers, self.context.thread
-        answers = {one.id: known[one.id] for one in thread.interrupts if one.id in known}
-        if answers:
-            await self._begin(Record("resume", answers=answers))
-        elif not thread.interrupts and thread.next is not None:
-            await self._begin(Record("claim"))
+    def _change(self, command: Command[Any]) -> Record:
+        thread, schema = self.context.thread, self.context.setup.schema
+        update = schema.prepared(_update_of(command), "the Command")
+        return Record("update", step=thread.step, values=update)
+
+
+def _update_of(command: Command[Any]) -> Mapping[str, Any]:
+    if command.goto:
+        raise UsageError(
+            f"Command(goto={command.goto!r}) was given to an agent, whose steps follow from its messages: give "
+            "update= and resume= alone"
+        )
+    return dict(command.update or {})
 
 
 async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> Thread:
@@ -133,7 +113,7 @@ async def load_thread(setup: Setup, log: Log, io: IO, at: str | None = None) -> 
     return thread
 
 
-def _as_values(value: Json) -> Mapping[str, Any]:
+def _as_values(value: object) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     if isinstance(value, str | list | tuple | BaseMessage):

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from foldline.exceptions import SchemaError, UsageError
 from foldline.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
+from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.interrupts import Interrupt
 
@@ -38,6 +39,8 @@ REMOVE_ALL_MESSAGES = "__remove_all__"
 class OmitFromSchema:
     """Mark a key that callers do not give (`input`) or do not see (`output`)."""
 
+    __repr__ = short_repr
+
     def __init__(self, *, input: bool = True, output: bool = True) -> None:
         self.input = input
         self.output = output
@@ -47,7 +50,7 @@ PrivateStateAttr = OmitFromSchema(input=True, output=True)
 """Marks a key that only the agent's own steps see."""
 
 
-def add_messages(left: Sequence[Any], right: Any) -> list[BaseMessage]:
+def add_messages(left: Sequence[Any], right: object) -> list[BaseMessage]:
     """Join messages: new ones are appended, one with a known id replaces it, a `RemoveMessage` removes."""
     return joined(list(left), coerced(right))
 
@@ -87,7 +90,7 @@ def joined(messages: list[BaseMessage], more: Iterable[BaseMessage]) -> list[Bas
     return [message for message in whole if message.id not in gone] if gone else whole
 
 
-def _is_pair(given: Any) -> bool:
+def _is_pair(given: object) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
 
 
@@ -174,27 +177,27 @@ class StateSchema:
             ) from error
 
 
-def _annotations(schema: Any) -> dict[str, Any]:
+def _annotations(schema: object) -> dict[str, Any]:
     hints: dict[str, Any] = typing_extensions.get_type_hints(schema, include_extras=True)
     return hints
 
 
-def _metadata(annotation: Any) -> tuple[Any, ...]:
+def _metadata(annotation: object) -> tuple[Any, ...]:
     while get_origin(annotation) in (Required, NotRequired):
         annotation = get_args(annotation)[0]
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
-def _bare(annotation: Any) -> Any:
+def _bare(annotation: object) -> Any:
     while get_origin(annotation) in (Required, NotRequired, Annotated):
         annotation = get_args(annotation)[0]
     return annotation
 
 
-def _reducer(annotation: Any) -> Reducer | None:
+def _reducer(annotation: object) -> Reducer | None:
     found = [one for one in _metadata(annotation) if callable(one) and not isinstance(one, type)]
     return found[-1] if found else None
 
 
-def _mark(annotation: Any) -> OmitFromSchema | None:
+def _mark(annotation: object) -> OmitFromSchema | None:
     return next((one for one in _metadata(annotation) if isinstance(one, OmitFromSchema)), None)

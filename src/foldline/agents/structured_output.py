@@ -184,7 +184,7 @@ class ProviderReader:
 
 
 def reader_of(
-    response_format: Any, profile: Mapping[str, Any] | None, *, has_tools: bool
+    response_format: object, profile: Mapping[str, Any] | None, *, has_tools: bool
 ) -> ToolReader | ProviderReader | None:
     """Give the reader for a response format, choosing the way where none was said."""
     if response_format is None:
@@ -205,7 +205,7 @@ def reader_of(
     return ToolReader(ToolStrategy(schema))
 
 
-def _variants(schema: Any) -> list[Any]:
+def _variants(schema: object) -> list[Any]:
     if get_origin(schema) in (Union, UnionType):
         return list(get_args(schema))
     if isinstance(schema, Mapping) and isinstance(schema.get("oneOf"), list):

@@ -52,7 +52,7 @@ def with_ids(message: AIMessage) -> AIMessage:
     )
 
 
-def _named_blocks(content: Json, calls: list[dict[str, Json]]) -> Json:
+def _named_blocks(content: object, calls: list[dict[str, Json]]) -> object:
     if not isinstance(content, list):
         return content
     rest = list(calls)
@@ -96,7 +96,7 @@ def error_message(call: Mapping[str, Json], text: str) -> ToolMessage:
     )
 
 
-def answered_update(call: ToolCall, value: Json) -> dict[str, Json]:
+def answered_update(call: ToolCall, value: object) -> dict[str, Json]:
     """Give what a tool returned as an update of the state that answers its call."""
     update: dict[str, Json] = {"messages": []}
     for one in value if isinstance(value, list) else [value]:

@@ -20,6 +20,7 @@ from foldline.exceptions import BudgetExceeded
 from foldline.language_models.policies.usage import time_left
 from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject
+from foldline.workflows.durability import durable_step
 from foldline.workflows.interrupts import Command, FlowInterrupt
 from foldline.workflows.nesting import inside
 from foldline.workflows.values import pack, unpack
@@ -55,17 +56,25 @@ class ToolRunner:
         """Run a call; return what the tool gave."""
         context = self.context
         self.tell(call, "tool-started", tool_name=call["name"], input=call["args"])
-        place = context.within(TOOLS, call["id"])
-        with inside(place, context.asking(place)), context.bounds.active():
+        place = context.place_of(TOOLS, call["id"])
+        with inside(place, context.asking(place.key)), context.bounds.active():
             left = time_left()
             if left is None:
-                return await self._call(call, run)
+                return await self._kept_call(call, run)
             try:
-                return await context.io.bounded(max(left, 0.001), self._call(call, run))
+                return await context.io.bounded(max(left, 0.001), self._kept_call(call, run))
             except OutOfTime as error:
                 raise BudgetExceeded(
                     f"{call['name']} was given up: the time of this run is over", limit=left
                 ) from error
+
+    async def _kept_call(self, call: ToolCall, run: Run) -> Json:
+        """Run a call as a step of the engine that keeps this run, where there is one."""
+        form = ToolForm()
+        name = f"{self.context.setup.name}.{call['name']}"
+        return await durable_step(
+            name, lambda: self._call(call, run), form.encode, form.decode, self.context.io
+        )
 
     async def _call(self, call: ToolCall, run: Run) -> Json:
         context, setup = self.context, self.context.setup
@@ -98,7 +107,7 @@ class ToolRunner:
             await calls.keep()
             raise
 
-    async def _invoke(self, request: ToolCallRequest, run: Run) -> Json:
+    async def _invoke(self, request: ToolCallRequest, run: Run) -> object:
         """Run the tool once: the innermost of the handlers."""
         call, tool, setup = request.tool_call, request.tool, self.context.setup
         if tool is None:
@@ -120,7 +129,7 @@ class ToolRunner:
             )
 
 
-async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> Json:
+async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> object:
     given = call if call.get("type") == "tool_call" else {**call, "type": "tool_call"}
     try:
         return await tool._step(given, run.child())

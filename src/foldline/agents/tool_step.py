@@ -21,6 +21,7 @@ from foldline.agents.tool_runner import ToolRunner
 from foldline.exceptions import BlockingCallError, BudgetExceeded, ToolException
 from foldline.messages import AIMessage, ToolMessage
 from foldline.messages.tool import ToolCall
+from foldline.workflows.durability import ENGINE
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.log import ends_run
@@ -70,14 +71,15 @@ class ToolStep:
         once = [call for call in todo if context.setup.tools[call["name"]].run_once]
         for call in once:
             await context.keep(Record("start", step=context.thread.step, call_id=call["id"]))
-        limit = context.run.max_concurrency or len(todo)
+        # An engine knows steps by their order.
+        limit = (context.run.max_concurrency or len(todo)) if ENGINE.get() is None else 1
         outcomes = context.io.as_completed(lambda call: self._run_one(call, run), todo, limit=limit)
-        interrupts: list[Interrupt] = []
+        interrupts: dict[int, list[Interrupt]] = {}
         failure: BaseException | None = None
         async with aclosing(outcomes):
             async for place, value, error in outcomes:
                 if isinstance(error, FlowInterrupt):
-                    interrupts += error.interrupts
+                    interrupts[place] = error.interrupts
                 elif error is not None and not isinstance(error, Exception):
                     raise error  # cancelled, or Ctrl-C
                 else:
@@ -89,7 +91,7 @@ class ToolStep:
         if failure is not None:
             raise failure
         if interrupts:
-            raise FlowInterrupt(interrupts)
+            raise FlowInterrupt([one for place in sorted(interrupts) for one in interrupts[place]])
 
     async def _open_calls(self, calls: list[ToolCall], asked: AIMessage) -> list[ToolCall]:
         """Return the calls to run; those that cannot be are answered."""
@@ -118,7 +120,7 @@ class ToolStep:
         return value
 
     async def _settle(
-        self, call: ToolCall, value: Json, error: Exception | None, *, is_kept: bool
+        self, call: ToolCall, value: object, error: Exception | None, *, is_kept: bool
     ) -> Exception | None:
         """Keep the result of a call; give back the error that must end the run."""
         if error is None:

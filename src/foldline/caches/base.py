@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from foldline._io import ASYNC
 from foldline.outputs import Generation
+from foldline.utils.short_repr import short_repr
 
 RETURN_VAL_TYPE: TypeAlias = Sequence[Generation]
 
 
 class BaseCache(ABC):
     """Keeps model answers by prompt and by everything that tells one model call from another."""
+
+    __repr__ = short_repr
 
     @abstractmethod
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
@@ -24,7 +27,7 @@ class BaseCache(ABC):
         """Keep an answer."""
 
     @abstractmethod
-    def clear(self, **kwargs: Any) -> None:
+    def clear(self, **kwargs: object) -> None:
         """Forget everything."""
 
     async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
@@ -36,6 +39,6 @@ class BaseCache(ABC):
         """Keep an answer."""
         await ASYNC.call(self.update, prompt, llm_string, return_val)
 
-    async def aclear(self, **kwargs: Any) -> None:
+    async def aclear(self, **kwargs: object) -> None:
         """Forget everything."""
         await ASYNC.call(self.clear, **kwargs)

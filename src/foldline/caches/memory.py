@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from foldline.caches.base import RETURN_VAL_TYPE, BaseCache
 from foldline.exceptions import UsageError
 
@@ -28,7 +26,7 @@ class InMemoryCache(BaseCache):
             self._kept.pop(next(iter(self._kept)), None)
         self._kept[(prompt, llm_string)] = return_val
 
-    def clear(self, **kwargs: Any) -> None:
+    def clear(self, **kwargs: object) -> None:
         """Forget everything."""
         self._kept.clear()
 
@@ -42,6 +40,6 @@ class InMemoryCache(BaseCache):
         """Keep an answer."""
         self.update(prompt, llm_string, return_val)
 
-    async def aclear(self, **kwargs: Any) -> None:
+    async def aclear(self, **kwargs: object) -> None:
         """Forget everything."""
         self.clear()

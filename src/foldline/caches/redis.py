@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from foldline._storage.redis import RedisClient, RedisServer
 from foldline.caches._values import hashed_key, pack, unpack
 from foldline.caches.base import RETURN_VAL_TYPE, BaseCache
@@ -46,7 +44,7 @@ class RedisCache(BaseCache):
                 px=self._milliseconds,
             )
 
-    def clear(self, **kwargs: Any) -> None:
+    def clear(self, **kwargs: object) -> None:
         """Forget everything under the prefix; other keys of the server stay."""
         with self._server.client() as client:
             for key in client.scan_iter(match=self._server.literal(self._prefix) + "*", count=1000):

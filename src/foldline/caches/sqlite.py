@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from foldline._storage.sqlite import Database
 from foldline.caches._values import hashed_key, pack, unpack
@@ -59,7 +58,7 @@ class SQLiteCache(BaseCache):
                 (hashed_key(prompt, llm_string), pack(return_val), time.time()),
             )
 
-    def clear(self, **kwargs: Any) -> None:
+    def clear(self, **kwargs: object) -> None:
         """Forget everything."""
         with self._database.write() as connection:
             connection.execute("DELETE FROM answers")

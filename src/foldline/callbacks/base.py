@@ -19,6 +19,7 @@ from foldline.callbacks.mixins import (
     RunManagerMixin,
     ToolManagerMixin,
 )
+from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "AsyncCallbackHandler",
@@ -56,6 +57,8 @@ class BaseCallbackHandler(
             print("start", inputs)
     ```
     """
+
+    __repr__ = short_repr
 
     raise_error: bool = False
     """Whether an error of this handler breaks the run it observes."""
@@ -108,7 +111,7 @@ def _awaited(event: str) -> Callable[..., Coroutine[Any, Any, None]]:
     hook = getattr(BaseCallbackHandler, event)
 
     @functools.wraps(hook)
-    async def awaited(self: AsyncCallbackHandler, *args: Any, **kwargs: Any) -> None:
+    async def awaited(self: AsyncCallbackHandler, *args: object, **kwargs: object) -> None:
         hook(self, *args, **kwargs)
 
     return awaited

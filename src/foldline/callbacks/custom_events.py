@@ -25,7 +25,7 @@ class NoRunError(UsageError, RuntimeError):
     """A custom event outside every run."""
 
 
-async def _dispatch(io: IO, name: str, data: Any, config: Config | None) -> None:
+async def _dispatch(io: IO, name: str, data: object, config: Config | None) -> None:
     config = extension("ensure_config")(config)
     assert config is not None
     manager = CallbackManager.configure(
@@ -52,11 +52,11 @@ async def _dispatch(io: IO, name: str, data: Any, config: Config | None) -> None
     )
 
 
-def dispatch_custom_event(name: str, data: Any, *, config: Config | None = None) -> None:
+def dispatch_custom_event(name: str, data: object, *, config: Config | None = None) -> None:
     """Tell the handlers of the run under way of an event of your own."""
     drive(_dispatch(BLOCKING, name, data, config))
 
 
-async def adispatch_custom_event(name: str, data: Any, *, config: Config | None = None) -> None:
+async def adispatch_custom_event(name: str, data: object, *, config: Config | None = None) -> None:
     """Tell the handlers of the run under way of an event of your own."""
     await _dispatch(ASYNC, name, data, config)

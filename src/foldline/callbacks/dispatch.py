@@ -321,7 +321,7 @@ def _own(kwargs: dict[str, Any]) -> dict[str, Any]:
     return own
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: object) -> object:
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -381,8 +381,8 @@ def handle_event(
     handlers: list[BaseCallbackHandler],
     event_name: str,
     ignore_condition_name: str | None,
-    *args: Any,
-    **kwargs: Any,
+    *args: object,
+    **kwargs: object,
 ) -> None:
     """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
     waiting = _tell(
@@ -396,8 +396,8 @@ async def ahandle_event(
     handlers: list[BaseCallbackHandler],
     event_name: str,
     ignore_condition_name: str | None,
-    *args: Any,
-    **kwargs: Any,
+    *args: object,
+    **kwargs: object,
 ) -> None:
     """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
     waiting = _tell(ASYNC, tuple(handlers), event_name, ignore_condition_name, args, kwargs, None)
@@ -409,7 +409,7 @@ def shielded(func: F) -> F:
     """Let an async function finish although its caller was cancelled."""
 
     @functools.wraps(func)
-    async def guarded(*args: Any, **kwargs: Any) -> Any:
+    async def guarded(*args: object, **kwargs: object) -> Any:
         return await shield(func(*args, **kwargs))
 
     return cast("F", guarded)

@@ -71,7 +71,7 @@ class FileCallbackHandler(BaseCallbackHandler):
         """Write which chain begins."""
         self._write(f"\n\n> Entering new {name_of(serialized, kwargs)} chain...", end="\n")
 
-    def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
+    def on_chain_end(self, outputs: object, **kwargs: object) -> None:
         """Write that a chain is done."""
         self._write("\n> Finished chain.", end="\n")
 

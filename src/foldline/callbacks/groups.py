@@ -44,12 +44,12 @@ class CallbackManagerForChainGroup(CallbackManager):
         """Copy, under the same group."""
         return cast("Self", _copied(self, CallbackManagerForChainGroup))
 
-    def on_chain_end(self, outputs: dict[str, Any] | Any, **kwargs: Any) -> None:
+    def on_chain_end(self, outputs: dict[str, Any] | Any, **kwargs: object) -> None:
         """Tell the group's outputs."""
         self.ended = True
         self.parent_run_manager.on_chain_end(outputs, **kwargs)
 
-    def on_chain_error(self, error: BaseException, **kwargs: Any) -> None:
+    def on_chain_error(self, error: BaseException, **kwargs: object) -> None:
         """Tell that the group failed."""
         self.ended = True
         self.parent_run_manager.on_chain_error(error, **kwargs)
@@ -76,18 +76,18 @@ class AsyncCallbackManagerForChainGroup(AsyncCallbackManager):
         """Copy, under the same group."""
         return cast("Self", _copied(self, AsyncCallbackManagerForChainGroup))
 
-    async def on_chain_end(self, outputs: dict[str, Any] | Any, **kwargs: Any) -> None:
+    async def on_chain_end(self, outputs: dict[str, Any] | Any, **kwargs: object) -> None:
         """Tell the group's outputs."""
         self.ended = True
         await self.parent_run_manager.on_chain_end(outputs, **kwargs)
 
-    async def on_chain_error(self, error: BaseException, **kwargs: Any) -> None:
+    async def on_chain_error(self, error: BaseException, **kwargs: object) -> None:
         """Tell that the group failed."""
         self.ended = True
         await self.parent_run_manager.on_chain_error(error, **kwargs)
 
 
-def _copied(group: Any, cls: Any) -> Any:
+def _copied(group: Any, cls: Any) -> object:
     twin = cls(
         group.handlers.copy(),
         group.inheritable_handlers.copy(),
@@ -128,7 +128,7 @@ def trace_as_chain_group(
     run_id: UUID | None = None,
     tags: list[str] | None = None,
     metadata: Metadata | None = None,
-    **_hosted: Any,
+    **_hosted: object,
 ) -> Generator[CallbackManagerForChainGroup, None, None]:
     """Trace the calls inside the block as children of one run.
 
@@ -173,7 +173,7 @@ async def atrace_as_chain_group(
     run_id: UUID | None = None,
     tags: list[str] | None = None,
     metadata: Metadata | None = None,
-    **_hosted: Any,
+    **_hosted: object,
 ) -> AsyncGenerator[AsyncCallbackManagerForChainGroup, None]:
     """Trace the calls inside the block as children of one run."""
     manager = AsyncCallbackManager.configure(

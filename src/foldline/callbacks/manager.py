@@ -198,7 +198,7 @@ RUN_MANAGERS: dict[str, tuple[type[BaseRunManager], type[BaseRunManager]]] = {
 """Kind of run -> its manager, blocking and awaited."""
 
 
-def _recolour(manager: BaseRunManager) -> Any:
+def _recolour(manager: BaseRunManager) -> object:
     for blocking, awaited in RUN_MANAGERS.values():
         if type(manager) is awaited:
             twin = blocking
@@ -245,7 +245,12 @@ class _Manager(BaseCallbackManager):
         return RUN_MANAGERS[kind][not self._io.blocking].of(self, run_id)
 
     async def _start_each(
-        self, event: str, serialized: Any, items: Sequence[Any], run_id: UUID | None, **kwargs: Any
+        self,
+        event: str,
+        serialized: object,
+        items: Sequence[Any],
+        run_id: UUID | None,
+        **kwargs: object,
     ) -> list[BaseRunManager]:
         managers = []
         for item in items:
@@ -256,7 +261,7 @@ class _Manager(BaseCallbackManager):
         return managers
 
     async def _custom(
-        self, name: str, data: Any, run_id: UUID | None = None, **kwargs: Any
+        self, name: str, data: object, run_id: UUID | None = None, **kwargs: object
     ) -> None:
         if not self.handlers:
             return
@@ -272,17 +277,21 @@ class _Manager(BaseCallbackManager):
             **kwargs,
         )
 
-    def _say(self, body: Any) -> Any:
+    def _say(self, body: Any) -> object:
         return drive(body) if self._io.blocking else body
 
     def on_llm_start(
-        self, serialized: Any, prompts: list[str], run_id: UUID | None = None, **kwargs: Any
+        self, serialized: object, prompts: list[str], run_id: UUID | None = None, **kwargs: object
     ) -> Any:
         """Start one text-model run per prompt."""
         return self._say(self._start_each("on_llm_start", serialized, prompts, run_id, **kwargs))
 
     def on_chat_model_start(
-        self, serialized: Any, messages: list[list[Any]], run_id: UUID | None = None, **kwargs: Any
+        self,
+        serialized: object,
+        messages: list[list[Any]],
+        run_id: UUID | None = None,
+        **kwargs: object,
     ) -> Any:
         """Start one chat-model run per list of messages."""
         return self._say(
@@ -299,12 +308,12 @@ class _Manager(BaseCallbackManager):
 
     def on_tool_start(
         self,
-        serialized: Any,
+        serialized: object,
         input_str: str,
         run_id: UUID | None = None,
         parent_run_id: UUID | None = None,
         inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """Start a tool's run."""
         return self._say(
@@ -321,11 +330,11 @@ class _Manager(BaseCallbackManager):
 
     def on_retriever_start(
         self,
-        serialized: Any,
+        serialized: object,
         query: str,
         run_id: UUID | None = None,
         parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """Start a retriever's run."""
         return self._say(
@@ -335,7 +344,7 @@ class _Manager(BaseCallbackManager):
         )
 
     def on_custom_event(
-        self, name: str, data: Any, run_id: UUID | None = None, **kwargs: Any
+        self, name: str, data: object, run_id: UUID | None = None, **kwargs: object
     ) -> Any:
         """Tell of an event of the application's own."""
         return self._say(self._custom(name, data, run_id, **kwargs))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
+from foldline.utils.short_repr import short_repr
+
 if TYPE_CHECKING:
     from foldline.documents.base import Document
     from foldline.messages.base import BaseMessage
@@ -27,7 +29,7 @@ class LLMManagerMixin:
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """A piece of the answer arrived (v1 streaming)."""
 
@@ -38,7 +40,7 @@ class LLMManagerMixin:
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """A content-block event arrived (v2 streaming)."""
 
@@ -49,7 +51,7 @@ class LLMManagerMixin:
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """The model finished."""
 
@@ -60,7 +62,7 @@ class LLMManagerMixin:
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """The model failed; `error.partial` holds what had arrived."""
 
@@ -69,7 +71,7 @@ class ChainManagerMixin:
     """Events while a chain or an agent runs."""
 
     def on_chain_end(
-        self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+        self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: object
     ) -> Any:
         """The chain finished."""
 
@@ -79,7 +81,7 @@ class ChainManagerMixin:
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """The chain failed."""
 
@@ -108,7 +110,7 @@ class ToolManagerMixin:
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """The tool raised."""
 
@@ -122,7 +124,7 @@ class RetrieverManagerMixin:
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """The retriever returned documents."""
 
@@ -132,13 +134,15 @@ class RetrieverManagerMixin:
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """The retriever failed."""
 
 
 class CallbackManagerMixin:
     """Events that begin a run."""
+
+    __repr__ = short_repr
 
     def on_llm_start(
         self,
@@ -149,7 +153,7 @@ class CallbackManagerMixin:
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """A text model starts."""
 
@@ -162,7 +166,7 @@ class CallbackManagerMixin:
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """A chat model starts; a handler without this gets `on_llm_start` with the messages as text."""
         raise NotImplementedError(f"{type(self).__name__} does not implement on_chat_model_start")
@@ -176,7 +180,7 @@ class CallbackManagerMixin:
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """A retriever starts."""
 
@@ -203,7 +207,7 @@ class CallbackManagerMixin:
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
         inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """A tool starts."""
 
@@ -211,13 +215,15 @@ class CallbackManagerMixin:
 class RunManagerMixin:
     """Events any run may have."""
 
+    __repr__ = short_repr
+
     def on_text(
         self, text: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> Any:
         """Somebody has something to say about the run."""
 
     def on_retry(
-        self, retry_state: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+        self, retry_state: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: object
     ) -> Any:
         """The run failed and is tried again."""
 
@@ -229,6 +235,6 @@ class RunManagerMixin:
         run_id: UUID,
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """An event of the application's own (`dispatch_custom_event`)."""

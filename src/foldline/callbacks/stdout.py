@@ -64,7 +64,7 @@ class StdOutCallbackHandler(BaseCallbackHandler):
             f"\n\n\033[1m> Entering new {name_of(serialized, kwargs)} chain...\033[0m", end="\n"
         )
 
-    def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
+    def on_chain_end(self, outputs: object, **kwargs: object) -> None:
         """Say that a chain is done."""
         print_text("\n\033[1m> Finished chain.\033[0m", end="\n")
 

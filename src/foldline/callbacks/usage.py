@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foldline._io import mutex
 from foldline.callbacks.base import BaseCallbackHandler
@@ -57,9 +57,14 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
     def __repr__(self) -> str:
         return repr(self.usage_metadata)
 
-    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+    def _repr_html_(self) -> str:
+        from foldline._display.messages import usage_html  # noqa: PLC0415  for notebooks only
+
+        return usage_html(self.usage_metadata)
+
+    def on_llm_end(self, response: LLMResult, **kwargs: object) -> None:
         """Add what a run spent. Several answers to one prompt share one bill: the first carries it."""
-        from foldline.messages.usage import add_usage  # noqa: PLC0415  listeners load messages only when one came
+        from foldline.messages.usage import add_request_usage  # noqa: PLC0415  listeners load messages only when one came
         from foldline.prices.cost import message_cost  # noqa: PLC0415  and prices only then
 
         for generations in response.generations:
@@ -73,7 +78,7 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
             if cost is None:  # not said by the call: asked of the table
                 cost = message_cost(message)
             with self._lock:
-                self.usage_metadata[name] = add_usage(self.usage_metadata.get(name), usage)
+                self.usage_metadata[name] = add_request_usage(self.usage_metadata.get(name), usage)
                 sums = self.costs.get(name, 0.0)
                 self.costs[name] = None if sums is None or cost is None else sums + cost
 
@@ -117,6 +122,6 @@ class _Nested(UsageMetadataCallbackHandler):
         super().__init__()
         self._outer = outer
 
-    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+    def on_llm_end(self, response: LLMResult, **kwargs: object) -> None:
         super().on_llm_end(response, **kwargs)
         self._outer.on_llm_end(response, **kwargs)

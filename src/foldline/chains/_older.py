@@ -78,7 +78,7 @@ class OlderCalls(RunnableSerializable[Values, Values], ABC):
         tags: list[str] | None = None,
         metadata: Values | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> object:
         """Run the chain and give its only output."""
         inputs = self._run_inputs(args, kwargs)
         return (await self.acall(inputs, callbacks=callbacks, tags=tags, metadata=metadata))[
@@ -93,7 +93,7 @@ class OlderCalls(RunnableSerializable[Values, Values], ABC):
             )
         return self.output_keys[0]
 
-    def _run_inputs(self, args: tuple[Any, ...], kwargs: Values) -> Any:
+    def _run_inputs(self, args: tuple[Any, ...], kwargs: Values) -> object:
         if len(args) == 1 and not kwargs:
             return args[0]
         if kwargs and not args:

@@ -190,7 +190,7 @@ class Chain(OlderCalls, ABC):
         elif info:
             yield AddableDict(info)
 
-    def _described(self, run: Run) -> Any:
+    def _described(self, run: Run) -> object:
         return LazyDump(self) if run.manager is not None else None
 
     async def _prepared(self, input: Any, run: Run) -> Values:

@@ -122,7 +122,7 @@ class StuffDocumentsChain(BaseCombineDocumentsChain):
             format_document(one, self.document_prompt) for one in documents
         )
 
-    def prompt_length(self, docs: list[Document], **kwargs: Any) -> int:
+    def prompt_length(self, docs: list[Document], **kwargs: object) -> int:
         """Count the tokens of the prompt with these documents."""
         prompt = self.llm_chain.prompt.format(
             **{**kwargs, self.document_variable_name: self._shown(docs)}

@@ -92,11 +92,11 @@ class LLMChain(Chain):
             outputs["full_generation"] = answer
         yield outputs
 
-    def predict(self, callbacks: Callbacks = None, **kwargs: Any) -> Any:
+    def predict(self, callbacks: Callbacks = None, **kwargs: object) -> Any:
         """Run the chain with inputs by name; give the answer."""
         return self(kwargs, callbacks=callbacks)[self.output_key]
 
-    async def apredict(self, callbacks: Callbacks = None, **kwargs: Any) -> Any:
+    async def apredict(self, callbacks: Callbacks = None, **kwargs: object) -> Any:
         """Run the chain with inputs by name; give the answer."""
         return (await self.acall(kwargs, callbacks=callbacks))[self.output_key]
 
@@ -155,7 +155,7 @@ class ConversationChain(LLMChain):
         """What the person says."""
         return [self.input_key]
 
-    def model_post_init(self, context: Any) -> None:
+    def model_post_init(self, context: object) -> None:
         """Check that prompt and memory fit each other."""
         remembered = set(self.memory.memory_variables) if self.memory else set()
         wanted = set(self.prompt.input_variables)

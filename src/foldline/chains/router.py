@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from foldline._run import Run
 from foldline.chains.base import Chain, Values
@@ -78,7 +78,7 @@ class LLMRouterChain(RouterChain):
     llm_chain: LLMChain
 
     @classmethod
-    def from_llm(cls, llm: Any, prompt: Any, **kwargs: Any) -> LLMRouterChain:
+    def from_llm(cls, llm: object, prompt: object, **kwargs: object) -> LLMRouterChain:
         """Make the chain for a model and a prompt that asks for a route."""
         chain = LLMChain(llm=llm, prompt=prompt, output_parser=RouterOutputParser())
         return cls(llm_chain=chain, **kwargs)
@@ -147,10 +147,10 @@ class MultiPromptChain(MultiRouteChain):
     @classmethod
     def from_prompts(
         cls,
-        llm: Any,
+        llm: object,
         prompt_infos: list[dict[str, str]],
         default_chain: Chain | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> MultiPromptChain:
         """Make the chain from prompts with a `name`, a `description` and a `prompt_template` with `{input}`."""
         candidates = "\n".join(f"{one['name']}: {one['description']}" for one in prompt_infos)

@@ -27,7 +27,7 @@ def save_chain(chain: OlderCalls, path: Path | str) -> None:
     write_text(path, json.dumps(dumped, indent=4, ensure_ascii=False))
 
 
-def _not_written(value: Json) -> list[str]:
+def _not_written(value: object) -> list[str]:
     if isinstance(value, dict):
         if value.get("lc") == 1 and value.get("type") == "not_implemented":
             return [str(value["id"][-1])]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from foldline._io import ASYNC
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, get_buffer_string
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["BaseChatMessageHistory"]
 
@@ -39,6 +40,13 @@ class BaseChatMessageHistory(ABC):
     #> Human: hi
     ```
     """
+
+    __repr__ = short_repr
+
+    def _repr_html_(self) -> str:
+        from foldline._display.messages import conversation_html  # noqa: PLC0415  for notebooks only
+
+        return conversation_html(self.messages)
 
     messages: list[BaseMessage]
     """The messages, oldest first; a property where they are read from somewhere."""

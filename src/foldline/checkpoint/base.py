@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple, Self
 
 from foldline.exceptions import StoreError
+from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "AsyncOpened",
@@ -40,6 +41,8 @@ class Entry(NamedTuple):
 
 class BaseCheckpointSaver(ABC):
     """Keeps the entries of threads."""
+
+    __repr__ = short_repr
 
     is_instant: bool = False
     """Whether its methods never wait, so that they need no thread of their own under an event loop."""

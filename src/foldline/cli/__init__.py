@@ -13,11 +13,22 @@ __all__ = ["main"]
 
 COMMANDS = {
     "chat": "ask a model; without a prompt, an interactive session",
+    "index": "bring files, folders and web pages into an index, by meaning",
+    "ask": "answer a question from an index, with its sources",
+    "similar": "the pieces of an index nearest to a text",
+    "embed": "the vector of a text, as JSON",
+    "keys": "keep API keys: a private file, or the keyring",
+    "default": "show or set the model that is used without -m",
+    "aliases": "short names of models",
+    "templates": "kept prompts",
+    "fragments": "names of texts that go before a prompt",
+    "logs": "prompts and their answers; search, on, off",
     "sessions": "list, show or delete kept conversations",
     "models": "providers: what is installed, which keys are set, what their models can do",
     "doctor": "check this installation and say what to do about each finding",
     "traces": "recent runs as trees, with timing and tokens",
     "replay": "play a recorded stream back",
+    "batch": "ask for every row of a file, over hours and processes: run, status, resume, cancel",
     "serve": "serve models, chains and agents over HTTP, on the wires that clients speak",
     "bench": "time a model: first token, tokens per second",
 }
@@ -70,3 +81,7 @@ def _print_quietly(text: str) -> None:
         # What is left in the buffer must not be written at exit, where it would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

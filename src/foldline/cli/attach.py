@@ -7,10 +7,13 @@ import mimetypes
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from foldline.cli.choose import name_of
+from foldline.cli.inputs import fetch, is_address, read_stdin_bytes
 from foldline.exceptions import UsageError
 from foldline.messages import HumanMessage
+from foldline.utils.media_types import media_type_of_bytes
 
 __all__ = ["human_message"]
 
@@ -25,7 +28,7 @@ TAKEN = {
 """Type of a block -> the key of a profile that says whether a model takes it."""
 
 
-def human_message(text: str, files: Sequence[Path], model: Any = None) -> HumanMessage:
+def human_message(text: str, files: Sequence[Path | str], model: object = None) -> HumanMessage:
     """Make the user's message; what the model is known not to take is refused."""
     if not files:
         return HumanMessage(text)
@@ -35,7 +38,7 @@ def human_message(text: str, files: Sequence[Path], model: Any = None) -> HumanM
     return HumanMessage(content_blocks=[*blocks, *attached])  # type: ignore[list-item]
 
 
-def _check(blocks: Sequence[dict[str, Any]], files: Sequence[Path], model: Any) -> None:
+def _check(blocks: Sequence[dict[str, Any]], files: Sequence[Path | str], model: object) -> None:
     profile = getattr(model, "profile", None) or {}
     for path, block in zip(files, blocks, strict=True):
         if profile.get(TAKEN.get(block["type"], "")) is False:
@@ -45,15 +48,25 @@ def _check(blocks: Sequence[dict[str, Any]], files: Sequence[Path], model: Any) 
             )
 
 
-def _block(path: Path) -> dict[str, Any]:
-    path = path.expanduser()
+def _block(place: Path | str) -> dict[str, Any]:
+    if str(place) == "-":
+        return _block_of(read_stdin_bytes(), "stdin", None)
+    if is_address(str(place)):
+        data, kind = fetch(str(place))
+        return _block_of(data, urlsplit(str(place)).path.rpartition("/")[2] or "page", kind)
+    path = Path(place).expanduser()
     try:
         if path.stat().st_size > LARGEST:
             raise UsageError(f"{path}: larger than {LARGEST >> 20} MB; attach less")
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: cannot be attached: {error.strerror}") from error
-    media_type = mimetypes.guess_type(path.name)[0] or ""
+    return _block_of(data, str(path), mimetypes.guess_type(path.name)[0])
+
+
+def _block_of(data: bytes, name: str, media_type: str | None) -> dict[str, Any]:
+    media_type = media_type or media_type_of_bytes(data) or ""
+    file_name = Path(name).name
     kind = KINDS.get(media_type.partition("/")[0])
     if kind or media_type == "application/pdf":
         encoded = base64.b64encode(data).decode("ascii")
@@ -61,11 +74,11 @@ def _block(path: Path) -> dict[str, Any]:
             "type": kind or "file",
             "base64": encoded,
             "mime_type": media_type,
-            "extras": {"filename": path.name},
+            "extras": {"filename": file_name},
         }
     try:
-        return {"type": "text", "text": f"{path.name}:\n\n{data.decode('utf-8')}\n\n"}
+        return {"type": "text", "text": f"{file_name}:\n\n{data.decode('utf-8')}\n\n"}
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{path}: neither text nor a picture, sound, film or PDF by its name; it cannot be attached"
+            f"{name}: neither text nor a picture, sound, film or PDF; it cannot be attached"
         ) from error

@@ -9,22 +9,34 @@ import stat
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from foldline.cli import places
+from foldline.cli.approve import Approval
 from foldline.cli.attach import human_message
-from foldline.cli.choose import choose_model, choose_tool, prepare, read_options
+from foldline.cli.choices import fill_template, read_template, save_template
+from foldline.cli.choose import (
+    choose_mcp_tools,
+    choose_model,
+    choose_tool,
+    prepare,
+    read_options,
+)
 from foldline.cli.conversation import Conversation
 from foldline.cli.exchange import Exchange, Show
+from foldline.cli.inputs import fragment_text
+from foldline.cli.logs import is_logging
+from foldline.cli.markdown import extract_code
+from foldline.cli.short_schema import read_schema
 from foldline.cli.shows import EventShow, NoShow, TextShow, answer_to_json
 from foldline.cli.start import Code
 from foldline.cli.terminal import is_terminal, note, readable, say
-from foldline.exceptions import StructuredOutputError, UsageError
+from foldline.exceptions import StoreError, StructuredOutputError, UsageError
 from foldline.messages import AIMessage, HumanMessage
 
-__all__ = ["chat"]
+__all__ = ["chat", "open_log", "with_piped"]
 
 PATIENCE = 60.0
 """Seconds that a pipe may be silent before its first byte."""
@@ -34,70 +46,164 @@ LONGEST = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class AnswerForm:
     """How the answer is wanted."""
 
-    as_json: bool
-    events: bool
-    no_stream: bool
-    schema: dict[str, Any] | None
+    as_json: bool = False
+    events: bool = False
+    no_stream: bool = False
+    is_styled: bool = True
+    schema: dict[str, Any] | None = None
+    extract: bool = False
+    extract_last: bool = False
+
+    @property
+    def takes_code(self) -> bool:
+        """Whether only a block of code is wanted."""
+        return self.extract or self.extract_last
 
     def show(self) -> Show:
         """Choose who shows the answer."""
         if self.events:
             return EventShow()
-        return NoShow() if self.as_json or self.no_stream else TextShow()
+        is_whole = self.as_json or self.no_stream or self.takes_code
+        return NoShow() if is_whole else TextShow(is_styled=self.is_styled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What is asked, of whom, with what; a template fills what is not said."""
+
+    text: str = ""
+    model: str | None = None
+    system: str | None = None
+    schema: str | None = None
+    tools: Sequence[str] = ()
+    options: Sequence[str] = ()
+    fragments: Sequence[str] = ()
+
+    def with_template(self, name: str, parameters: Sequence[str]) -> Prompt:
+        """Return it with a template's parts where it has none of its own."""
+        kept = read_template(name)
+        values = {str(key): str(value) for key, value in read_options(parameters).items()}
+        system = self.system or kept.get("system")
+        return replace(
+            self,
+            text=fill_template(kept.get("prompt") or "", values, self.text),
+            model=self.model or kept.get("model"),
+            system=fill_template(system, values, "") if system else None,
+            schema=self.schema or kept.get("schema"),
+            tools=[*kept.get("tools", ()), *self.tools],
+            options=[*kept.get("options", ()), *self.options],
+            fragments=[*kept.get("fragments", ()), *self.fragments],
+        )
+
+    def whole_text(self) -> str:
+        """Return the text with its fragments before it."""
+        before = fragment_text(self.fragments)
+        return f"{before}\n\n{self.text}".strip() if before else self.text
 
 
 def chat(
     prompt: str,
     *,
     model: str | None,
-    as_json: bool,
-    schema: Path | None,
-    events: bool,
-    no_stream: bool,
-    attach: Sequence[Path],
     system: str | None,
+    schema: str | None,
+    schema_list: bool,
     tools: Sequence[str],
+    mcp: Sequence[Path],
+    ask: bool,
+    options: Sequence[str],
+    fragments: Sequence[str],
+    template: str | None,
+    parameters: Sequence[str],
+    save: str | None,
+    attach: Sequence[str],
     session: str | None,
     resume: bool,
-    options: Sequence[str],
     trace: bool,
+    no_log: bool,
+    **form: bool,
 ) -> int:
-    """Ask once, or open a session."""
-    wishes = Wishes(
-        as_json=as_json,
-        events=events,
-        no_stream=no_stream,
-        schema=_read_schema(schema) if schema else None,
+    """Ask once, or open a session; or keep what was said as a template."""
+    asked = Prompt(
+        text=readable(prompt),
+        model=model,
+        system=system and readable(system),
+        schema=schema,
+        tools=tools,
+        options=options,
+        fragments=fragments,
     )
-    if schema and (tools or events):
-        raise UsageError("--schema goes with neither --tool nor --events: leave one of them out")
-    text = _with_piped(readable(prompt))
+    if save is not None:
+        return _save(save, asked)
+    if "-" not in attach:
+        asked = replace(asked, text=with_piped(asked.text))
+    if template is not None:
+        asked = asked.with_template(template, parameters)
+    wanted = read_schema(asked.schema, is_list=schema_list) if asked.schema else None
+    answer_form = AnswerForm(schema=wanted, **form)
+    if wanted and (asked.tools or mcp or answer_form.events):
+        raise UsageError("--schema goes with neither tools nor --events: leave one of them out")
+    text = asked.whole_text()
     is_session = not text.strip() and not attach
     if is_session and not is_terminal(sys.stdin):
         raise UsageError('there is nothing to ask: foldline chat "a question", or pipe one in')
-    chosen = choose_model(model, read_options(options))
-    chosen_tools = [choose_tool(place) for place in tools]
+    chosen = choose_model(asked.model, read_options(asked.options))
+    chosen_tools = [choose_tool(place) for place in asked.tools]
+    for file in mcp:
+        chosen_tools += choose_mcp_tools(file)
+    approve = Approval() if ask else None
     with ExitStack() as stack:
         conversation = Conversation.open(
-            session, resume=resume, is_kept=is_session, system=system and readable(system)
+            session, resume=resume, is_kept=is_session, system=asked.system
         )
         stack.callback(conversation.close)
-        callbacks = [stack.enter_context(_tracer())] if trace else []
+        callbacks = open_log(
+            stack, is_wanted=trace or (not no_log and is_logging()), is_needed=trace
+        )
         human = human_message(text, attach, chosen)
         prepare(chosen, has_tools=bool(chosen_tools))
         if is_session:
             from foldline.cli.interactive import Session
 
-            return Session(chosen, chosen_tools, conversation, callbacks).run()
-        if wishes.schema is not None:
-            return _ask_for_schema(chosen, conversation, human, wishes.schema, callbacks)
-        return _ask(chosen, chosen_tools, conversation, human, wishes, callbacks)
+            return Session(
+                chosen,
+                chosen_tools,
+                conversation,
+                callbacks,
+                approve,
+                is_styled=answer_form.is_styled,
+            ).run()
+        if wanted is not None:
+            return _ask_for_schema(chosen, conversation, human, wanted, callbacks)
+        exchange = Exchange(
+            chosen,
+            chosen_tools,
+            answer_form.show(),
+            approve=approve,
+            metadata={"session_id": conversation.name} if conversation.name else None,
+        )
+        return _ask(exchange, conversation, human, answer_form, callbacks)
 
 
-def _with_piped(prompt: str) -> str:
+def _save(name: str, asked: Prompt) -> int:
+    save_template(
+        name,
+        prompt=asked.text,
+        model=asked.model,
+        system=asked.system,
+        schema=asked.schema,
+        tools=list(asked.tools),
+        options=list(asked.options),
+        fragments=list(asked.fragments),
+    )
+    return Code.FINE
+
+
+def with_piped(prompt: str) -> str:
+    """Return a prompt with what is piped in behind it."""
     if sys.stdin is None or is_terminal(sys.stdin):
         return prompt
     _await_input()
@@ -132,52 +238,50 @@ def _patience() -> float:
         raise UsageError(f"FOLDLINE_STDIN_TIMEOUT={said!r} is no number of seconds") from None
 
 
-def _read_schema(path: Path) -> dict[str, Any]:
-    try:
-        schema = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: the schema cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{path}: the schema is not JSON: {error}") from error
-    if not isinstance(schema, dict):
-        raise UsageError(f"{path}: a JSON schema is an object, not a {type(schema).__name__}")
-    return {"title": "answer", **schema}
-
-
-def _tracer() -> Any:
+def open_log(stack: ExitStack, *, is_wanted: bool, is_needed: bool = False) -> list[Any]:
+    """Open the trace file, if the run is to be written; a log that cannot be written costs a remark, not the answer."""
+    if not is_wanted:
+        return []
     from foldline.tracers import SQLiteTracer
 
-    return SQLiteTracer(places.made(places.traces_file()))
+    try:
+        return [stack.enter_context(SQLiteTracer(places.made(places.traces_file())))]
+    except (StoreError, OSError) as error:
+        if is_needed:
+            raise
+        note(f"(not logged: {error})")
+        return []
 
 
 def _ask(
-    model: Any,
-    tools: Sequence[Any],
+    exchange: Exchange,
     conversation: Conversation,
     human: HumanMessage,
-    wishes: Wishes,
+    form: AnswerForm,
     callbacks: Sequence[Any],
 ) -> int:
-    exchange = Exchange(model, tools, wishes.show())
     try:
         answer = exchange.run([*conversation.messages, human], callbacks)
     except KeyboardInterrupt:
-        _print_whole(exchange.answer, wishes)
+        _print_whole(exchange.answer, form)
         kept = "; what came is kept" if conversation.is_kept and exchange.said else ""
         note(f"(stopped{kept})")
         return Code.INTERRUPTED
     finally:
         conversation.add(human, exchange.said)
-    _print_whole(answer, wishes)
+    _print_whole(answer, form)
     return Code.FINE
 
 
-def _print_whole(answer: AIMessage | None, wishes: Wishes) -> None:
-    if answer is None or wishes.events:
+def _print_whole(answer: AIMessage | None, form: AnswerForm) -> None:
+    if answer is None or form.events:
         return
-    if wishes.as_json:
+    if form.takes_code:
+        code = extract_code(str(answer.text), is_last=form.extract_last)
+        say(str(answer.text) if code is None else code.rstrip("\n"))
+    elif form.as_json:
         say(_dump(answer_to_json(answer)))
-    elif wishes.no_stream:
+    elif form.no_stream:
         say(str(answer.text))
 
 
@@ -202,6 +306,6 @@ def _ask_for_schema(
     return Code.FINE
 
 
-def _dump(value: Any) -> str:
+def _dump(value: object) -> str:
     indent = 2 if is_terminal(sys.stdout) else None
     return json.dumps(value, ensure_ascii=False, indent=indent, default=str)

@@ -15,12 +15,24 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from foldline.cli.keys import use_stored_keys
+from foldline.cli.settings import read_settings, resolve_alias
 from foldline.cli.terminal import note, progress_bar
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.providers import provider_names
 from foldline.utils.strings import suggestion
 
-__all__ = ["DEFAULT", "choose_model", "choose_tool", "name_of", "prepare", "read_options"]
+__all__ = [
+    "DEFAULT",
+    "choose_mcp_tools",
+    "choose_model",
+    "choose_tool",
+    "name_of",
+    "own_object",
+    "prepare",
+    "prepare_encoder",
+    "read_options",
+]
 
 DEFAULT = "local:smollm2"
 OWN = "py:"
@@ -31,10 +43,11 @@ SMALL = (
 
 
 def choose_model(spec: str | None, options: dict[str, Any] | None = None) -> Any:
-    """Make the model that was asked for; nothing is fetched or loaded yet."""
-    spec = (spec or DEFAULT).strip()
+    """Make the model that was asked for, by name or alias; nothing is fetched or loaded yet."""
+    use_stored_keys()
+    spec = (resolve_alias(spec) or DEFAULT).strip()
     if spec.startswith(OWN):
-        made = _own(spec.removeprefix(OWN), "-m py:")
+        made = own_object(spec.removeprefix(OWN), "-m py:")
         made = made if _is_model(made) or not callable(made) else made(**(options or {}))
         if not _is_model(made):
             raise UsageError(f"{spec} is not a chat model but a {type(made).__name__}")
@@ -55,19 +68,26 @@ def choose_model(spec: str | None, options: dict[str, Any] | None = None) -> Any
         where = ".".join(map(str, first["loc"]))
         raise UsageError(f"-o {where}=...: {first['msg']}") from error
     except UsageError as error:
-        if colon and provider.replace("-", "_").lower() not in provider_names():
-            raise UsageError(
-                f"there is no provider {provider!r}{suggestion(provider, provider_names())}: "
-                "`foldline models` lists them"
-            ) from error
-        raise
+        raise _explain(spec, provider if colon else "", error) from error
 
 
-def _is_model(made: Any) -> bool:
+def _explain(spec: str, provider: str, error: UsageError) -> UsageError:
+    """Return what is wrong with a model's name, and which it may have been meant to be."""
+    if provider and provider.replace("-", "_").lower() not in provider_names():
+        return UsageError(
+            f"there is no provider {provider!r}{suggestion(provider, provider_names())}: "
+            "`foldline models` lists them"
+        )
+    near = suggestion(spec, [*(read_settings().get("aliases") or {}), *provider_names()])
+    return UsageError(f"{error}{near}") if near and not provider else error
+
+
+def _is_model(made: object) -> bool:
     return hasattr(made, "stream_v2") and not isinstance(made, type)
 
 
-def _own(place: str, option: str) -> Any:
+def own_object(place: str, option: str) -> Any:
+    """Import `module:name` of the user's own code, found from the current folder as well."""
     module, colon, name = place.partition(":")
     if not (module and colon and name):
         raise UsageError(f"{option}{place}: write {option}module:name")
@@ -88,7 +108,7 @@ def _own(place: str, option: str) -> Any:
 
 def choose_tool(place: str) -> Any:
     """Import a tool: one of `@tool`, or any function with a docstring."""
-    found = _own(place, "-t ")
+    found = own_object(place, "-t ")
     tools = import_module("foldline.tools")
     if isinstance(found, tools.BaseTool):
         return found
@@ -98,6 +118,27 @@ def choose_tool(place: str) -> Any:
         return tools.tool(found)
     except (ValueError, TypeError) as error:
         raise UsageError(f"-t {place}: {error}") from error
+
+
+def choose_mcp_tools(file: Path) -> list[Any]:
+    """Connect to the MCP servers that a file names, as other programs write it, and return their tools."""
+    try:
+        found = json.loads(file.expanduser().read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--mcp {file}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"--mcp {file}: is not JSON: {error}") from error
+    servers = found.get("mcpServers", found) if isinstance(found, dict) else None
+    if (
+        not isinstance(servers, dict)
+        or not servers
+        or not all(isinstance(one, dict) for one in servers.values())
+    ):
+        raise UsageError(
+            f'--mcp {file}: write {{"mcpServers": {{"NAME": {{"command": ..., "args": [...]}}}}}}, or "url" for HTTP'
+        )
+    tools: list[Any] = import_module("foldline.tools.mcp").load_mcp_tools(servers)
+    return tools
 
 
 def read_options(given: Sequence[str]) -> dict[str, Any]:
@@ -114,7 +155,7 @@ def read_options(given: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def name_of(model: Any) -> str:
+def name_of(model: object) -> str:
     """Give `provider:model` of a model."""
     provider = getattr(model, "_provider", None) or type(model).__name__
     name = getattr(model, "model", None) or getattr(model, "model_name", None)
@@ -138,6 +179,19 @@ def prepare(model: Any, *, has_tools: bool = False) -> None:
     for name in (model.model, "minilm-l6") if has_tools else (model.model,):
         if not fetch.is_fetched(name):
             _fetch(fetch, name)
+
+
+def prepare_encoder(name: str) -> None:
+    """Fetch a sentence encoder of the box, showing how far it is; a file of one's own is there already."""
+    runtime = import_module("foldline.providers.local.runtime")
+    try:
+        runtime.load_library()
+    except MissingExtraError as missing:
+        import_module("foldline.cli.install").install_extra("local", missing)
+        runtime.load_library()
+    fetch = import_module("foldline.providers.local.fetch")
+    if name in fetch.MODELS and not fetch.is_fetched(name):
+        _fetch(fetch, name)
 
 
 def _fetch(fetch: Any, name: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from foldline.chat_history import SQLiteChatMessageHistory
 from foldline.cli import places
+from foldline.cli.logs import newest_messages
 from foldline.exceptions import UsageError
 from foldline.messages import BaseMessage, SystemMessage
 
@@ -48,10 +49,27 @@ class Conversation:
         """Open the one that was asked for; one that is to be kept and has no name is called by the time."""
         if resume and name is None:
             kept = kept_sessions()
+            messages, when, _ = newest_messages()
+            if messages and (not kept or when > kept[0][2]):
+                return cls._of_messages(messages, is_kept=is_kept, system=system)
             if not kept:
-                raise UsageError("there is no session to continue: start one with --session NAME")
+                raise UsageError(
+                    "there is no session to continue, and nothing in the log: start one with --session NAME"
+                )
             name = kept[0][0]
-        return cls(name or (time.strftime("%Y-%m-%d-%H%M%S") if is_kept else None), system)
+        return cls(name or (_new_name() if is_kept else None), system)
+
+    @classmethod
+    def _of_messages(
+        cls, messages: list[BaseMessage], *, is_kept: bool, system: str | None
+    ) -> Conversation:
+        """Go on with messages of the log; where the conversation is to be kept, they are its beginning."""
+        made = cls(_new_name() if is_kept else None, None)
+        made._messages = list(messages)
+        made._unsaved = list(messages)
+        if system is not None:
+            made.system = system
+        return made
 
     @property
     def is_kept(self) -> bool:
@@ -75,7 +93,8 @@ class Conversation:
         is_new = not rest
         self._messages = [SystemMessage(text), *rest]
         # In a conversation that has begun, another system message holds for this run only.
-        self._unsaved = [self._messages[0]] if is_new else []
+        if is_new:
+            self._unsaved = [self._messages[0]]
 
     def add(self, human: BaseMessage, said: Sequence[BaseMessage]) -> None:
         """Note a question and what came of it, in one piece; a question that nothing came of is not noted."""
@@ -90,9 +109,13 @@ class Conversation:
         """Start another conversation; the old one stays under its name."""
         system = self.system
         self.close()
-        self.__init__(time.strftime("%Y-%m-%d-%H%M%S"), system)  # type: ignore[misc]
+        self.__init__(_new_name(), system)  # type: ignore[misc]
 
     def close(self) -> None:
         """Close the file."""
         if self._history is not None:
             self._history.close()
+
+
+def _new_name() -> str:
+    return time.strftime("%Y-%m-%d-%H%M%S")

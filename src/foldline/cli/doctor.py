@@ -208,7 +208,7 @@ def _providers() -> Iterator[Finding]:
         yield from _endpoint(name, kind)
 
 
-def _endpoint(name: str, kind: Any) -> Iterator[Finding]:
+def _endpoint(name: str, kind: object) -> Iterator[Finding]:
     host = host_of(kind)
     chosen = [(key, os.environ[key]) for key in url_variables(kind) if os.environ.get(key)]
     url = chosen[0][1] if chosen else str(getattr(host, "base_url", "") or "")

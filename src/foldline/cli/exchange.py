@@ -6,7 +6,7 @@ cut is marked `incomplete`, and a call that nobody answered gets a result saying
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from foldline.exceptions import BudgetExceeded, ModelError
@@ -14,7 +14,10 @@ from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.protocol.events import Event
 from foldline.runnables import Runnable, RunnableLambda
 
-__all__ = ["Exchange", "Show"]
+__all__ = ["Approve", "Exchange", "Show"]
+
+Approve = Callable[[Mapping[str, Any]], str | None]
+"""Asked before each call of a tool: None lets it run, a text is what the model is told instead."""
 
 MOST_TURNS = 20
 """Answers to one prompt, after which a model that only calls tools is stopped."""
@@ -38,11 +41,23 @@ class Show(Protocol):
 class Exchange:
     """What a model says to one list of messages, with tools."""
 
-    def __init__(self, model: Any, tools: Sequence[Any], show: Show) -> None:
+    def __init__(
+        self,
+        model: Any,
+        tools: Sequence[Any],
+        show: Show,
+        *,
+        approve: Approve | None = None,
+        run_name: str = "foldline chat",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
         self.said: list[BaseMessage] = []
         self._model = model.bind_tools(list(tools)) if tools else model
         self._tools = {tool.name: tool for tool in tools}
         self._show = show
+        self._approve = approve
+        self._run_name = run_name
+        self._metadata = dict(metadata or {})
 
     @property
     def answer(self) -> AIMessage | None:
@@ -53,16 +68,18 @@ class Exchange:
     def run(self, messages: Sequence[BaseMessage], callbacks: Sequence[Any] = ()) -> AIMessage:
         """Talk until the model calls no more tools."""
         # One run around all of it, so that a trace is one tree.
-        whole: Runnable[Any, Any] = RunnableLambda(self._talk).with_config(run_name="foldline chat")
+        whole: Runnable[Any, Any] = RunnableLambda(self._talk).with_config(run_name=self._run_name)
         try:
-            answer: AIMessage = whole.invoke(list(messages), {"callbacks": list(callbacks)})
+            answer: AIMessage = whole.invoke(
+                list(messages), {"callbacks": list(callbacks), "metadata": self._metadata}
+            )
         except BaseException:
             self._show.end(None)
             self._answer_open_calls()
             raise
         return answer
 
-    def _talk(self, messages: list[BaseMessage], config: Any) -> AIMessage:
+    def _talk(self, messages: list[BaseMessage], config: object) -> AIMessage:
         for _ in range(MOST_TURNS):
             answer = self._listen([*messages, *self.said], config)
             self.said.append(answer)
@@ -103,10 +120,12 @@ class Exchange:
                 )
             )
 
-    def _call(self, call: Mapping[str, Any], config: Any) -> ToolMessage:
+    def _call(self, call: Mapping[str, Any], config: object) -> ToolMessage:
         tool = self._tools.get(call["name"])
         if tool is None:
             return _failed(call, f"there is no tool {call['name']!r}: use {', '.join(self._tools)}")
+        if self._approve is not None and (refusal := self._approve(call)) is not None:
+            return _failed(call, refusal)
         try:
             result = tool.invoke({**call, "type": "tool_call"}, config)
         except Exception as error:  # noqa: BLE001  the model is told, and may try otherwise

@@ -15,7 +15,7 @@ from foldline.cli import places
 from foldline.cli.attach import human_message
 from foldline.cli.choose import choose_model, choose_tool, name_of, prepare
 from foldline.cli.conversation import Conversation
-from foldline.cli.exchange import Exchange
+from foldline.cli.exchange import Approve, Exchange
 from foldline.cli.shows import TextShow
 from foldline.cli.start import Code
 from foldline.cli.terminal import note, readable, say
@@ -23,6 +23,7 @@ from foldline.cli.written import heading, text_and_calls
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.messages import messages_to_dict
 from foldline.utils.private_files import open_private
+from foldline.utils.strings import suggestion
 
 __all__ = ["Session"]
 
@@ -53,12 +54,17 @@ class Session:
         tools: Sequence[Any],
         conversation: Conversation,
         callbacks: Sequence[Any] = (),
+        approve: Approve | None = None,
+        *,
+        is_styled: bool = True,
     ) -> None:
+        self._approve = approve
+        self._is_styled = is_styled
         self._model = model
         self._tools = list(tools)
         self._conversation = conversation
         self._callbacks = callbacks
-        self._files: list[Path] = []
+        self._files: list[str] = []
         self._commands: dict[str, Callable[[str], bool]] = {
             "/model": self._change_model,
             "/tools": self._change_tools,
@@ -75,6 +81,7 @@ class Session:
         """Read and answer until the user leaves."""
         self._greet()
         lines_file = _remember_lines()
+        _complete_words(list(self._commands))
         was_interrupted = False
         try:
             while True:
@@ -112,7 +119,8 @@ class Session:
             if word in self._commands:
                 return self._commands[word](rest.strip())
             if word.startswith("/") and "\n" not in text and "/" not in word[1:]:
-                note(f"there is no command {word}: /help shows those there are", style="red")
+                near = suggestion(word, self._commands)
+                note(f"there is no command {word}{near}: /help shows those there are", style="red")
                 return False
             self._ask(text)
         except (FoldlineError, OSError) as error:
@@ -123,7 +131,13 @@ class Session:
 
     def _ask(self, text: str) -> None:
         human = human_message(text, self._files, self._model)
-        exchange = Exchange(self._model, self._tools, TextShow())
+        exchange = Exchange(
+            self._model,
+            self._tools,
+            TextShow(is_styled=self._is_styled),
+            approve=self._approve,
+            metadata={"session_id": self._conversation.name},
+        )
         try:
             exchange.run([*self._conversation.messages, human], self._callbacks)
         except KeyboardInterrupt:
@@ -162,10 +176,8 @@ class Session:
     def _attach(self, name: str) -> bool:
         if not name:
             raise UsageError("write /attach FILE")
-        human_message(
-            "", [Path(name)], self._model
-        )  # refused now rather than with the next message
-        self._files.append(Path(name))
+        human_message("", [name], self._model)  # refused now rather than with the next message
+        self._files.append(name)
         note(f"{name} goes along with the next message")
         return False
 
@@ -247,3 +259,33 @@ def _keep_lines(file: Path | None) -> None:
 
             readline.write_history_file(file)
             os.chmod(file, 0o600)
+
+
+def _complete_words(commands: Sequence[str]) -> None:
+    """Let Tab complete commands at the beginning of a line, and files after /attach and /save."""
+    with suppress(ImportError):
+        import readline
+
+        readline.set_completer(
+            lambda text, state: _completion(commands, readline.get_line_buffer(), text, state)
+        )
+        readline.set_completer_delims(" ")
+        is_editline = "libedit" in (readline.__doc__ or "")  # macOS
+        readline.parse_and_bind("bind ^I rl_complete" if is_editline else "tab: complete")
+
+
+def _completion(commands: Sequence[str], line: str, text: str, state: int) -> str | None:
+    """Return the next completion of a word; None after the last."""
+    found: list[str] = []
+    if line.startswith("/") and " " not in line:
+        found = [f"{command} " for command in commands if command.startswith(text)]
+    elif line.startswith(("/attach ", "/save ")):
+        folder, _, start = text.rpartition("/")
+        with suppress(OSError):
+            base = Path(folder or ("/" if text.startswith("/") else ".")).expanduser()
+            names = sorted(one for one in base.iterdir() if one.name.startswith(start))
+            found = [
+                f"{folder}/{one.name}" if folder or text.startswith("/") else one.name
+                for one in names
+            ]
+    return found[state] if state < len(found) else None

@@ -142,7 +142,7 @@ def host_of(kind: Any) -> Any:
     return None
 
 
-def _key_state(kind: Any) -> str:
+def _key_state(kind: object) -> str:
     variables = key_variables(kind)
     if not variables:
         return "none needed"
@@ -176,5 +176,5 @@ def _models_of(provider: str, *, as_json: bool) -> int:
     return 0
 
 
-def _count(tokens: Any) -> str:
+def _count(tokens: object) -> str:
     return f"{tokens:,}" if isinstance(tokens, int) else "?"

@@ -127,7 +127,7 @@ class _Player(ReplayTransport):
         self.path, self.requests, self._pace = file, [], pace
         self._line = line
 
-    def _find(self, request: Any) -> dict[str, Any]:
+    def _find(self, request: object) -> dict[str, Any]:
         return dict(self._line["response"])
 
 

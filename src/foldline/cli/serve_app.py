@@ -40,7 +40,7 @@ Log = Annotated[
 
 
 def _call(function: str, *args: Any, **kwargs: Any) -> int:
-    from foldline.cli.app import call_command
+    from foldline.cli.app import _call as call_command
 
     return call_command(f"serve:{function}", *args, **kwargs)
 

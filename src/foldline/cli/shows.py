@@ -6,7 +6,8 @@ import json
 import sys
 from typing import Any
 
-from foldline.cli.terminal import is_terminal, note, say
+from foldline.cli.markdown import MarkdownWriter
+from foldline.cli.terminal import is_terminal, note, say, terminal_width
 from foldline.messages import AIMessage, ToolMessage
 from foldline.protocol.blocks import MEDIA_TYPES
 from foldline.protocol.events import Event
@@ -45,8 +46,11 @@ class TextShow(NoShow):
     Elsewhere stdout is the answer and nothing else, and tool calls are told on stderr.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_styled: bool = True) -> None:
         self._is_live = is_terminal(sys.stdout)
+        self._markdown = (
+            MarkdownWriter(_write_piece, terminal_width) if self._is_live and is_styled else None
+        )
         self._kind = ""
         self._at_line_start = True
         self._began: set[int] = set()
@@ -113,10 +117,15 @@ class TextShow(NoShow):
         if self._kind and kind != self._kind:
             self._end_line()
         self._kind = kind
-        say(text, end="", style="dim italic" if kind == "reasoning" else None)
+        if kind == "text" and self._markdown is not None:
+            self._markdown.feed(text)
+        else:
+            say(text, end="", style="dim italic" if kind == "reasoning" else None)
         self._at_line_start = text.endswith("\n")
 
     def _end_line(self) -> None:
+        if self._markdown is not None:
+            self._markdown.close()
         if not self._at_line_start:
             say()
             self._at_line_start = True
@@ -128,6 +137,10 @@ class TextShow(NoShow):
         self._end_line()
         say(text, style=style)
         self._kind = ""
+
+
+def _write_piece(text: str, style: str | None) -> None:
+    say(text, end="", style=style)
 
 
 def answer_to_json(message: AIMessage) -> dict[str, Any]:

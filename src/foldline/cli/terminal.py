@@ -7,6 +7,7 @@ struck out.
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["clean", "note", "progress_bar", "say", "table"]
+__all__ = ["clean", "note", "progress_bar", "say", "table", "terminal_width"]
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Everything but newline and tab that does something instead of showing something."""
@@ -46,6 +47,11 @@ def console(*, is_error: bool = False) -> Console:
     from rich.console import Console
 
     return Console(stderr=is_error, highlight=False, markup=False, emoji=False)
+
+
+def terminal_width() -> int:
+    """Return how many characters fit in a line of the terminal."""
+    return max(20, shutil.get_terminal_size().columns - 1)
 
 
 def say(text: str = "", *, end: str = "\n", style: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Documents: the values are here; compressors and transformers run things and are loaded when asked for."""
+"""Documents: the values are here; citations, compressors and transformers are loaded when asked for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from foldline._lazy import lazily
 
 if TYPE_CHECKING:
     from foldline.documents.base import BaseMedia, Blob, Document
+    from foldline.documents.citations import (
+        CitedAnswer,
+        CitedBlock,
+        Source,
+        citation_messages,
+        citations,
+        format_sources,
+    )
     from foldline.documents.compressor import BaseDocumentCompressor
     from foldline.documents.transformers import BaseDocumentTransformer
 
@@ -16,13 +24,20 @@ __all__ = [
     "BaseDocumentTransformer",
     "BaseMedia",
     "Blob",
+    "CitedAnswer",
+    "CitedBlock",
     "Document",
+    "Source",
+    "citation_messages",
+    "citations",
+    "format_sources",
 ]
 
 __getattr__ = lazily(
     __name__,
     {
         ".base": "BaseMedia Blob Document",
+        ".citations": "CitedAnswer CitedBlock Source citation_messages citations format_sources",
         ".compressor": "BaseDocumentCompressor",
         ".transformers": "BaseDocumentTransformer",
     },

@@ -149,6 +149,11 @@ class Document(BaseMedia):
         """Say that documents can be written and read back."""
         return True
 
+    def _repr_html_(self) -> str:
+        from foldline._display.messages import document_html  # noqa: PLC0415  for notebooks only
+
+        return document_html(self)
+
     def __str__(self) -> str:
         """Show what a prompt needs: the text, and the metadata if there is any; not the id."""
         if self.metadata:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 from foldline._io import ASYNC
 from foldline.documents.base import Document
@@ -17,12 +16,12 @@ class BaseDocumentTransformer(ABC):
 
     @abstractmethod
     def transform_documents(
-        self, documents: Sequence[Document], **kwargs: Any
+        self, documents: Sequence[Document], **kwargs: object
     ) -> Sequence[Document]:
         """Give other documents for these."""
 
     async def atransform_documents(
-        self, documents: Sequence[Document], **kwargs: Any
+        self, documents: Sequence[Document], **kwargs: object
     ) -> Sequence[Document]:
         """Give other documents for these."""
         made: Sequence[Document] = await ASYNC.call(self.transform_documents, documents, **kwargs)

@@ -6,14 +6,19 @@ An author writes the two blocking methods; awaited calls run them in a thread un
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
+from foldline._extensions import extension
 from foldline._io import ASYNC
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["Embeddings"]
 
 
 class Embeddings(ABC):
     """Turns text into vectors."""
+
+    __repr__ = short_repr
 
     @abstractmethod
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -32,3 +37,7 @@ class Embeddings(ABC):
         """Embed what is searched for."""
         vector: list[float] = await ASYNC.call(self.embed_query, text)
         return vector
+
+    def batch_job(self, inputs: Any = None, **options: Any) -> Any:  # noqa: ANN401  a `foldline.batches.BatchJob`
+        """Embed many texts once each, in a store that survives the process; the options are `BatchOptions`."""
+        return extension("batch_job")(self, inputs, **options)

@@ -20,6 +20,7 @@ from foldline._io.drive import drive
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import StoreError, UsageError
 from foldline.stores.base import BaseStore, ByteStore
+from foldline.utils.progress import ProgressOption, show_progress
 
 __all__ = ["CacheBackedEmbeddings"]
 
@@ -94,13 +95,15 @@ class CacheBackedEmbeddings(Embeddings):
             underlying_embeddings, documents, batch_size=batch_size, query_embedding_store=queries
         )
 
-    def embed_documents(self, texts: list[str]) -> list[Vector]:
-        """Embed texts that will be searched."""
-        return drive(self._documents(texts, BLOCKING))
+    def embed_documents(self, texts: list[str], *, progress: ProgressOption = None) -> list[Vector]:
+        """Embed texts that will be searched; `progress` shows how many are done."""
+        return drive(self._documents(texts, BLOCKING, progress))
 
-    async def aembed_documents(self, texts: list[str]) -> list[Vector]:
-        """Embed texts that will be searched."""
-        return await self._documents(texts, ASYNC)
+    async def aembed_documents(
+        self, texts: list[str], *, progress: ProgressOption = None
+    ) -> list[Vector]:
+        """Embed texts that will be searched; `progress` shows how many are done."""
+        return await self._documents(texts, ASYNC, progress)
 
     def embed_query(self, text: str) -> Vector:
         """Embed what is searched for."""
@@ -110,7 +113,7 @@ class CacheBackedEmbeddings(Embeddings):
         """Embed what is searched for."""
         return await self._query(text, ASYNC)
 
-    async def _documents(self, texts: list[str], io: IO) -> list[Vector]:
+    async def _documents(self, texts: list[str], io: IO, progress: ProgressOption) -> list[Vector]:
         distinct = list(dict.fromkeys(texts))
         store = self.document_embedding_store
         known = await self._kept(store, distinct, io)
@@ -118,11 +121,14 @@ class CacheBackedEmbeddings(Embeddings):
         size = self.batch_size or BATCH
         model = self.underlying_embeddings
         embed = model.embed_documents if io.blocking else model.aembed_documents
-        for start in range(0, len(missing), size):
-            batch = missing[start : start + size]
-            made = dict(zip(batch, await io.call(embed, batch), strict=True))
-            await self._keep(store, made, io)
-            known |= made
+        with show_progress(progress, len(distinct), "embedding") as shown:
+            shown.advance(len(distinct) - len(missing))
+            for start in range(0, len(missing), size):
+                batch = missing[start : start + size]
+                made = dict(zip(batch, await io.call(embed, batch), strict=True))
+                await self._keep(store, made, io)
+                known |= made
+                shown.advance(len(batch))
         return [list(known[text]) for text in texts]
 
     async def _query(self, text: str, io: IO) -> Vector:

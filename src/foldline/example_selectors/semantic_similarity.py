@@ -111,11 +111,11 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     async def afrom_examples(
         cls,
         examples: list[dict[str, str]],
-        embeddings: Json,
-        vectorstore_cls: Json,
+        embeddings: object,
+        vectorstore_cls: object,
         k: int = 4,
         input_keys: list[str] | None = None,
-        **options: Any,
+        **options: object,
     ) -> Self:
         """Put examples into a new store; options that are no fields of the selector are the store's."""
         options |= {"k": k, "input_keys": input_keys}
@@ -125,7 +125,7 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     async def _made(
         cls,
         examples: Sequence[dict[str, str]],
-        embeddings: Json,
+        embeddings: object,
         vectorstore_cls: Json,
         io: IO,
         options: dict[str, Any],
@@ -144,7 +144,7 @@ def _text(values: Mapping[str, Json], keys: list[str] | None) -> str:
     return " ".join(str(value) for value in sorted_values(chosen))
 
 
-def _twin(store: Json, name: str) -> Json:
+def _twin(store: object, name: str) -> Json:
     """Give the async twin of a store's method, or the method itself, which then runs in a thread."""
     return getattr(store, f"a{name}", None) or getattr(store, name)
 

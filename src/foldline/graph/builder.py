@@ -16,6 +16,7 @@ from foldline.graph.runtime import wanted_arguments
 from foldline.graph.schema import StateKeys
 from foldline.graph.types import END, START, CachePolicy, RetryPolicy
 from foldline.runnables.base import Runnable
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["StateGraph"]
 
@@ -48,6 +49,8 @@ class StateGraph:
     #> {'text': 'HELLO'}
     ```
     """
+
+    __repr__ = short_repr
 
     def __init__(
         self,
@@ -86,17 +89,17 @@ class StateGraph:
     def add_node(
         self,
         node: str | Any,
-        action: Any = None,
+        action: object = None,
         *,
         defer: bool = False,
         metadata: dict[str, Any] | None = None,
-        input_schema: Any = None,
+        input_schema: object = None,
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
         cache_policy: CachePolicy | None = None,
         timeout: float | None = None,
         destinations: Sequence[str] | Mapping[str, str] | None = None,
         retry: RetryPolicy | Sequence[RetryPolicy] | None = None,
-        input: Any = None,
+        input: object = None,
     ) -> Self:
         """Add a node: a function of the state, a runnable, or a compiled graph."""
         if not isinstance(node, str):
@@ -205,8 +208,8 @@ class StateGraph:
         self,
         checkpointer: BaseCheckpointSaver | bool | None = None,  # noqa: FBT001  LangGraph's signature
         *,
-        cache: Any = None,
-        store: Any = None,
+        cache: object = None,
+        store: object = None,
         interrupt_before: Sequence[str] | str | None = None,
         interrupt_after: Sequence[str] | str | None = None,
         debug: bool = False,

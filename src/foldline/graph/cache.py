@@ -13,6 +13,7 @@ from foldline._io import mutex
 from foldline._storage.sqlite import Database
 from foldline.exceptions import SchemaError
 from foldline.graph.nodes import NodeSpec
+from foldline.utils.short_repr import short_repr
 from foldline.workflows.values import pack
 
 __all__ = ["BaseCache", "InMemoryCache", "SqliteCache", "cache_key"]
@@ -23,6 +24,8 @@ Namespace = tuple[str, ...]
 
 class BaseCache(ABC):
     """Keeps texts by namespace and key, for some time."""
+
+    __repr__ = short_repr
 
     @abstractmethod
     def get(self, namespace: Namespace, key: str) -> str | None:
@@ -109,7 +112,7 @@ class SqliteCache(BaseCache):
         self._database.close()
 
 
-def cache_key(spec: NodeSpec, value: Json) -> str:
+def cache_key(spec: NodeSpec, value: object) -> str:
     """Return the key of a node's input."""
     policy = spec.cache_policy
     if policy is not None and policy.key_func is not None:
@@ -125,7 +128,7 @@ def cache_key(spec: NodeSpec, value: Json) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def _written(value: Json) -> Json:
+def _written(value: object) -> Json:
     if isinstance(value, dict):
         return {str(key): pack(one, "its input", type(one)) for key, one in value.items()}
     return pack(value, "its input", type(value))

@@ -62,6 +62,13 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         self.interrupt_after = interrupt_after
         self.debug = debug
 
+    def __repr__(self) -> str:
+        """Name the graph and its nodes."""
+        return f"CompiledStateGraph({self.name!r}, nodes={[*self.plan.nodes]!r:.200})"
+
+    def _repr_svg_(self) -> str:
+        return self.get_graph().draw_svg()
+
     @property
     def graph_nodes(self) -> dict[str, NodeSpec]:
         """The nodes by name."""
@@ -184,6 +191,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
                     task.id,
                     task.name,
                     task.path,
+                    thread.error_of(task.id),
                     interrupts=() if done else tuple(thread.interrupts),
                     state=_config(thread_id, place, None) if is_graph else None,
                     result=None if done is None else done.update,
@@ -356,7 +364,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         model: type[BaseModel] = create_model(f"{self.name}{suffix}", **fields)
         return model
 
-    def with_config(self, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+    def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Any:
         """Return this graph with a config bound, under which it is still a graph."""
         return super().with_config(config, **kwargs)
 

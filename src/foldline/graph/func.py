@@ -14,7 +14,7 @@ from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
 from foldline.graph.runtime import ARGUMENTS, Runtime
 from foldline.graph.types import CachePolicy, RetryPolicy
-from foldline.workflows.events import FlowEvent
+from foldline.utils.short_repr import short_repr
 from foldline.workflows.flow import Workflow
 from foldline.workflows.flow_run import Arguments
 from foldline.workflows.scope import FlowContext, Scope, current_scope
@@ -123,7 +123,7 @@ class EntrypointFlow(Workflow[Any, Any]):
         """Return what the function asks for by name."""
 
         def write(chunk: Any) -> None:
-            context.tell(FlowEvent("custom", (), self.name, {"payload": chunk}))
+            context.tell("custom", self.name, {"payload": chunk})
 
         context.write, context.cache = write, self.cache
         previous = None if context.previous is None else unpack(context.previous, "the last result")
@@ -139,7 +139,7 @@ class EntrypointFlow(Workflow[Any, Any]):
         names = [one.name for one in self.parameters[1:] if one.name in ARGUMENTS]
         return {name: known[name] for name in names}
 
-    def ending(self, output: Any) -> tuple[Any, Any]:
+    def ending(self, output: object) -> tuple[Any, Any]:
         """Return what the caller gets, and what the thread keeps."""
         if isinstance(output, entrypoint.final):
             return output.value, output.save
@@ -148,6 +148,8 @@ class EntrypointFlow(Workflow[Any, Any]):
 
 class entrypoint:
     """Make a flow of a function of one input: `@entrypoint(checkpointer=…)`."""
+
+    __repr__ = short_repr
 
     @dataclass(frozen=True, slots=True)
     class final:

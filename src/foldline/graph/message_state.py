@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 from foldline.agents.state import REMOVE_ALL_MESSAGES, add_messages
 from foldline.exceptions import UsageError
@@ -19,7 +19,7 @@ class MessagesState(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-def push_message(message: AnyMessage, **about: Any) -> AnyMessage:
+def push_message(message: AnyMessage, **about: object) -> AnyMessage:
     """Send a message to `stream_mode="messages"` by hand; it must have an id."""
     if not message.id:
         raise UsageError("push_message needs a message with an id")

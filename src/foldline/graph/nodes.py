@@ -111,7 +111,7 @@ async def call_function(
     return await run.io.call(function, value, **arguments)
 
 
-def name_of(action: Any) -> str:
+def name_of(action: object) -> str:
     """Return the name that a function or a runnable has."""
     while isinstance(action, partial):
         action = action.func
@@ -120,7 +120,7 @@ def name_of(action: Any) -> str:
     return getattr(action, "__name__", None) or type(action).__name__
 
 
-def _one_argument(action: Any, name: str) -> Any:
+def _one_argument(action: object, name: str) -> object:
     if isinstance(action, type):
         raise UsageError(
             f"the node {name!r} is a class: give a function, or an instance that can be called"
@@ -128,7 +128,7 @@ def _one_argument(action: Any, name: str) -> Any:
     return action
 
 
-def _input_schema(action: Any) -> Any:
+def _input_schema(action: Any) -> object:
     if isinstance(action, Runnable):
         return None
     target = action if inspect.isroutine(action) else getattr(action, CALL, action)
@@ -143,7 +143,7 @@ def _input_schema(action: Any) -> Any:
     return hint if is_schema else None
 
 
-def literal_values(annotation: Any) -> list[str] | None:
+def literal_values(annotation: object) -> list[str] | None:
     """Return the names in a Literal, or in a list or union of Literals; None where there is none."""
     if get_origin(annotation) is Literal:
         return [one for one in get_args(annotation) if isinstance(one, str)]
@@ -152,7 +152,7 @@ def literal_values(annotation: Any) -> list[str] | None:
     return names or None
 
 
-def _returns(action: Any) -> Any:
+def _returns(action: Any) -> object:
     target = action if inspect.isroutine(action) else getattr(action, CALL, action)
     try:
         return get_type_hints(inspect.unwrap(target)).get("return")
@@ -161,7 +161,7 @@ def _returns(action: Any) -> Any:
 
 
 def _destinations(
-    action: Any, given: Sequence[str] | Mapping[str, str] | None
+    action: object, given: Sequence[str] | Mapping[str, str] | None
 ) -> dict[str, str | None] | None:
     if given is not None:
         return dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)

@@ -39,7 +39,7 @@ class Branch:
     wants: tuple[str, ...]
     count: int
 
-    def targets(self, answer: Any, source: str, nodes: dict[str, NodeSpec]) -> list[Target]:
+    def targets(self, answer: object, source: str, nodes: dict[str, NodeSpec]) -> list[Target]:
         """Return the nodes that an answer names; an answer that names none is an error."""
         answers = answer if isinstance(answer, list | tuple) else [answer]
         found: list[Target] = []

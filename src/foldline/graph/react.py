@@ -36,17 +36,17 @@ class AgentStateWithStructuredResponse(AgentState):
 
 
 def create_react_agent(
-    model: Any,
+    model: object,
     tools: Sequence[Any] | ToolNode,
     *,
-    prompt: Any = None,
-    response_format: Any = None,
-    pre_model_hook: Any = None,
-    post_model_hook: Any = None,
-    state_schema: Any = None,
+    prompt: object = None,
+    response_format: object = None,
+    pre_model_hook: object = None,
+    post_model_hook: object = None,
+    state_schema: object = None,
     context_schema: type | None = None,
     checkpointer: Any = None,
-    store: Any = None,
+    store: object = None,
     interrupt_before: list[str] | None = None,
     interrupt_after: list[str] | None = None,
     debug: bool = False,
@@ -107,14 +107,14 @@ def create_react_agent(
 def _route(
     graph: StateGraph, last: str, entry: str, finish: str, node: ToolNode, *, has_tools: bool
 ) -> None:
-    def after_model(state: Any) -> str:
+    def after_model(state: object) -> str:
         messages = _get(state, "messages") or []
         message = messages[-1] if messages else None
         if isinstance(message, AIMessage) and message.tool_calls and has_tools:
             return "tools"
         return entry if isinstance(message, BaseMessage) and message.type == "tool" else finish
 
-    def after_tools(state: Any) -> str:
+    def after_tools(state: object) -> str:
         for message in reversed(_get(state, "messages") or []):
             if message.type != "tool":
                 break
@@ -131,7 +131,7 @@ def _route(
         graph.add_conditional_edges("tools", after_tools, list(dict.fromkeys([entry, finish])))
 
 
-def _get(state: Any, key: str) -> Any:
+def _get(state: object, key: str) -> Any:
     return state.get(key) if isinstance(state, dict) else getattr(state, key, None)
 
 
@@ -166,7 +166,7 @@ def _asking(model: Any, tools: list[Any], prompt: Any) -> Pair:
     return ask, aask
 
 
-def _prompted(prompt: Any) -> Callable[[Any], Any]:
+def _prompted(prompt: object) -> Callable[[Any], Any]:
     if isinstance(prompt, Runnable):
         return prompt.invoke
     if callable(prompt):
@@ -176,7 +176,7 @@ def _prompted(prompt: Any) -> Callable[[Any], Any]:
     return lambda messages: [system, *messages]
 
 
-def _structuring(model: Any, response_format: Any) -> Pair:
+def _structuring(model: Any, response_format: object) -> Pair:
     prompt, schema = (
         response_format if isinstance(response_format, tuple) else (None, response_format)
     )
@@ -186,10 +186,10 @@ def _structuring(model: Any, response_format: Any) -> Pair:
         messages = _get(state, "messages")
         return messages if prompt is None else [SystemMessage(prompt), *messages]
 
-    def ask(state: Any) -> dict[str, Any]:
+    def ask(state: object) -> dict[str, Any]:
         return {"structured_response": structured.invoke(read(state))}
 
-    async def aask(state: Any) -> dict[str, Any]:
+    async def aask(state: object) -> dict[str, Any]:
         return {"structured_response": await structured.ainvoke(read(state))}
 
     return ask, aask

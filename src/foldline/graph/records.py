@@ -2,6 +2,7 @@
 
 input     values given by a caller, and the tasks of the first step
 task      one task of a step with several is done: its update, and where it goes
+fail      a task of the step under way failed: its error
 step      a step is done: the updates of its tasks, and the tasks of the next step
 update    somebody changed the state from outside (update_state)
 fork      a run goes on from an earlier checkpoint
@@ -24,7 +25,8 @@ from foldline.exceptions import SchemaError
 from foldline.graph.schema import StateKeys
 from foldline.graph.types import END, Send
 from foldline.workflows.interrupts import Interrupt
-from foldline.workflows.journal import VERSION, read_body
+from foldline.workflows.journal import VERSION, decode_error, read_body
+from foldline.workflows.thread_state import ThreadState
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["GraphThread", "Outcome", "Task", "decode_target", "encode_target", "record"]
@@ -32,7 +34,9 @@ __all__ = ["GraphThread", "Outcome", "Task", "decode_target", "encode_target", "
 Json = Any
 Values = dict[str, Any]
 Target = str | Send
-KINDS = frozenset({"input", "task", "step", "update", "fork", "pause", "stop", "resume", "claim"})
+KINDS = frozenset(
+    {"input", "task", "fail", "step", "update", "fork", "pause", "stop", "resume", "claim"}
+)
 BASES = frozenset({"input", "step", "update", "fork"})
 """The kinds after which another step comes."""
 
@@ -61,34 +65,32 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class GraphThread:
+class GraphThread(ThreadState):
     """Where a thread stands: the sum of its records."""
 
     keys: StateKeys
     values: Values
     next: list[Target] = field(default_factory=list)
-    step: int = -1
-    head: str | None = None
-    base: str | None = None
-    """The last record after which a step comes; tasks are named after it."""
+    step: int = field(default=-1, kw_only=True)
     seed: str | None = None
     """What the tasks of the next step are named after."""
     base_parent: str | None = None
     source: str = "input"
     finished: dict[str, Outcome] = field(default_factory=dict)
     """What the finished tasks of the step under way gave."""
-    interrupts: list[Interrupt] = field(default_factory=list)
-    asked: list[Interrupt] = field(default_factory=list)
-    answers: dict[str, Json] = field(default_factory=dict)
+    failures: dict[str, dict[str, Json]] = field(default_factory=dict)
+    """The errors of its failed tasks, until somebody carries on."""
     waiting: dict[str, list[str]] = field(default_factory=dict)
     """Edges from several nodes: which of them have run."""
     deferred: list[str] = field(default_factory=list)
     is_paused: bool = False
-    at: str | None = None
-    chain: set[str] = field(default_factory=set)
-    """The records since the last step."""
     ran: list[str] = field(default_factory=list)
     """The nodes of the last step."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a step comes."""
+        return bool(self.next)
 
     def take_entry(self, entry: Entry) -> str:
         """Add an entry; returns its kind."""
@@ -108,14 +110,19 @@ class GraphThread:
         self.chain.add(id)
         if kind == "task":
             self.finished[body["id"]] = self._outcome(body, f"record {id}")
+        elif kind == "fail":
+            self.failures[body["id"]] = dict(body["error"])
         elif kind == "stop":
             self.interrupts = [
                 Interrupt(unpack(value, "a question"), key) for key, value in body["interrupts"]
             ]
         elif kind == "resume":
-            answers = {key: unpack(one, "an answer") for key, one in body["answers"].items()}
-            self.answers |= answers
-            self.asked, self.interrupts = self.interrupts or self.asked, []
+            self.take_answers(
+                {key: unpack(one, "an answer") for key, one in body["answers"].items()}
+            )
+            self.failures = {}
+        elif kind == "claim":
+            self.failures = {}
         elif kind == "pause":
             self.is_paused = True
         elif kind in BASES:
@@ -158,7 +165,8 @@ class GraphThread:
         """Come to the next step."""
         self.base_parent, self.base, self.seed = self.base, id, id
         self.next, self.step, self.waiting, self.deferred = targets, step, waiting, deferred
-        self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
+        self.finished, self.failures = {}, {}
+        self.forget_questions()
         self.chain = set() if id is None else {id}
         self.is_paused = False
 
@@ -168,6 +176,11 @@ class GraphThread:
             self.keys.decode(body.get("update", {}), where),
             [decode_target(one, self.keys) for one in body.get("goto", ())],
         )
+
+    def error_of(self, task_id: str) -> Exception | None:
+        """Return the error of a failed task of the step under way."""
+        described = self.failures.get(task_id)
+        return None if described is None else decode_error(described, f"the task {task_id}")
 
     def tasks(self, place: str) -> list[Task]:
         """Return the tasks of the next step: nodes by name, then `Send`s in their order."""

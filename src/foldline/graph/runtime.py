@@ -27,7 +27,7 @@ ContextT = TypeVar("ContextT")
 Json = Any
 
 
-def _write_nothing(_: Json) -> None:
+def _write_nothing(_: object) -> None:
     """Nobody streams."""
 
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from foldline.agents.state import add_messages, coerced, joined
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.types import Overwrite
+from foldline.utils.short_repr import short_repr
 from foldline.workflows.values import adapter_of, pack, unpack
 
 __all__ = [
@@ -51,9 +52,13 @@ class ManagedValue:
 class EphemeralValue:
     """Mark a key that is forgotten after the step that follows its writing."""
 
+    __repr__ = short_repr
+
 
 class UntrackedValue:
     """Mark a key that is not kept in checkpoints."""
+
+    __repr__ = short_repr
 
 
 REMAINING, LAST = ManagedValue("remaining_steps"), ManagedValue("is_last_step")
@@ -61,7 +66,7 @@ RemainingSteps = Annotated[int, REMAINING]
 IsLastStep = Annotated[bool, LAST]
 
 
-def keys_of(schema: Any) -> dict[str, Any]:
+def keys_of(schema: object) -> dict[str, Any]:
     """Return the annotations of a schema: a TypedDict, a Pydantic model or a dataclass."""
     if not (
         isinstance(schema, type)
@@ -102,7 +107,7 @@ class StateKeys:
         for schema in schemas:
             self.add(schema)
 
-    def add(self, schema: Any) -> None:
+    def add(self, schema: object) -> None:
         """Add the keys of a schema; a key that has a reducer keeps it."""
         is_model = isinstance(schema, type) and issubclass(schema, BaseModel)
         for key, annotation in keys_of(schema).items():
@@ -161,7 +166,7 @@ class StateKeys:
             "schema, or correct the name"
         )
 
-    def _fit(self, key: str, value: Any, where: str) -> Any:
+    def _fit(self, key: str, value: object, where: str) -> object:
         if key not in self._checks:
             self._checks[key] = adapter_of(self.types[key])
         adapter = self._checks[key]
@@ -249,31 +254,31 @@ class StateKeys:
                 update[key] = unpack(value, f"{where}'s {key!r}", self._stored_type(key))
         return update
 
-    def _stored_type(self, key: str) -> Any:
+    def _stored_type(self, key: str) -> object:
         return self.types[key]
 
 
-def _metadata(annotation: Any) -> tuple[Any, ...]:
+def _metadata(annotation: object) -> tuple[Any, ...]:
     while get_origin(annotation) in (Required, NotRequired):
         annotation = get_args(annotation)[0]
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
-def _bare(annotation: Any) -> Any:
+def _bare(annotation: object) -> Any:
     while get_origin(annotation) in (Required, NotRequired, Annotated):
         annotation = get_args(annotation)[0]
     return annotation
 
 
-def _factory(bare: Any) -> Callable[[], Any]:
+def _factory(bare: object) -> Callable[[], Any]:
     origin = get_origin(bare) or bare
     made = CONCRETE.get(origin, origin)
     return made if isinstance(made, type) else _nothing
 
 
-def _nothing() -> Any:
+def _nothing() -> object:
     raise TypeError("no value yet")
 
 
-def _name(annotation: Any) -> str:
+def _name(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)

@@ -16,12 +16,11 @@ from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import check_target
 from foldline.graph.records import Outcome, Target, Task
 from foldline.graph.runtime import ExecutionInfo, Runtime, current_task
-from foldline.graph.tokens import TokenHandler
 from foldline.graph.types import Send
 from foldline.workflows.interrupts import Asking, Command, FlowInterrupt
-from foldline.workflows.log import Lineage
 from foldline.workflows.nesting import Within, inside
 from foldline.workflows.retry import run_attempts
+from foldline.workflows.tokens import TokenHandler
 
 if TYPE_CHECKING:
     from foldline.graph.loop import GraphLoop
@@ -58,7 +57,7 @@ class TaskRun:
             return await self._told(value)
         return await self._attempts(value, run, loop.current(is_alone=len(loop.tasks) == 1))
 
-    async def _told(self, value: Any) -> Outcome:
+    async def _told(self, value: object) -> Outcome:
         """Run as a run of its own in the traces."""
         loop = self.loop
         run = loop.run.child(f"graph:step:{loop.thread.step + 1}").patched()
@@ -71,9 +70,17 @@ class TaskRun:
                 "langgraph_checkpoint_ns": "|".join(
                     (*loop.namespace, f"{self.task.name}:{self.task.id}")
                 ),
-                "thread_id": loop.thread_id,
+                "thread_id": loop.context.thread_id,
             }
-            self.handler = TokenHandler(loop.output.say, loop.namespace, self.task.name, about)
+
+            def about_mine() -> dict[str, Any] | None:
+                task = current_task.get()
+                info = None if task is None else task.execution_info
+                # A graph inside listens for itself.
+                is_mine = info is None or info.task_id in about["langgraph_checkpoint_ns"]
+                return about if is_mine else None
+
+            self.handler = TokenHandler(loop.output.say, loop.namespace, about_mine)
             run = run.patched({"callbacks": [self.handler]})
         try:
             await run.begin("chain", "on_chain_start", None, value, name=self.task.name)
@@ -123,7 +130,7 @@ class TaskRun:
 
     # -- what the node is given
 
-    def _input(self) -> Any:
+    def _input(self) -> object:
         if self.task.is_push:
             arg, schema = self.task.arg, self.spec.input_schema
             if (
@@ -140,36 +147,25 @@ class TaskRun:
     def _runtime(self, run: Run) -> Runtime[Any]:
         loop = self.loop
         info = ExecutionInfo(
-            loop.thread_id, self.task.id, "|".join(loop.namespace), loop.thread.step + 1
+            loop.context.thread_id, self.task.id, "|".join(loop.namespace), loop.thread.step + 1
         )
         return Runtime(
-            loop.context, loop.store, self._write, None, run.given if run.manager is None else run.config(), info
+            loop.context_value, loop.store, self._write, None, run.given if run.manager is None else run.config(), info
         )  # fmt: skip
 
     def _write(self, chunk: Any) -> None:
         self.loop.output.write(chunk, self.task.name)
 
     def _within(self) -> Within:
-        loop, label = self.loop, f"{self.task.name}:{self.task.id}"
-        return Within(
-            namespace=(*loop.namespace, label),
-            key=f"{loop.key}|{label}" if loop.key else label,
-            wants=loop.wants - {"messages"},
-            emit=loop.output.say if loop.wants else None,
-            checkpointer=loop.saver,
-            thread_id=loop.thread_id,
-            lineage=None if loop.log is None else Lineage(loop.log, loop.thread.chain),
-            answers=loop.thread.answers,
-        )
+        context, label = self.loop.context, f"{self.task.name}:{self.task.id}"
+        return context.within(label, label, wants=context.wants - {"messages"})
 
     def _asking(self) -> Asking:
-        loop = self.loop
-        place = f"{loop.thread_id}/{'|'.join(loop.namespace)}/{self.task.id}"
-        return Asking(place, loop.thread.answers, loop.saver is not None)
+        return self.loop.context.asking(f"{'|'.join(self.loop.namespace)}/{self.task.id}")
 
     # -- what it returned
 
-    def _read(self, returned: Any) -> tuple[Any, Values, list[Target]]:
+    def _read(self, returned: object) -> tuple[Any, Values, list[Target]]:
         if returned is None:
             return None, {}, []
         if type(returned) is dict and not self.spec.is_graph:
@@ -225,7 +221,7 @@ class TaskRun:
         goto = [check_target(one, where, self.loop.plan.nodes) for one in targets]
         return (update or None), update, goto
 
-    def _update_of(self, returned: Any) -> Values:
+    def _update_of(self, returned: object) -> Values:
         if isinstance(returned, Mapping):
             if (
                 self.spec.is_graph

@@ -47,7 +47,7 @@ class ToolNode(Runnable[Any, Any]):
         self._handles = handle_tool_errors
         self._injections = {name: injections_of(tool) for name, tool in self.tools_by_name.items()}
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         calls, message, form = self._calls(input)
         results: list[Any] = [None] * len(calls)
         interrupts: list[Interrupt] = []
@@ -67,7 +67,7 @@ class ToolNode(Runnable[Any, Any]):
             raise FlowInterrupt(interrupts)
         return self._answer(results, form)
 
-    def _calls(self, input: Any) -> tuple[list[Any], AIMessage, str]:
+    def _calls(self, input: object) -> tuple[list[Any], AIMessage, str]:
         form = "dict"
         if isinstance(input, list):
             if input and all(
@@ -88,7 +88,9 @@ class ToolNode(Runnable[Any, Any]):
         calls = [*last.tool_calls, *last.invalid_tool_calls]
         return [one for one in calls if one.get("id") not in done], last, form
 
-    async def _run_call(self, call: ToolCall, message: AIMessage, state: Any, run: Run) -> Any:
+    async def _run_call(
+        self, call: ToolCall, message: AIMessage, state: object, run: Run
+    ) -> object:
         problem = problem_of(call, message, self.tools_by_name)
         if problem is not None:
             return error_message(call, problem)
@@ -138,7 +140,7 @@ class ToolNode(Runnable[Any, Any]):
             return FAILED.format(error=repr(error)) if isinstance(error, handles) else None
         return str(handles(error))
 
-    def _answer(self, results: list[Any], form: str) -> Any:
+    def _answer(self, results: list[Any], form: str) -> object:
         flat = [part for one in results for part in (one if isinstance(one, list) else [one])]
         if not any(isinstance(one, Command) for one in flat):
             return flat if form == "list" else {self.messages_key: flat}
@@ -147,7 +149,7 @@ class ToolNode(Runnable[Any, Any]):
         return [*commands, Command(update={self.messages_key: messages})] if messages else commands
 
 
-def tools_condition(state: Any, messages_key: str = "messages") -> Literal["tools", "__end__"]:
+def tools_condition(state: object, messages_key: str = "messages") -> Literal["tools", "__end__"]:
     """Go to the node "tools" where the last message asks for tools, else to the end."""
     if isinstance(state, list):
         messages = state

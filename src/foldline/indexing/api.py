@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence, Sized
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
@@ -22,6 +22,7 @@ from foldline._io.drive import drive
 from foldline.documents.base import Document
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.indexing.base import DocumentIndex, RecordManager
+from foldline.utils.progress import ProgressOption, show_progress
 from foldline.vectorstores.base import VectorStore
 
 __all__ = ["IndexingException", "IndexingResult", "aindex", "index"]
@@ -66,6 +67,8 @@ class IndexOptions(TypedDict, total=False):
     """How a document becomes its id: a hash ("sha256"), or a function."""
     upsert_kwargs: dict[str, Any] | None
     """Options for the store's writing."""
+    progress: ProgressOption
+    """Show how many documents are in: true, or a function of (done, total); it moves once a batch."""
 
 
 def index(
@@ -80,7 +83,7 @@ def index(
 
 
 async def aindex(
-    docs_source: Any,  # noqa: ANN401  a loader or an iterable of documents
+    docs_source: object,
     record_manager: RecordManager,
     vector_store: VectorStore | DocumentIndex,
     **options: Unpack[IndexOptions],
@@ -99,6 +102,7 @@ class _Options:
     force_update: bool = False
     key_encoder: KeyEncoder = "sha256"
     upsert_kwargs: dict[str, Any] | None = None
+    progress: ProgressOption = None
 
     def check(self) -> None:
         if self.cleanup not in ("incremental", "full", "scoped_full", None):
@@ -165,30 +169,35 @@ class _Indexing:
     async def run(self, source: Any) -> IndexingResult:  # noqa: ANN401
         cleanup = self._options.cleanup
         self._begun = await self._ask(self._records, "get_time")
-        async with aclosing(self._batches(source)) as batches:
-            async for documents in batches:
-                sources = await self._take(documents)
-                if cleanup == "incremental":
-                    # A source is clean once a batch comes without it: its later documents are not here yet.
-                    await self._clean([one for one in self._seen if one not in sources])
-                self._seen.update(dict.fromkeys(sources))
+        total = len(source) if isinstance(source, Sized) else None
+        with show_progress(self._options.progress, total, "indexing") as progress:
+            async with aclosing(self._batches(source)) as batches:
+                async for documents in batches:
+                    sources = await self._take(documents)
+                    if cleanup == "incremental":
+                        # A source is clean once a batch comes without it: its later documents are not here yet.
+                        await self._clean([one for one in self._seen if one not in sources])
+                    self._seen.update(dict.fromkeys(sources))
+                    progress.advance(len(documents))
         if cleanup in ("incremental", "scoped_full"):
             await self._clean(list(self._seen))
         elif cleanup == "full":
             await self._clean(None)
         return self.result
 
-    async def _ask(self, target: Any, name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    async def _ask(self, target: object, name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Call a method in the colour of this run."""
         method = getattr(target, name if self._io.blocking else f"a{name}")
         return await self._io.call(method, *args, **kwargs)
 
-    async def _batches(self, source: Any) -> AsyncGenerator[list[Document], None]:  # noqa: ANN401
+    async def _batches(self, source: object) -> AsyncGenerator[list[Document], None]:
         batch: list[Document] = []
         async with aclosing(self._io.each(_items(source, self._io))) as documents:
             async for document in documents:
                 if not isinstance(document, Document):
-                    raise UsageError(f"index takes documents, not {type(document).__name__}")
+                    raise UsageError(
+                        f"index takes documents, not {type(document).__name__}: wrap a text in Document(text)"
+                    )
                 batch.append(document)
                 if len(batch) >= self._options.batch_size:
                     yield batch
@@ -276,7 +285,7 @@ def _named(document: Document, key: str) -> Document:
     return document.model_copy(update={"id": key})
 
 
-def _items(source: Any, io: IO) -> Iterable[Document] | AsyncIterator[Document]:  # noqa: ANN401
+def _items(source: object, io: IO) -> Iterable[Document] | AsyncIterator[Document]:
     """Give the documents of a loader, or of anything that can be iterated."""
     name = "lazy_load" if io.blocking else "alazy_load"
     if hasattr(source, name):
@@ -290,7 +299,7 @@ def _items(source: Any, io: IO) -> Iterable[Document] | AsyncIterator[Document]:
     raise UsageError(f"index takes a loader or documents, not {type(source).__name__}")
 
 
-def _check_store(store: Any) -> None:  # noqa: ANN401  what a user gave
+def _check_store(store: object) -> None:
     if isinstance(store, DocumentIndex):
         return
     if not isinstance(store, VectorStore):

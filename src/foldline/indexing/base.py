@@ -16,6 +16,7 @@ from foldline._io import ASYNC, mutex
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
 from foldline.retrievers.base import BaseRetriever
+from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "DeleteResponse",
@@ -30,6 +31,8 @@ Groups = Sequence[str | None] | None
 
 class RecordManager(ABC):
     """Remembers keys of documents: when each was last seen, and the group (its source) that it belongs to."""
+
+    __repr__ = short_repr
 
     def __init__(self, namespace: str) -> None:
         """Keep records of different namespaces apart."""
@@ -214,19 +217,19 @@ class DocumentIndex(BaseRetriever):
     """A store of documents that is searched as a retriever, by whatever means it has."""
 
     @abstractmethod
-    def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+    def upsert(self, items: Sequence[Document], /, **kwargs: object) -> UpsertResponse:
         """Add documents, or replace those with the same id."""
 
-    async def aupsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+    async def aupsert(self, items: Sequence[Document], /, **kwargs: object) -> UpsertResponse:
         """Add documents, or replace those with the same id."""
         response: UpsertResponse = await ASYNC.call(self.upsert, items, **kwargs)
         return response
 
     @abstractmethod
-    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
+    def delete(self, ids: list[str] | None = None, **kwargs: object) -> DeleteResponse:
         """Forget documents."""
 
-    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
+    async def adelete(self, ids: list[str] | None = None, **kwargs: object) -> DeleteResponse:
         """Forget documents."""
         response: DeleteResponse = await ASYNC.call(self.delete, ids, **kwargs)
         return response
@@ -235,7 +238,7 @@ class DocumentIndex(BaseRetriever):
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """Give the documents that are there."""
 
-    async def aget(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
+    async def aget(self, ids: Sequence[str], /, **kwargs: object) -> list[Document]:
         """Give the documents that are there."""
         found: list[Document] = await ASYNC.call(self.get, ids, **kwargs)
         return found

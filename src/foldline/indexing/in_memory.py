@@ -23,7 +23,7 @@ class InMemoryDocumentIndex(DocumentIndex):
     top_k: int = 4
     """How many documents to give at most."""
 
-    def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+    def upsert(self, items: Sequence[Document], /, **kwargs: object) -> UpsertResponse:
         """Add documents, or replace those with the same id."""
         succeeded = []
         for item in items:
@@ -32,7 +32,7 @@ class InMemoryDocumentIndex(DocumentIndex):
             succeeded.append(name)
         return UpsertResponse(succeeded=succeeded, failed=[])
 
-    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
+    def delete(self, ids: list[str] | None = None, **kwargs: object) -> DeleteResponse:
         """Forget documents."""
         if ids is None:
             raise UsageError("name the ids to delete")

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from foldline._lazy import publish
 from foldline.prices.types import Prices
 
 __all__ = ["ModelProfile", "ModelProfileRegistry", "Prices", "ReasoningRules"]
@@ -79,3 +80,6 @@ class ModelProfile(TypedDict, total=False):
 
 ModelProfileRegistry = dict[str, ModelProfile]
 """Model name, or the beginning of one -> its profile."""
+
+
+publish("foldline.language_models", ModelProfile)

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from typing_extensions import TypedDict
 
+from foldline._lazy import publish
 from foldline.messages import BaseMessage, MessageLikeRepresentation
 from foldline.prompt_values import PromptValue
 from foldline.runnables.base import Runnable
@@ -28,3 +29,6 @@ class LangSmithParams(TypedDict, total=False):
     ls_max_tokens: int | None
     ls_stop: list[str] | None
     ls_integration: str
+
+
+publish("foldline.language_models", LangSmithParams)

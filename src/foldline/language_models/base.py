@@ -124,10 +124,10 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         """Give what identifies this model, as a dict."""
         return self.asdict()
 
-    def _get_invocation_params(self, stop: list[str] | None = None, **kwargs: Any) -> Params:
+    def _get_invocation_params(self, stop: list[str] | None = None, **kwargs: object) -> Params:
         return {**self.asdict(), "stop": stop, **kwargs}
 
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: object) -> LangSmithParams:
         """Give what traces say of this model; the options of the call win over its fields."""
         params: LangSmithParams = {
             "ls_provider": self._provider or _provider_of(type(self)),
@@ -155,7 +155,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         prompts: list[PromptValue],
         stop: list[str] | None = None,
         callbacks: Callbacks = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts."""
         raise NotImplementedError(f"{type(self).__name__} has no `generate_prompt`")
@@ -165,29 +165,29 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         prompts: list[PromptValue],
         stop: list[str] | None = None,
         callbacks: Callbacks = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts."""
         raise NotImplementedError(f"{type(self).__name__} has no `agenerate_prompt`")
 
     # -- counting tokens
 
-    def predict(self, text: str, *, stop: list[str] | None = None, **kwargs: Any) -> str:
+    def predict(self, text: str, *, stop: list[str] | None = None, **kwargs: object) -> str:
         """Return the text of the answer to a text: `invoke` under LangChain's older name."""
         return _text_of(self.invoke(text, **_with_stop(stop, kwargs)))
 
-    async def apredict(self, text: str, *, stop: list[str] | None = None, **kwargs: Any) -> str:
+    async def apredict(self, text: str, *, stop: list[str] | None = None, **kwargs: object) -> str:
         """Return the text of the answer to a text: `ainvoke` under LangChain's older name."""
         return _text_of(await self.ainvoke(text, **_with_stop(stop, kwargs)))
 
     def predict_messages(
-        self, messages: list[BaseMessage], *, stop: list[str] | None = None, **kwargs: Any
+        self, messages: list[BaseMessage], *, stop: list[str] | None = None, **kwargs: object
     ) -> BaseMessage:
         """Return the answer to messages, as a message: `invoke` under LangChain's older name."""
         return _message_of(self.invoke(messages, **_with_stop(stop, kwargs)))
 
     async def apredict_messages(
-        self, messages: list[BaseMessage], *, stop: list[str] | None = None, **kwargs: Any
+        self, messages: list[BaseMessage], *, stop: list[str] | None = None, **kwargs: object
     ) -> BaseMessage:
         """Return the answer to messages, as a message: `ainvoke` under LangChain's older name."""
         return _message_of(await self.ainvoke(messages, **_with_stop(stop, kwargs)))
@@ -227,7 +227,7 @@ def _text_of(answer: Any) -> str:
     return answer if isinstance(answer, str) else str(answer.text)
 
 
-def _message_of(answer: Any) -> BaseMessage:
+def _message_of(answer: object) -> BaseMessage:
     return AIMessage(answer) if isinstance(answer, str) else cast("BaseMessage", answer)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, overload
 from uuid import UUID
@@ -19,6 +18,7 @@ from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.callbacks.base import Callbacks
 from foldline.language_models.base import BaseLanguageModel, Params
 from foldline.language_models.call.author import (
@@ -133,25 +133,25 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_camel_case(cls, values: Any) -> Any:
+    def _read_camel_case(cls, values: Any) -> object:
         """Read the options of the constructor in either spelling: `retryOnError` is `retry_on_error`."""
         return in_snake_case(cls.model_fields, values)
 
     @field_validator("retry_on_error")
     @classmethod
-    def _check_retry(cls, value: Any) -> Any:
+    def _check_retry(cls, value: Any) -> object:
         RetryPolicy.of(value)
         return value
 
     @field_validator("prompt_cache")
     @classmethod
-    def _check_prompt_cache(cls, value: Any) -> Any:
+    def _check_prompt_cache(cls, value: Any) -> object:
         CacheConfig.of(value)
         return value
 
     @field_validator("hooks")
     @classmethod
-    def _check_hooks(cls, value: Any) -> Any:
+    def _check_hooks(cls, value: Any) -> object:
         return ModelHooks.of(value)
 
     @model_validator(mode="after")
@@ -182,7 +182,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             """Answer piece by piece; the chunks add up to the message."""
 
         def stream_v2(
-            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+            self, input: object, config: RunnableConfig | None = None, **kwargs: object
         ) -> ChatModelStream:
             """Answer as a stream of content-block events with projections; nothing happens before it is read."""
 
@@ -348,7 +348,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         whole = await _trace.add_up(inputs)
         if whole is _trace.NOTHING:
             return
-        async with aclosing(self._traced_stream(whole, run)) as chunks:
+        async with closing(self._traced_stream(whole, run)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -496,7 +496,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         config: RunnableConfig | None = None,
         *,
         streaming: Literal[False] = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> ChatModelOutput: ...
     @overload
     async def arun(
@@ -505,7 +505,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         config: RunnableConfig | None = None,
         *,
         streaming: Literal[True],
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncGenerator[ChatModelOutputDelta, None]: ...
     async def arun(
         self,

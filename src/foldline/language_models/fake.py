@@ -55,8 +55,8 @@ class FakeListLLM(LLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> str:
         if self.sleep is not None:
             drive(BLOCKING.sleep(self.sleep))
@@ -66,8 +66,8 @@ class FakeListLLM(LLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> str:
         if self.sleep is not None:
             await ASYNC.sleep(self.sleep)
@@ -84,8 +84,8 @@ class FakeStreamingListLLM(FakeListLLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> Iterator[GenerationChunk]:
         for place, character in enumerate(self._next()):
             if self.sleep is not None:
@@ -96,8 +96,8 @@ class FakeStreamingListLLM(FakeListLLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> AsyncIterator[GenerationChunk]:
         for place, character in enumerate(self._next()):
             if self.sleep is not None:

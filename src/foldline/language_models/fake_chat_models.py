@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline._config import Configs
 from foldline._io import BLOCKING, IO
@@ -23,6 +23,9 @@ from foldline.messages import AIMessage, AIMessageChunk, BaseMessage
 from foldline.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from foldline.protocol.writer import EventWriter
 from foldline.utils.trusted import build_trusted
+
+if TYPE_CHECKING:
+    from foldline.utils.progress import ProgressOption
 
 __all__ = [
     "FakeChatModel",
@@ -49,13 +52,16 @@ class _InTurn(BaseChatModel):
         kwargs: dict[str, Any],
         *,
         keep_errors: bool,
+        progress: ProgressOption = None,
     ) -> list[Any]:
         limit = {"max_concurrency": 1}
         if config is None or isinstance(config, dict):
             limited: Any = {**(config or {}), **limit}
         else:
             limited = [{**(one or {}), **limit} for one in config]
-        return await super()._run_each(inputs, limited, io, kwargs, keep_errors=keep_errors)
+        return await super()._run_each(
+            inputs, limited, io, kwargs, keep_errors=keep_errors, progress=progress
+        )
 
 
 class FakeListChatModel(_InTurn):
@@ -97,8 +103,8 @@ class FakeListChatModel(_InTurn):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> ChatResult:
         if self.sleep is not None:
             drive(BLOCKING.sleep(self.sleep))
@@ -140,8 +146,8 @@ class FakeMessagesListChatModel(_InTurn):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> ChatResult:
         if self.sleep is not None:
             drive(BLOCKING.sleep(self.sleep))
@@ -158,8 +164,8 @@ class FakeChatModel(SimpleChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> str:
         return "fake response"
 
@@ -201,8 +207,8 @@ class GenericFakeChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> ChatResult:
         answer = self._next().model_copy(deep=True)
         return ChatResult(generations=[ChatGeneration(message=answer)])
@@ -211,8 +217,8 @@ class GenericFakeChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> Iterator[ChatGenerationChunk]:
         answer = self._next()
         for chunk in _chunks_of(answer):
@@ -227,8 +233,8 @@ class ParrotFakeChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> ChatResult:
         if not messages:
             raise UsageError("ParrotFakeChatModel repeats the last message: give it at least one")
@@ -294,7 +300,7 @@ def _slices_of(call: dict[str, Any], place: int) -> Iterator[AIMessageChunk]:
         yield AIMessageChunk(content="", tool_call_chunks=[slice_])
 
 
-def _kwargs_chunks(key: str, value: Any) -> Iterator[AIMessageChunk]:
+def _kwargs_chunks(key: str, value: object) -> Iterator[AIMessageChunk]:
     if key != "function_call" or not isinstance(value, dict):
         yield AIMessageChunk(content="", additional_kwargs={key: value})
         return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from foldline.exceptions import UsageError
 from foldline.language_models.base_chat_model import BaseChatModel
 from foldline.messages import AIMessage, BaseMessage
@@ -19,8 +17,8 @@ class SimpleChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> str:
         raise NotImplementedError(f"{type(self).__name__} must implement `_call`")
 
@@ -28,8 +26,8 @@ class SimpleChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> ChatResult:
         text = self._call(messages, stop=stop, run_manager=run_manager, **kwargs)
         if not isinstance(text, str):

@@ -104,7 +104,7 @@ class Reader:
         self._active.discard(id(data))
         return value
 
-    def _enter(self, data: Json) -> None:
+    def _enter(self, data: object) -> None:
         self._count += 1
         if self._count > MAX_VALUES:
             raise self._error(f"more than {MAX_VALUES:,} values")
@@ -125,7 +125,7 @@ class Reader:
             self._path.pop()
         return self._without_marks(values)
 
-    def _tag(self, data: dict[Any, Json]) -> Any:  # noqa: ANN401
+    def _tag(self, data: dict[Any, Json]) -> object:
         kind = data.get("type")
         key = data.get("id")
         if type(data["lc"]) is not int or data["lc"] != FORMAT_VERSION:

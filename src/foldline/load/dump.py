@@ -122,7 +122,7 @@ class _Writer:
         self._leave(value)
         return written
 
-    def _leaf(self, value: object) -> Json:
+    def _leaf(self, value: object) -> object:
         if value is None or value is True or value is False:
             return value
         if isinstance(value, str):
@@ -136,7 +136,7 @@ class _Writer:
         self._leave(value)
         return written
 
-    def _other(self, value: object) -> Json:
+    def _other(self, value: object) -> object:
         if type(value) is SecretReference:
             return dict(value)
         if isinstance(value, SECRET_TYPES):
@@ -158,13 +158,13 @@ class _Writer:
                 return self._tagged("str", CODECS["str"].encode(text))
         return text
 
-    def _integer(self, value: int) -> Json:
+    def _integer(self, value: int) -> object:
         number = value if type(value) is int else int.__int__(value)
         if number.bit_length() > MAX_INTEGER_BITS:
             return self._tagged("int", CODECS["int"].encode(number))
         return number
 
-    def _float(self, value: float) -> Json:
+    def _float(self, value: float) -> object:
         number = value if type(value) is float else float.__float__(value)
         if not math.isfinite(number):
             return self._tagged("float", CODECS["float"].encode(number))
@@ -178,7 +178,7 @@ class _Writer:
             self._tagged("dict", written) if "lc" in written or ESCAPE_KEY in written else written
         )
 
-    def _model(self, value: BaseModel) -> Json:
+    def _model(self, value: BaseModel) -> object:
         described = self._describe(value)
         if described is None:
             return self._unknown(value)
@@ -212,7 +212,7 @@ class _Writer:
             "kwargs": useful_fields(value),
         }
 
-    def _unknown(self, value: object) -> Json:
+    def _unknown(self, value: object) -> object:
         if self._marks:
             return dict(to_json_not_implemented(value))
         raise self._error(
@@ -230,7 +230,7 @@ class _Writer:
     def _leave(self, value: object) -> None:
         self._active.discard(id(value))
 
-    def _tagged(self, name: str, parts: Json) -> dict[str, Json]:
+    def _tagged(self, name: str, parts: object) -> dict[str, Json]:
         return {"lc": FORMAT_VERSION, "type": "value", "id": [name], "value": parts}
 
     def _secret_name(self) -> str:

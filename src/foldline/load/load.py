@@ -109,7 +109,7 @@ class Reviver:
         self._validator = init_validator
         self._skips_marks = ignore_unserializable_fields
 
-    def __call__(self, value: Json) -> Any:  # noqa: ANN401  whatever was dumped
+    def __call__(self, value: object) -> Any:  # noqa: ANN401  whatever was dumped
         """Read what `dumpd` wrote."""
         reader = Reader(
             self._allowance, self._secrets, self._validator, skips_marks=self._skips_marks
@@ -173,7 +173,7 @@ def load(
     return revive(obj)
 
 
-def _parse(text: str | bytes) -> Json:
+def _parse(text: str | bytes) -> object:
     try:
         # The reader bounds the depth; looking for it in the text first would cost as much again.
         return parse_strict(text, max_depth=sys.maxsize)

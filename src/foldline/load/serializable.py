@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
 from foldline._lazy import lazily
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 if TYPE_CHECKING:
     from foldline.load._shapes import (
@@ -69,6 +70,11 @@ class Serializable(BaseModel):
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", defer_build=True)
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

@@ -94,7 +94,7 @@ class BaseChatMemory(BaseMemory, ABC):
         return get_buffer_string(messages, human_prefix=self.human_prefix, ai_prefix=self.ai_prefix)
 
 
-def _message(value: Any, kind: type[BaseMessage]) -> BaseMessage:
+def _message(value: object, kind: type[BaseMessage]) -> BaseMessage:
     return (
         value
         if isinstance(value, BaseMessage)

@@ -39,7 +39,7 @@ class VectorStoreRetrieverMemory(BaseMemory):
         """The names this memory adds to a chain's inputs."""
         return [self.memory_key]
 
-    def _query(self, inputs: dict[str, Any]) -> Any:
+    def _query(self, inputs: dict[str, Any]) -> object:
         keys = [key for key in inputs if key not in (*self.memory_variables, "stop")]
         if self.input_key is None and len(keys) != 1:
             raise UsageError(

@@ -78,5 +78,5 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST_BLOCK else f"{text[:LONGEST_BLOCK]}..."
 
 
-def _json(value: Json) -> str:
+def _json(value: object) -> str:
     return json.dumps(to_jsonable(value), ensure_ascii=False)

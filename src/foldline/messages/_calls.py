@@ -110,7 +110,7 @@ class GrowingCall:
         is_whole = is_object and self.parser is not None and self.parser.is_complete
         return is_whole and isinstance(parse_tool_args(part["args"]), dict)
 
-    def _args_so_far(self, pieces: list[str]) -> Json:
+    def _args_so_far(self, pieces: list[str]) -> object:
         if self.parser is None:
             from foldline.utils.json import PartialJson  # noqa: PLC0415  for calls that come in slices
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from foldline._lazy import publish
 from foldline.protocol.blocks import Json
 from foldline.protocol.merge import (
     RULES,
@@ -199,3 +200,6 @@ def reduce_pairs(merge: Callable[[T, T], T], items: Sequence[T]) -> T:
         pairs = [merge(items[at], items[at + 1]) for at in range(0, len(items) - 1, 2)]
         items = pairs if len(items) % 2 == 0 else [*pairs, items[-1]]
     return items[0]
+
+
+publish("foldline.messages", merge_content)

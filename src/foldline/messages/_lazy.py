@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from pydantic import BaseModel, ConfigDict
 
 from foldline.protocol.blocks import Json
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 __all__ = ["LazyFields", "default_of", "real_extra", "real_fields", "set_real_fields"]
 
@@ -38,12 +39,17 @@ class LazyFields(BaseModel):
     """A model whose missing fields are worked out when they are read."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
     if TYPE_CHECKING:
 
         def __init__(self, *args: Json, **kwargs: Json) -> None: ...
 
-    def _lazy_value(self, name: str) -> Json:
+    def _lazy_value(self, name: str) -> object:
         """Work out a field that was not said."""
         return default_of(type(self), name)
 
@@ -62,7 +68,7 @@ class LazyFields(BaseModel):
         for name in PYDANTIC_SLOTS:
             getattr(self, name)
 
-    def __getattr__(self, name: str) -> Json:
+    def __getattr__(self, name: str) -> object:
         """Work out what is missing."""
         if name in PYDANTIC_SLOTS:
             return self._fill_slot(name)
@@ -72,7 +78,7 @@ class LazyFields(BaseModel):
             return value
         return super().__getattr__(name)  # type: ignore[misc]
 
-    def _fill_slot(self, name: str) -> Json:
+    def _fill_slot(self, name: str) -> object:
         if name == "__pydantic_fields_set__":
             value: Json = self._lazy_fields_set()
         else:
@@ -113,11 +119,11 @@ def _factories(cls: type[BaseModel]) -> dict[str, Callable[[], Json]]:
     }
 
 
-def _constant(value: Json) -> Callable[[], Json]:
+def _constant(value: object) -> Callable[[], Json]:
     is_fixed = value is None or isinstance(value, str | int | float | tuple | frozenset)
     return (lambda: value) if is_fixed else (lambda: copy(value))
 
 
-def default_of(cls: type[BaseModel], name: str) -> Json:
+def default_of(cls: type[BaseModel], name: str) -> object:
     """Give the default of a field, a new one where it could be changed in place."""
     return _factories(cls)[name]()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from foldline._extensions import extension
 
 if TYPE_CHECKING:
-    from foldline.protocol.blocks import Json
+    pass
 
 __all__ = ["Verb", "runnable_verb"]
 
@@ -27,14 +27,14 @@ class Verb(Protocol[P, R_co]):
     @overload
     def __call__(self, messages: None = None, *args: P.args, **kwargs: P.kwargs) -> Any: ...  # noqa: ANN401
     @overload
-    def __call__(self, messages: Json, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def __call__(self, messages: object, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
 
 def runnable_verb(function: Callable[Concatenate[Any, P], R_co]) -> Verb[P, R_co]:
     """Let a function of messages be called without them, to be put in a chain."""
 
     @wraps(function)
-    def verb(messages: Json = NOT_GIVEN, *args: P.args, **kwargs: P.kwargs) -> Json:
+    def verb(messages: object = NOT_GIVEN, *args: P.args, **kwargs: P.kwargs) -> object:
         if messages is not NOT_GIVEN and (messages is not None or function.__name__ not in AS_NONE):
             return function(messages, *args, **kwargs)
         return extension("make_step")(

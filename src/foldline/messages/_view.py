@@ -311,7 +311,7 @@ def _news(shown: Block, says: Mapping[str, Json]) -> Block:
     return news
 
 
-def _addition(key: str, old: Json, new: Json) -> Json:
+def _addition(key: str, old: object, new: object) -> object:
     rule = leaf_rule(key)
     if old == new or (rule is first and old != ""):
         return None

@@ -74,14 +74,14 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         self._agree_on_calls()
 
     @classmethod
-    def _trusted(cls, **fields: Json) -> Self:
+    def _trusted(cls, **fields: object) -> Self:
         """Make a piece from fields that need no checking; those left out take their defaults when read."""
         chunk = bare(cls)
         set_real_fields(chunk, fields)
         set_sum(chunk, None)
         return chunk
 
-    def __add__(self, other: Json) -> Self:
+    def __add__(self, other: object) -> Self:
         """Join two pieces; the work is done when the sum is read."""
         # The hot path: a sum nobody has read, and one more plain piece. (Pydantic's isinstance alone
         # costs as much as all of this.)
@@ -110,7 +110,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
                 return chunk
         return self._plus(other)
 
-    def _plus(self, other: Json) -> Self:
+    def _plus(self, other: object) -> Self:
         if isinstance(other, list | tuple):
             return reduce(type(self).__add__, other, self)
         if not isinstance(other, AIMessageChunk):
@@ -124,7 +124,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         set_sum(chunk, (log, length))
         return chunk
 
-    def __setattr__(self, name: str, value: Json) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Set a field; a sum becomes a plain piece first."""
         self._settle()
         if name not in type(self).__pydantic_fields__:
@@ -193,7 +193,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             return
         del fields["tool_calls"], fields["invalid_tool_calls"]
 
-    def _lazy_value(self, name: str) -> Json:
+    def _lazy_value(self, name: str) -> object:
         held = self._held()
         is_call = name in ("tool_calls", "invalid_tool_calls")
         if held is None:

@@ -71,7 +71,7 @@ class AIMessage(BaseMessage):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_calls(cls, values: Json) -> Json:
+    def _read_calls(cls, values: object) -> object:
         if not isinstance(values, dict) or not SAYING_CALLS & values.keys():
             return values
         values = dict(values)

@@ -89,7 +89,7 @@ class BaseMessage(Serializable):
 
     @field_validator("additional_kwargs", "response_metadata", mode="before")
     @classmethod
-    def _none_is_empty(cls, value: Json) -> Json:
+    def _none_is_empty(cls, value: object) -> object:
         return {} if value is None else value
 
     @field_validator("content", mode="after")
@@ -140,7 +140,7 @@ class BaseMessage(Serializable):
                 "model_copy() without deep=True shares them"
             ) from None
 
-    def __add__(self, other: Json) -> Json:
+    def __add__(self, other: object) -> object:
         """Begin a prompt: `SystemMessage(...) + HumanMessage(...)` is a `ChatPromptTemplate`."""
         return extension("add_messages")(self, other)
 
@@ -156,15 +156,15 @@ class BaseMessage(Serializable):
         print(self.pretty_repr())  # noqa: T201  printing is its job
 
     def _repr_html_(self) -> str:
-        from html import escape  # noqa: PLC0415  for notebooks only
+        from foldline._display.messages import message_html  # noqa: PLC0415  for notebooks only
 
-        return f'<pre class="foldline-message foldline-{escape(self.type)}">{escape(self.pretty_repr())}</pre>'
+        return message_html(self)
 
 
 class BaseMessageChunk(BaseMessage):
     """A piece of a message; pieces add up with `+`."""
 
-    def __add__(self, other: Json) -> Self:
+    def __add__(self, other: object) -> Self:
         """Join two pieces, or a piece and a list of pieces."""
         others = other if isinstance(other, list | tuple) else [other]
         whole = self
@@ -176,7 +176,7 @@ class BaseMessageChunk(BaseMessage):
             whole = whole._joined(part)
         return whole
 
-    def __radd__(self, other: Json) -> Self:
+    def __radd__(self, other: object) -> Self:
         """Let `sum(chunks)` work."""
         if other == 0:
             return self
@@ -231,7 +231,7 @@ def _text_of(item: str | dict[Any, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
-def given_blocks(blocks: Json) -> list[dict[str, Any]]:
+def given_blocks(blocks: object) -> list[dict[str, Any]]:
     """Check what was given as `content_blocks`: a list of dicts."""
     if isinstance(blocks, list | tuple) and all(isinstance(block, dict) for block in blocks):
         return list(blocks)

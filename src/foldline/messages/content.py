@@ -104,7 +104,7 @@ def create_text_block(
     id: str | None = None,
     annotations: list[Annotation] | None = None,
     index: BlockIndex | None = None,
-    **kwargs: Json,
+    **kwargs: object,
 ) -> TextContentBlock:
     """Make a text block."""
     fields = {"text": text, "id": ensure_id(id), "annotations": annotations, "index": index}
@@ -115,7 +115,7 @@ def create_reasoning_block(
     reasoning: str | None = None,
     id: str | None = None,
     index: BlockIndex | None = None,
-    **kwargs: Json,
+    **kwargs: object,
 ) -> ReasoningContentBlock:
     """Make a reasoning block."""
     fields = {"reasoning": reasoning or "", "id": ensure_id(id), "index": index}
@@ -130,7 +130,7 @@ def create_image_block(
     mime_type: str | None = None,
     id: str | None = None,
     index: BlockIndex | None = None,
-    **kwargs: Json,
+    **kwargs: object,
 ) -> ImageContentBlock:
     """Make an image block from one of `url`, `base64` or `file_id`."""
     fields = _media(url, base64, file_id, mime_type, id, index)
@@ -145,7 +145,7 @@ def create_video_block(
     mime_type: str | None = None,
     id: str | None = None,
     index: BlockIndex | None = None,
-    **kwargs: Json,
+    **kwargs: object,
 ) -> VideoContentBlock:
     """Make a video block from one of `url`, `base64` (with `mime_type`) or `file_id`."""
     _need_mime_type(base64, mime_type)
@@ -161,7 +161,7 @@ def create_audio_block(
     mime_type: str | None = None,
     id: str | None = None,
     index: BlockIndex | None = None,
-    **kwargs: Json,
+    **kwargs: object,
 ) -> AudioContentBlock:
     """Make an audio block from one of `url`, `base64` (with `mime_type`) or `file_id`."""
     _need_mime_type(base64, mime_type)
@@ -177,7 +177,7 @@ def create_file_block(
     mime_type: str | None = None,
     id: str | None = None,
     index: BlockIndex | None = None,
-    **kwargs: Json,
+    **kwargs: object,
 ) -> FileContentBlock:
     """Make a file block from one of `url`, `base64` (with `mime_type`) or `file_id`."""
     _need_mime_type(base64, mime_type)
@@ -194,7 +194,7 @@ def create_plaintext_block(
     context: str | None = None,
     id: str | None = None,
     index: BlockIndex | None = None,
-    **kwargs: Json,
+    **kwargs: object,
 ) -> PlainTextContentBlock:
     """Make a plain-text document block."""
     fields = {
@@ -217,7 +217,7 @@ def create_tool_call(
     *,
     id: str | None = None,
     index: BlockIndex | None = None,
-    **kwargs: Json,
+    **kwargs: object,
 ) -> ToolCall:
     """Make a tool call block."""
     fields = {"name": name, "args": args, "id": ensure_id(id), "index": index}
@@ -240,7 +240,7 @@ def create_citation(
     end_index: int | None = None,
     cited_text: str | None = None,
     id: str | None = None,
-    **kwargs: Json,
+    **kwargs: object,
 ) -> Citation:
     """Make a citation, to be put in the `annotations` of a text block."""
     fields = {

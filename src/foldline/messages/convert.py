@@ -89,7 +89,7 @@ def convert_to_messages(messages: Messages) -> list[BaseMessage]:
     return [convert_to_message(message) for message in messages]
 
 
-def convert_to_message(message: Json) -> BaseMessage:
+def convert_to_message(message: object) -> BaseMessage:
     """Turn one thing into a message."""
     if isinstance(message, BaseMessage):
         return message

@@ -84,7 +84,7 @@ def _size(message: BaseMessage, *, count_name: bool) -> tuple[int, int]:
     return characters + len(openai_role(message)), images
 
 
-def _without_payloads(item: Json) -> tuple[Json, int]:
+def _without_payloads(item: object) -> tuple[Json, int]:
     """Leave out the base64 of files and sounds, and count it as pictures are: its characters are no tokens."""
     if not isinstance(item, dict):
         return item, 0

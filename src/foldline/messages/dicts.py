@@ -28,7 +28,7 @@ __all__ = [
 PIECE_ONLY = ("type", "tool_call_chunks", "chunk_position")
 
 
-def message_from_dict(message: Json) -> BaseMessage:
+def message_from_dict(message: object) -> BaseMessage:
     """Read one message from `{"type": ..., "data": ...}`."""
     if not isinstance(message, Mapping) or "type" not in message:
         raise UsageError(f"a message dict needs 'type' and 'data': {message!r:.200}")
@@ -56,6 +56,10 @@ def message_chunk_to_message(chunk: BaseMessage) -> BaseMessage:
     The sum is taken to be whole: tool calls whose arguments were cut off are invalid calls.
     """
     if not isinstance(chunk, BaseMessageChunk):
+        if not isinstance(chunk, BaseMessage):
+            raise UsageError(
+                f"this is a {type(chunk).__name__} and not a message: wrap it in HumanMessage(...) or AIMessage(...)"
+            )
         return chunk
     cls = next(CHUNK_TO_MESSAGE[kind] for kind in type(chunk).__mro__ if kind in CHUNK_TO_MESSAGE)
     fields = {name: value for name, value in dict(chunk).items() if name not in PIECE_ONLY}
@@ -90,7 +94,7 @@ def _trusted_message(fields: dict[str, Json]) -> AIMessage:
     return AIMessage.model_construct(**said)
 
 
-def _whole_content(content: Json) -> Json:
+def _whole_content(content: Json) -> object:
     if isinstance(content, str):
         return mend_value(content)
     places = [item.get("index") for item in content if isinstance(item, dict)]
@@ -100,7 +104,7 @@ def _whole_content(content: Json) -> Json:
     return [_whole_item(item, is_numbered=is_numbered) for item in content]
 
 
-def _whole_item(item: Json, *, is_numbered: bool) -> Json:
+def _whole_item(item: Json, *, is_numbered: bool) -> object:
     """Take off what only a stream needs: the `index`, growing calls, bare text among numbered blocks."""
     if isinstance(item, str):
         return {"type": "text", "text": mend_value(item)} if is_numbered else mend_value(item)

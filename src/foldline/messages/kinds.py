@@ -15,7 +15,6 @@ from foldline.messages.human import HumanMessage, HumanMessageChunk
 from foldline.messages.modifier import RemoveMessage
 from foldline.messages.system import SystemMessage, SystemMessageChunk
 from foldline.messages.tool import ToolMessage, ToolMessageChunk
-from foldline.protocol.blocks import Json
 
 __all__ = [
     "CHUNK_TO_MESSAGE",
@@ -48,7 +47,7 @@ MESSAGE_CLASSES: dict[str, type[BaseMessage]] = {
 """The `type` of a message -> its class."""
 
 
-def _tag(value: Json) -> str | None:
+def _tag(value: object) -> str | None:
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
     return kind if isinstance(kind, str) else None
 

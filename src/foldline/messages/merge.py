@@ -14,7 +14,7 @@ from foldline.messages.convert import Messages, convert_to_messages
 from foldline.messages.function import FunctionMessage
 from foldline.messages.modifier import RemoveMessage
 from foldline.messages.tool import ToolMessage
-from foldline.messages.usage import add_usage
+from foldline.messages.usage import add_request_usage
 from foldline.protocol.blocks import Json
 
 __all__ = ["merge_message_runs"]
@@ -82,7 +82,9 @@ def _joined_answers(one: AIMessage, two: AIMessage) -> Joined:
     return {
         "tool_calls": [*one.tool_calls, *two.tool_calls],
         "invalid_tool_calls": [*one.invalid_tool_calls, *two.invalid_tool_calls],
-        "usage_metadata": add_usage(one.usage_metadata, two.usage_metadata) if has_usage else None,
+        "usage_metadata": add_request_usage(one.usage_metadata, two.usage_metadata)
+        if has_usage
+        else None,
         "finish_reason": two.finish_reason or one.finish_reason,
         "status": status,
     }

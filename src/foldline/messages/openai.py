@@ -50,7 +50,7 @@ Dict = dict[str, Json]
 
 @runnable_verb
 def convert_to_openai_messages(
-    messages: Json,
+    messages: object,
     *,
     text_format: TextFormat = "string",
     include_id: bool = False,
@@ -86,7 +86,7 @@ def openai_role(message: BaseMessage) -> str:
     raise UsageError(f"OpenAI has no role for a {type(message).__name__}")
 
 
-def _is_pair(messages: Json) -> bool:
+def _is_pair(messages: object) -> bool:
     return isinstance(messages, tuple) and len(messages) == 2 and isinstance(messages[0], str)
 
 
@@ -117,12 +117,12 @@ def _calls(message: BaseMessage) -> Sequence[Dict]:
     return cast("Sequence[Dict]", message.tool_calls) if isinstance(message, AIMessage) else []
 
 
-def _call(name: str, args: Json, id: Json) -> Dict:
+def _call(name: str, args: object, id: object) -> Dict:
     function = {"name": name, "arguments": _json(args, f"the arguments of {name}")}
     return {"type": "function", "id": id, "function": function}
 
 
-def _json(value: Json, what: str) -> str:
+def _json(value: object, what: str) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -204,7 +204,7 @@ def _foreign(item: Dict) -> Dict | None:
     return None
 
 
-def _image(mime: str | None, data: Json, url: str | None) -> Dict:
+def _image(mime: str | None, data: object, url: str | None) -> Dict:
     if data is not None:
         encoded = b64encode(data).decode() if isinstance(data, bytes) else str(data)
         url = f"data:{mime};base64,{encoded}"
@@ -213,7 +213,7 @@ def _image(mime: str | None, data: Json, url: str | None) -> Dict:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _content(content: Json, blocks: list[Dict], text_format: TextFormat) -> Json:
+def _content(content: object, blocks: list[Dict], text_format: TextFormat) -> object:
     if text_format == "block":
         return blocks
     if isinstance(content, str):

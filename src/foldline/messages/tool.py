@@ -70,7 +70,7 @@ class ToolMessage(BaseMessage, ToolOutputMixin):
 
     @model_validator(mode="before")
     @classmethod
-    def _coerce(cls, values: Json) -> Json:
+    def _coerce(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         values = {**values, "content": _tool_content(values.get("content"))}
@@ -163,7 +163,7 @@ def default_tool_chunk_parser(raw_tool_calls: Sequence[Mapping[str, Json]]) -> l
     ]
 
 
-def _tool_content(content: Json) -> Json:
+def _tool_content(content: object) -> object:
     """Say a tool's result as content: a string, or a list of strings and blocks."""
     if isinstance(content, str) or content is None:
         return content

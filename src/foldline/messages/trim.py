@@ -17,7 +17,6 @@ from foldline.messages.convert import Messages, convert_to_messages
 from foldline.messages.count import count_tokens_approximately
 from foldline.messages.kinds import MessageTypes, is_message_type
 from foldline.messages.system import SystemMessage
-from foldline.protocol.blocks import Json
 
 __all__ = ["trim_messages"]
 
@@ -34,13 +33,13 @@ def trim_messages(
     messages: Messages,
     *,
     max_tokens: int,
-    token_counter: Json,
+    token_counter: object,
     strategy: Side = "last",
     allow_partial: bool = False,
     end_on: MessageTypes | None = None,
     start_on: MessageTypes | None = None,
     include_system: bool = False,
-    text_splitter: Json = None,
+    text_splitter: object = None,
 ) -> list[BaseMessage]:
     """Keep as many of the first or last messages as fit in `max_tokens`.
 
@@ -142,7 +141,7 @@ def _starts_with_system(messages: Sequence[BaseMessage]) -> bool:
     return bool(messages) and isinstance(messages[0], SystemMessage)
 
 
-def _counter(counter: Json) -> Counter:
+def _counter(counter: object) -> Counter:
     if isinstance(counter, str):
         if counter not in COUNTERS:
             known = ", ".join(map(repr, COUNTERS))
@@ -173,7 +172,7 @@ def _counts_one(counter: Callable[..., int]) -> bool:
     return isinstance(hint, type) and issubclass(hint, BaseMessage)
 
 
-def _splitter(splitter: Json) -> Splitter:
+def _splitter(splitter: object) -> Splitter:
     if splitter is None:
         return lambda text: text.splitlines(keepends=True)
     split_text = getattr(splitter, "split_text", None)

@@ -18,6 +18,7 @@ __all__ = [
     "InputTokenDetails",
     "OutputTokenDetails",
     "UsageMetadata",
+    "add_request_usage",
     "add_usage",
     "subtract_usage",
 ]
@@ -38,6 +39,10 @@ class OutputTokenDetails(TypedDict, total=False):
 
     audio: int
     reasoning: int
+
+
+COST = "total_cost"
+"""What a request cost, where its provider says that; no count, so it is in no form of ours."""
 
 
 @with_config(ConfigDict(extra="allow"))
@@ -69,6 +74,14 @@ def whole_usage(usage: Mapping[str, Json]) -> UsageMetadata:
 def add_usage(left: UsageMetadata | None, right: UsageMetadata | None) -> UsageMetadata:
     """Sum two usages, details and unknown keys included; `None` counts as nothing."""
     return whole_usage(merge_usage(_counts(left), _counts(right)))
+
+
+def add_request_usage(left: UsageMetadata | None, right: UsageMetadata | None) -> UsageMetadata:
+    """Sum the usages of two requests; a `total_cost` stays only where both of them say theirs."""
+    sums = cast("dict[str, Json]", add_usage(left, right))
+    if left and right and (COST in left) != (COST in right):
+        sums.pop(COST, None)
+    return cast("UsageMetadata", sums)
 
 
 def subtract_usage(left: UsageMetadata | None, right: UsageMetadata | None) -> UsageMetadata:

@@ -57,7 +57,7 @@ class AskAgain(BaseOutputParser[T], Generic[T]):
         return self.parser.get_format_instructions()
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """What the parser inside gives."""
         return self.parser.OutputType
 

@@ -40,7 +40,7 @@ LanguageModelLike: TypeAlias = Runnable[Any, Any]
 HERE = "foldline.output_parsers."
 
 
-def generation_of(given: Json) -> Generation:
+def generation_of(given: object) -> Generation:
     """Put what a model said where `parse_result` expects it."""
     if isinstance(given, BaseMessage):
         return ChatGeneration._trusted(given)

@@ -88,7 +88,7 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value
     def _type(self) -> str:
         return "simple_json_output_parser"
 
-    def _diff(self, prev: Json, next: Json) -> Json:
+    def _diff(self, prev: object, next: object) -> Json:
         return make_patch(prev, next)
 
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
@@ -143,10 +143,10 @@ class JsonReader:
             raise _no_json(text, error) from error
         return self._end(value)
 
-    def _tell(self, value: Json) -> Iterable[Any]:
+    def _tell(self, value: object) -> Iterable[Any]:
         return self._results.tell(value)
 
-    def _end(self, value: Json) -> Iterable[Any]:
+    def _end(self, value: object) -> Iterable[Any]:
         return self._results.tell(value)
 
 

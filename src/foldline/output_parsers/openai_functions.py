@@ -69,7 +69,7 @@ class JsonOutputFunctionsParser(BaseCumulativeTransformOutputParser[Any]):
     def _type(self) -> str:
         return "json_functions"
 
-    def _diff(self, prev: Json, next: Json) -> Json:
+    def _diff(self, prev: object, next: object) -> Json:
         return make_patch(prev, next)
 
     def parse(self, text: str) -> Json:
@@ -124,7 +124,7 @@ class PydanticOutputFunctionsParser(OutputFunctionsParser):
 
     @model_validator(mode="before")
     @classmethod
-    def validate_schema(cls, values: Json) -> Json:
+    def validate_schema(cls, values: object) -> Json:
         """See that there is one model for one function, or a dict of them."""
         if not isinstance(values, dict):
             return values

@@ -123,7 +123,7 @@ class JsonOutputToolsParser(BaseCumulativeTransformOutputParser[Any]):
     first_tool_only: bool = False
     """Whether to give the first call only, not a list."""
 
-    def _diff(self, prev: Json, next: Json) -> Json:
+    def _diff(self, prev: object, next: object) -> Json:
         return make_patch(prev, next)
 
     def parse(self, text: str) -> Json:

@@ -63,7 +63,7 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
         """The model."""
         return self.pydantic_object
 
-    def _parse_obj(self, obj: Json) -> TBaseModel:
+    def _parse_obj(self, obj: object) -> TBaseModel:
         try:
             return self.pydantic_object.model_validate(obj)
         except ValidationError as error:
@@ -95,7 +95,7 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
         """Say to the model to write JSON of this schema."""
         return PYDANTIC_FORMAT_INSTRUCTIONS.format(schema=schema_for_prompt(self.pydantic_object))
 
-    def _diff(self, prev: Json, next: Json) -> Json:
+    def _diff(self, prev: object, next: Json) -> Json:
         old = prev.model_dump(mode="json") if isinstance(prev, BaseModel) else prev
         return super()._diff(old, next.model_dump(mode="json"))
 
@@ -116,7 +116,7 @@ class _ObjectReader(JsonReader):
         self._parser = parser
         self._last: Json = None
 
-    def _tell(self, value: Json) -> Iterable[Any]:
+    def _tell(self, value: object) -> Iterable[Any]:
         if value is None or value == self._last:
             return ()
         self._last = value
@@ -125,7 +125,7 @@ class _ObjectReader(JsonReader):
         except OutputParserException:
             return ()
 
-    def _end(self, value: Json) -> Iterable[Any]:
+    def _end(self, value: object) -> Iterable[Any]:
         return self._results.tell(self._parser._parse_obj(value))
 
 

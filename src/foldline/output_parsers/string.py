@@ -60,7 +60,7 @@ class _Texts:
         return ()
 
 
-def text_of(piece: Json) -> str:
+def text_of(piece: object) -> str:
     """Give the text of a message, or the text itself."""
     if type(piece) is str:
         return piece

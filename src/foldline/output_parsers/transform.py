@@ -7,11 +7,12 @@ does not wait, so it serves both colours. Authors may instead override LangChain
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from foldline._io.drive import Iterated, drive_each
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.messages import BaseMessage, BaseMessageChunk
 from foldline.messages.dicts import message_to_chunk
 from foldline.output_parsers.base import HERE, BaseOutputParser, generation_of
@@ -77,7 +78,7 @@ class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
 
     async def _async_flow(self, inputs: AsyncGenerator[Any, None]) -> AsyncGenerator[T, None]:
         reader = self._reader()
-        async with aclosing(inputs):
+        async with closing(inputs):
             async for piece in inputs:
                 for output in reader.feed(piece):
                     yield output
@@ -88,7 +89,7 @@ class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[T, None]:
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(aclosing(inputs))
+            await stack.enter_async_context(closing(inputs))
             outputs: Any
             if self._has_own_twin and not run.io.blocking:
                 outputs = self._atransform(inputs)
@@ -96,11 +97,11 @@ class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
                 source = await stack.enter_async_context(run.io.iterate(inputs))
                 outputs = self._transform(source)
             each = run.io.each(outputs, run.current())
-            async for output in await stack.enter_async_context(aclosing(each)):
+            async for output in await stack.enter_async_context(closing(each)):
                 yield output
 
 
-def _generator(items: Json) -> Json:
+def _generator(items: object) -> Json:
     """A `_transform` is a generator, though LangChain's signature says less."""
     return items
 

@@ -77,7 +77,7 @@ def _no_xml(text: str, error: XmlError) -> OutputParserException:
     )
 
 
-def nested_element(path: list[str], value: Json) -> AddableDict:
+def nested_element(path: list[str], value: object) -> AddableDict:
     """Put a value under a path of tags: `['a', 'b']` gives `{'a': [{'b': value}]}`.
 
     `value` may be text, None or an element (anything that has `tag` and `text`), which is put under its own tag.

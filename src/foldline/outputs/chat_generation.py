@@ -9,7 +9,6 @@ from pydantic import BeforeValidator, SerializeAsAny, model_validator
 from foldline.messages import AIMessageChunk, BaseMessage, BaseMessageChunk, messages_from_dict
 from foldline.messages._lazy import LazyFields, set_real_fields
 from foldline.outputs.generation import Generation, Info, join_info
-from foldline.protocol.blocks import Json
 from foldline.utils.trusted import bare, build_trusted
 
 __all__ = ["ChatGeneration", "ChatGenerationChunk", "merge_chat_generation_chunks"]
@@ -78,7 +77,7 @@ class ChatGenerationChunk(LazyFields, ChatGeneration):
         else:
             super().__init__(**given)
 
-    def _lazy_value(self, name: str) -> Json:
+    def _lazy_value(self, name: str) -> object:
         return _text(self.message) if name == "text" else super()._lazy_value(name)
 
     def _lazy_values(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from foldline.outputs.chat_generation import ChatGeneration
+from foldline.utils.signature import SIGNATURE, ClassSignature
 
 __all__ = ["ChatResult"]
 
@@ -25,6 +26,7 @@ class ChatResult(BaseModel):
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     generations: list[SerializeAsAny[ChatGeneration]]
     """One for each candidate."""

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny
 from foldline.outputs.chat_generation import ChatGeneration, ChatGenerationChunk
 from foldline.outputs.generation import Generation, GenerationChunk
 from foldline.outputs.run_info import RunInfo
+from foldline.utils.signature import SIGNATURE, ClassSignature
 from foldline.utils.trusted import build_trusted
 
 __all__ = ["LLMResult"]
@@ -29,6 +30,7 @@ class LLMResult(BaseModel):
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     generations: list[list[SerializeAsAny[AnyGeneration]]]
     """For each prompt, its candidates."""

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from foldline.utils.signature import SIGNATURE, ClassSignature
+
 __all__ = ["RunInfo"]
 
 
@@ -14,6 +16,7 @@ class RunInfo(BaseModel):
     """The run that made one result; read `config["callbacks"]` for more than its id."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     run_id: UUID
     """The id that callbacks and traces know the run by."""

@@ -53,7 +53,7 @@ def cost_of(
     return sums / MILLION
 
 
-def message_cost(message: Any, prices: Prices | None = None) -> float | None:
+def message_cost(message: object, prices: Prices | None = None) -> float | None:
     """Return what the answer of a chat model cost, by its usage and the model it says it is from.
 
     ```python
@@ -77,7 +77,7 @@ def message_cost(message: Any, prices: Prices | None = None) -> float | None:
     return cost_of(usage, prices, service=service_of(metadata.get("service_tier")))
 
 
-def service_of(word: Any) -> str | None:
+def service_of(word: object) -> str | None:
     """Return the service that a provider's word means; None for the usual one."""
     if isinstance(word, Mapping):  # Bedrock: {"type": "priority"}
         word = word.get("type")

@@ -25,11 +25,16 @@ FILE: Final = Path(__file__).with_name("prices.json")
 VARIABLE: Final = "FOLDLINE_PRICES"
 """Names a file of your own prices, read when a price is first looked for."""
 UNIT: Final = "per million tokens"
+BEDROCK: Final = "bedrock_converse"
+BEDROCK_VERSIONS: Final = ("", "-v1", "-v1:0", "-v2:0")
+"""How the names of models end on Bedrock."""
 SAME_PRICES: Final = {
     "google": "google_genai",
     "google_vertexai": "google_genai",
-    "aws": "bedrock_converse",
-    "bedrock": "bedrock_converse",
+    "aws": BEDROCK,
+    "bedrock": BEDROCK,
+    "anthropic_bedrock": BEDROCK,
+    "anthropic_vertex": "google_anthropic_vertex",
     "azure": "azure_openai",
     "mistralai": "mistral",
     "dashscope": "qwen",
@@ -103,6 +108,8 @@ def find_prices(provider: str | None, model: str | None) -> Prices | None:
     home = _provider(provider)
     own = _own.get(home, {})
     names = list(_names(model))
+    if home == BEDROCK and model.startswith("claude"):  # as Claude names itself in its answers
+        names += [f"anthropic.{model}{version}" for version in BEDROCK_VERSIONS]
     for name in names:
         if name in own:
             return own[name]

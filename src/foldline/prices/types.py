@@ -85,7 +85,7 @@ def check_prices(prices: Mapping[str, Any], where: str) -> None:
             raise UsageError(f"{where}: {name!r} is no price; known are {known}")
 
 
-def _tiers(value: Any, where: str) -> list[tuple[str, Any]]:
+def _tiers(value: object, where: str) -> list[tuple[str, Any]]:
     if not isinstance(value, Mapping) or not all(str(start).isdigit() for start in value):
         raise UsageError(
             f"{where}: `above` is a dict of numbers of tokens, as text: {{'200000': {{…}}}}"

@@ -15,7 +15,6 @@ from foldline.example_selectors.base import BaseExampleSelector
 from foldline.exceptions import UsageError
 from foldline.prompts.prompt import PromptTemplate
 from foldline.prompts.string import StringPromptTemplate
-from foldline.protocol.blocks import Json
 from foldline.utils.formatting import MissingVariableError
 
 __all__ = ["FewShotText", "check_examples", "choose", "values_of"]
@@ -23,7 +22,7 @@ __all__ = ["FewShotText", "check_examples", "choose", "values_of"]
 Example = dict[str, Any]
 
 
-def check_examples(values: Json) -> Json:
+def check_examples(values: object) -> object:
     """See that there is a list of examples or a selector, and not both."""
     if not isinstance(values, dict):
         return values
@@ -89,11 +88,11 @@ class FewShotText(StringPromptTemplate):
         before, after = await self._around(values, io)
         return self.example_separator.join(part for part in [before, *shown, after] if part)
 
-    def format(self, **kwargs: Any) -> str:
+    def format(self, **kwargs: object) -> str:
         """Fill in the variables and the examples."""
         return drive(self._text(kwargs, BLOCKING))
 
-    async def aformat(self, **kwargs: Any) -> str:
+    async def aformat(self, **kwargs: object) -> str:
         """Fill in the variables and the examples."""
         return await self._text(kwargs, ASYNC)
 

@@ -101,7 +101,7 @@ def _environment() -> Any:
         def is_safe_callable(self, obj: object) -> bool:
             return obj is self.globals["range"] or isinstance(obj, macro)
 
-        def call_binop(self, context: object, operator: str, left: Any, right: Any) -> Any:
+        def call_binop(self, context: object, operator: str, left: object, right: object) -> object:
             check_operator(operator, left, right)
             return super().call_binop(context, operator, left, right)
 

@@ -83,7 +83,7 @@ def spend(steps: int, text: int = 0) -> None:
     _BUDGET.get().spend(steps, text)
 
 
-def spend_value(value: Any) -> Any:
+def spend_value(value: object) -> object:
     """Subtract the size of a value with all that it holds; return it."""
     left = _BUDGET.get()
     waiting = [value]
@@ -100,7 +100,7 @@ def spend_value(value: Any) -> Any:
     return value
 
 
-def _spend_items(value: Any) -> Any:
+def _spend_items(value: object) -> object:
     """Subtract a step for each item that will be gone through, where their number is known."""
     spend(len(value) if isinstance(value, Sized) else 1)
     return value
@@ -109,7 +109,7 @@ def _spend_items(value: Any) -> Any:
 # -- operators
 
 
-def check_operator(operator: str, left: Any, right: Any) -> None:
+def check_operator(operator: str, left: object, right: object) -> None:
     """Refuse an operator that would make something too large, before it does."""
     if operator == "**":
         raise SecurityError("a jinja2 template may not use **")
@@ -123,7 +123,7 @@ def check_operator(operator: str, left: Any, right: Any) -> None:
         spend(1)
 
 
-def _check_product(left: Any, right: Any) -> None:
+def _check_product(left: object, right: object) -> None:
     sizes = [
         _length(side) if isinstance(side, str | list | tuple) else side for side in (left, right)
     ]
@@ -135,7 +135,7 @@ def _check_product(left: Any, right: Any) -> None:
     spend(1, int(product) if makes_text else 0)
 
 
-def check_format(text: str, values: Any) -> None:
+def check_format(text: str, values: object) -> None:
     """Refuse wide fields of `%`, and subtract what each field may write."""
     fields = FIELD.findall(text)
     for field in fields:
@@ -150,7 +150,7 @@ def check_format(text: str, values: Any) -> None:
     spend_value([text, values])
 
 
-def _length(value: Any) -> int:
+def _length(value: object) -> int:
     return len(value) if isinstance(value, str | bytes | list | tuple) else 0
 
 
@@ -168,7 +168,7 @@ def limit_filters(
     return limited
 
 
-def _spend_turn(_context: Any, value: str, text: int) -> str:
+def _spend_turn(_context: object, value: str, text: int) -> str:
     spend(1, text)
     return value
 
@@ -188,7 +188,7 @@ def _limited(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
     grows = GROWTH.get(name)
 
     @wraps(work)
-    def ask_first(*given: Any, **options: Any) -> Any:
+    def ask_first(*given: object, **options: object) -> object:
         value, others = given[place], given[place + 1 :]
         if name in READING:
             _spend_items(value)
@@ -204,36 +204,38 @@ def _limited(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
     return ask_first
 
 
-def _grow_width(value: Any, width: Any = 80, *_: Any, **__: Any) -> None:
+def _grow_width(value: object, width: object = 80, *_: object, **__: object) -> None:
     lines = value.count("\n") + 1 if isinstance(value, str) else 1
     size = width if isinstance(width, int) else _length(width)
     spend(1, lines * abs(size))
 
 
-def _grow_number(_value: Any, number: Any = 1, *_: Any, **options: Any) -> None:
+def _grow_number(_value: object, number: object = 1, *_: object, **options: object) -> None:
     for size in (number, *options.values()):
         if isinstance(size, int):
             spend(1, abs(size))
 
 
-def _grow_format(value: Any, *values: Any, **named: Any) -> None:
+def _grow_format(value: object, *values: object, **named: object) -> None:
     check_format(str(value), named or values)
 
 
-def _grow_replace(value: Any, old: Any = "", new: Any = "", *_: Any, **__: Any) -> None:
+def _grow_replace(
+    value: object, old: object = "", new: object = "", *_: object, **__: object
+) -> None:
     spend(1, (str(value).count(str(old)) + 1) * len(str(new)))
 
 
-def _grow_join(value: Any, d: Any = "", *_: Any, **__: Any) -> None:
+def _grow_join(value: object, d: object = "", *_: object, **__: object) -> None:
     spend(1, (len(value) if isinstance(value, Sized) else 1) * len(str(d)))
 
 
-def _grow_words(value: Any, *others: Any, **options: Any) -> None:
+def _grow_words(value: object, *others: object, **options: object) -> None:
     added = sum(_length(item) for item in (*others, *options.values()))
     spend(1, len(str(value)) * added)
 
 
-def _grow_json(value: Any, indent: Any = 0, *_: Any, **__: Any) -> None:
+def _grow_json(value: object, indent: object = 0, *_: object, **__: object) -> None:
     size = indent if isinstance(indent, int) else _length(indent)
     for _level in range(min(abs(size), 1000)):
         spend_value(value)
@@ -294,7 +296,7 @@ def _wrap_made(node: Any, nodes: Any) -> None:
             setattr(node, field, _wrapped(value, nodes))
 
 
-def _wrapped(node: Any, nodes: Any) -> Any:
+def _wrapped(node: Any, nodes: Any) -> object:
     if not isinstance(node, nodes.Node):
         return node
     _wrap_made(node, nodes)

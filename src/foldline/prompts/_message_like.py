@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage
-from foldline.prompts._chat_base import BaseChatPromptTemplate
 from foldline.prompts._compile import PromptTemplateFormat
-from foldline.prompts._message_templates import (
+from foldline.prompts.chat_base import BaseChatPromptTemplate
+from foldline.prompts.message import BaseMessagePromptTemplate
+from foldline.prompts.message_templates import (
     AIMessagePromptTemplate,
     HumanMessagePromptTemplate,
     MessagesPlaceholder,
     SystemMessagePromptTemplate,
 )
-from foldline.prompts.message import BaseMessagePromptTemplate
 from foldline.protocol.blocks import Json
 
 __all__ = ["MessageLike", "MessageLikeRepresentation", "message_template"]
@@ -47,7 +47,7 @@ CLASSES: dict[type[BaseMessage], Maker] = {
 }
 
 
-def message_template(given: Json, kind: PromptTemplateFormat = "f-string") -> MessageLike:
+def message_template(given: object, kind: PromptTemplateFormat = "f-string") -> MessageLike:
     """Turn one thing into a message or a template of messages."""
     if isinstance(given, BaseMessagePromptTemplate | BaseChatPromptTemplate | BaseMessage):
         return given
@@ -85,7 +85,7 @@ def _of_role(role: Json, template: Json, kind: PromptTemplateFormat) -> MessageL
     return ROLES[role].from_template(template, kind)
 
 
-def _placeholder(template: Json) -> MessagesPlaceholder:
+def _placeholder(template: object) -> MessagesPlaceholder:
     name, optional = template, True
     if isinstance(template, list | tuple):
         if len(template) != 2 or not isinstance(template[1], bool):

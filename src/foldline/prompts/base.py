@@ -132,18 +132,18 @@ class BasePromptTemplate(
     # -- filling in
 
     @abstractmethod
-    def format_prompt(self, **kwargs: Any) -> PromptValue:
+    def format_prompt(self, **kwargs: object) -> PromptValue:
         """Fill in the variables; the value is for any kind of model."""
 
-    async def aformat_prompt(self, **kwargs: Any) -> PromptValue:
+    async def aformat_prompt(self, **kwargs: object) -> PromptValue:
         """Fill in the variables; the value is for any kind of model."""
         return self.format_prompt(**kwargs)
 
     @abstractmethod
-    def format(self, **kwargs: Any) -> FormatOutputType:
+    def format(self, **kwargs: object) -> FormatOutputType:
         """Fill in the variables."""
 
-    async def aformat(self, **kwargs: Any) -> FormatOutputType:
+    async def aformat(self, **kwargs: object) -> FormatOutputType:
         """Fill in the variables."""
         return self.format(**kwargs)
 
@@ -154,7 +154,7 @@ class BasePromptTemplate(
         fields["partial_variables"] = {**self.partial_variables, **kwargs}
         return type(self)(**fields)
 
-    def _merge_partial_and_user_variables(self, **kwargs: Any) -> Values:
+    def _merge_partial_and_user_variables(self, **kwargs: object) -> Values:
         return self._merged(kwargs)
 
     def _merged(self, values: Mapping[str, Any]) -> Values:
@@ -206,7 +206,7 @@ class BasePromptTemplate(
         write_text(file_path, json.dumps(fields, indent=4, ensure_ascii=False))
 
 
-def _called(name: str, function: Callable[[], Json]) -> Json:
+def _called(name: str, function: Callable[[], Json]) -> object:
     value = function()
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):

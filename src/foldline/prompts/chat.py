@@ -20,11 +20,12 @@ from foldline.load import dumpd
 from foldline.messages import AnyMessage, BaseMessage
 from foldline.prompt_values import PromptValue
 from foldline.prompts._build import chat_value, make_message, text_of
-from foldline.prompts._chat_base import BaseChatPromptTemplate
 from foldline.prompts._compile import PromptTemplateFormat
 from foldline.prompts._files import write_text
 from foldline.prompts._message_like import MessageLike, MessageLikeRepresentation, message_template
-from foldline.prompts._message_templates import (
+from foldline.prompts.chat_base import BaseChatPromptTemplate
+from foldline.prompts.message import BY_HAND, BaseMessagePromptTemplate
+from foldline.prompts.message_templates import (
     AIMessagePromptTemplate,
     BaseStringMessagePromptTemplate,
     ChatMessagePromptTemplate,
@@ -32,7 +33,6 @@ from foldline.prompts._message_templates import (
     MessagesPlaceholder,
     SystemMessagePromptTemplate,
 )
-from foldline.prompts.message import BY_HAND, BaseMessagePromptTemplate
 from foldline.prompts.prompt import PromptTemplate
 from foldline.prompts.string import StringPromptTemplate
 from foldline.protocol.blocks import Json
@@ -116,7 +116,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
 
     @model_validator(mode="before")
     @classmethod
-    def validate_input_variables(cls, values: Json) -> Json:
+    def validate_input_variables(cls, values: object) -> Json:
         """Read the variables from the messages."""
         if not isinstance(values, dict) or not isinstance(values.get("messages"), list):
             return values
@@ -162,11 +162,11 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
                 filled += await part.aformat_messages(**values)
         return filled
 
-    def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    def format_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Fill in the variables; give the messages."""
         return drive(self._filled(kwargs, BLOCKING))
 
-    async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Fill in the variables; give the messages."""
         if type(self).format_messages is not ChatPromptTemplate.format_messages:
             return self.format_messages(**kwargs)  # an author's, who wrote no twin
@@ -197,7 +197,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
         """Make a prompt of messages, templates, texts, (role, template) pairs and dicts."""
         return cls(messages, template_format=template_format)
 
-    def __add__(self, other: Json) -> ChatPromptTemplate:
+    def __add__(self, other: object) -> ChatPromptTemplate:
         """Write more messages after these."""
         partials = dict(self.partial_variables)
         if isinstance(other, ChatPromptTemplate):

@@ -72,11 +72,11 @@ class DictPromptTemplate(RunnableSerializable[dict[str, Any], dict[str, Any]]):
     def _serialized(self) -> dict[str, Any] | None:
         return LazyDump(self, name=self.get_name())
 
-    def format(self, **kwargs: Any) -> dict[str, Any]:
+    def format(self, **kwargs: object) -> dict[str, Any]:
         """Fill in the variables."""
         return self._filled(kwargs)
 
-    async def aformat(self, **kwargs: Any) -> dict[str, Any]:
+    async def aformat(self, **kwargs: object) -> dict[str, Any]:
         """Fill in the variables."""
         return self._filled(kwargs)
 
@@ -97,12 +97,12 @@ class DictPromptTemplate(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         return str(self._filled(shown))
 
 
-def check_texts(template: Json, kind: str) -> set[str]:
+def check_texts(template: object, kind: str) -> set[str]:
     """Check every text of a value, and give the variables of all of them."""
     return {name for text in _texts(template, 0) for name in compile_prompt(text, kind).variables}
 
 
-def _texts(value: Json, depth: int) -> Iterator[str]:
+def _texts(value: object, depth: int) -> Iterator[str]:
     if depth > DEEPEST:
         raise UsageError(f"a template nests deeper than {DEEPEST} levels")
     if isinstance(value, str):
@@ -112,7 +112,7 @@ def _texts(value: Json, depth: int) -> Iterator[str]:
             yield from _texts(item, depth + 1)
 
 
-def _changed(value: Json, change: Change) -> Json:
+def _changed(value: object, change: Change) -> Json:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):

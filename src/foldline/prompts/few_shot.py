@@ -14,12 +14,11 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.example_selectors.base import BaseExampleSelector
 from foldline.messages import BaseMessage
-from foldline.prompts._chat_base import BaseChatPromptTemplate
 from foldline.prompts._compile import PromptTemplateFormat, compile_prompt
 from foldline.prompts._examples import FewShotText, check_examples, choose, values_of
+from foldline.prompts.chat_base import BaseChatPromptTemplate
 from foldline.prompts.message import BaseMessagePromptTemplate
 from foldline.prompts.string import check_valid_template
-from foldline.protocol.blocks import Json
 
 __all__ = ["FewShotChatMessagePromptTemplate", "FewShotPromptTemplate"]
 
@@ -51,7 +50,7 @@ class FewShotPromptTemplate(FewShotText):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_variables(cls, values: Json) -> Json:
+    def _read_variables(cls, values: object) -> object:
         values = check_examples(values)
         if not isinstance(values, dict) or not isinstance(values.get("suffix"), str):
             return values
@@ -113,7 +112,7 @@ class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_examples(cls, values: Json) -> Json:
+    def _check_examples(cls, values: object) -> object:
         return check_examples(values)
 
     @property
@@ -133,11 +132,11 @@ class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
                 messages += await self.example_prompt.aformat_messages(**chosen)
         return messages
 
-    def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    def format_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Give the examples as messages."""
         return drive(self._messages(kwargs, BLOCKING))
 
-    async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Give the examples as messages."""
         return await self._messages(kwargs, ASYNC)
 

@@ -29,7 +29,7 @@ class FewShotPromptWithTemplates(FewShotText):
 
     @model_validator(mode="before")
     @classmethod
-    def check_examples_and_selector(cls, values: Json) -> Json:
+    def check_examples_and_selector(cls, values: object) -> Json:
         """See that there is a list of examples or a selector, and not both."""
         return check_examples(values)
 

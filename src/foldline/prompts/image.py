@@ -11,7 +11,6 @@ from foldline.exceptions import UsageError
 from foldline.prompt_values import ImagePromptValue, ImageURL, PromptValue
 from foldline.prompts._compile import PromptTemplateFormat, compile_prompt
 from foldline.prompts.base import BasePromptTemplate
-from foldline.protocol.blocks import Json
 
 __all__ = ["ImagePromptTemplate"]
 
@@ -43,7 +42,7 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_variables(cls, values: Json) -> Json:
+    def _read_variables(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         values = dict(values)
@@ -63,11 +62,11 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
     def _prompt_type(self) -> str:
         return "image-prompt"
 
-    def format_prompt(self, **kwargs: Any) -> PromptValue:
+    def format_prompt(self, **kwargs: object) -> PromptValue:
         """Fill in the variables; the value is for any kind of model."""
         return ImagePromptValue(image_url=self.format(**kwargs))
 
-    def format(self, **kwargs: Any) -> ImageURL:
+    def format(self, **kwargs: object) -> ImageURL:
         """Fill in the variables; `url` and `detail` may also be given here."""
         return self._image(kwargs)
 

@@ -16,7 +16,6 @@ from foldline.prompts.chat import ChatPromptTemplate
 from foldline.prompts.few_shot import FewShotPromptTemplate
 from foldline.prompts.few_shot_with_templates import FewShotPromptWithTemplates
 from foldline.prompts.prompt import PromptTemplate
-from foldline.protocol.blocks import Json
 
 __all__ = ["load_prompt", "load_prompt_from_config"]
 
@@ -66,7 +65,7 @@ def _beside(folder: Folder, name: str) -> Folder:
     return Folder((folder.root / name).parent)
 
 
-def _json(folder: Folder, name: str, encoding: str | None = None) -> Json:
+def _json(folder: Folder, name: str, encoding: str | None = None) -> object:
     try:
         return json.loads(folder.read(name, encoding))
     except (ValueError, RecursionError) as error:
@@ -75,7 +74,7 @@ def _json(folder: Folder, name: str, encoding: str | None = None) -> Json:
         raise SchemaError(f"{name!r} is not JSON: {error}") from error
 
 
-def _load(config: Json, folder: Folder | None) -> BasePromptTemplate[Any]:
+def _load(config: object, folder: Folder | None) -> BasePromptTemplate[Any]:
     if not isinstance(config, Mapping):
         raise SchemaError(f"a prompt is written as an object, not {type(config).__name__}")
     if "lc" in config:

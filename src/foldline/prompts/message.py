@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from foldline._extensions import extension
 from foldline.load.serializable import Serializable
 from foldline.messages import BaseMessage
-from foldline.protocol.blocks import Json
 
 __all__ = ["BaseMessagePromptTemplate"]
 
@@ -41,10 +40,10 @@ class BaseMessagePromptTemplate(Serializable, ABC):
         return self.format_messages(**values)
 
     @abstractmethod
-    def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    def format_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Make the messages."""
 
-    async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Make the messages."""
         return self.format_messages(**kwargs)
 
@@ -61,6 +60,6 @@ class BaseMessagePromptTemplate(Serializable, ABC):
         """Print `pretty_repr`."""
         print(self.pretty_repr())  # noqa: T201  printing is its job
 
-    def __add__(self, other: Json) -> Json:
+    def __add__(self, other: object) -> object:
         """Begin a chat prompt with this template."""
         return extension("add_messages")(self, other)

@@ -50,7 +50,7 @@ class PromptTemplate(StringPromptTemplate):
 
     @model_validator(mode="before")
     @classmethod
-    def pre_init_validation(cls, values: Json) -> Json:
+    def pre_init_validation(cls, values: object) -> Json:
         """Read the variables from the template."""
         if not isinstance(values, dict) or not isinstance(values.get("template"), str):
             return values
@@ -80,7 +80,7 @@ class PromptTemplate(StringPromptTemplate):
 
     # -- filling in
 
-    def format(self, **kwargs: Any) -> str:
+    def format(self, **kwargs: object) -> str:
         """Fill in the variables; names the template does not have are ignored."""
         # `text_of`, written out for the commonest case, of which a further call would be a quarter.
         try:
@@ -110,7 +110,7 @@ class PromptTemplate(StringPromptTemplate):
             return await super()._once(input, run)
         return string_value(text_of(self, self._validate_input(input)))
 
-    def __setattr__(self, name: str, value: Json) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Set a field; what was compiled is compiled again."""
         for made in MADE:
             self.__dict__.pop(made, None)
@@ -135,7 +135,7 @@ class PromptTemplate(StringPromptTemplate):
             return mustache_schema(self.template)
         return super().get_input_schema(config)
 
-    def __add__(self, other: Json) -> PromptTemplate:
+    def __add__(self, other: object) -> PromptTemplate:
         """Write one template after another."""
         if isinstance(other, str):
             other = type(self).from_template(other, template_format=self.template_format)

@@ -32,17 +32,17 @@ __all__ = [
 ]
 
 
-def f_string_formatter(template: str, /, **kwargs: Any) -> str:
+def f_string_formatter(template: str, /, **kwargs: object) -> str:
     """Fill in a template of `{name}`s."""
     return compile_prompt(template, "f-string").fill(kwargs)
 
 
-def mustache_formatter(template: str, /, **kwargs: Any) -> str:
+def mustache_formatter(template: str, /, **kwargs: object) -> str:
     """Fill in a mustache template; values are put in as they are, since a prompt is not HTML."""
     return compile_prompt(template, "mustache").fill(kwargs)
 
 
-def jinja2_formatter(template: str, /, **kwargs: Any) -> str:
+def jinja2_formatter(template: str, /, **kwargs: object) -> str:
     """Fill in a jinja2 template, in a sandbox; needs `foldline[jinja]`."""
     return compile_prompt(template, "jinja2").fill(kwargs)
 
@@ -105,11 +105,11 @@ def get_template_variables(template: str, template_format: str) -> list[str]:
 class StringPromptTemplate(BasePromptTemplate[str], ABC):
     """A prompt that is one text. A subclass writes `format`."""
 
-    def format_prompt(self, **kwargs: Any) -> PromptValue:
+    def format_prompt(self, **kwargs: object) -> PromptValue:
         """Fill in the variables; the value is for any kind of model."""
         return string_value(self.format(**kwargs))
 
-    async def aformat_prompt(self, **kwargs: Any) -> PromptValue:
+    async def aformat_prompt(self, **kwargs: object) -> PromptValue:
         """Fill in the variables; the value is for any kind of model."""
         return string_value(await self.aformat(**kwargs))
 

@@ -10,7 +10,6 @@ from pydantic import Field
 from foldline.exceptions import UsageError
 from foldline.prompts._compile import PromptTemplateFormat
 from foldline.prompts.chat import ChatPromptTemplate, MessageLikeRepresentation
-from foldline.protocol.blocks import Json
 from foldline.runnables.sequence import sequence_of
 from foldline.runnables.serializable import RunnableSerializable
 
@@ -59,11 +58,11 @@ class StructuredPrompt(ChatPromptTemplate):
         """Make a prompt of messages and a schema."""
         return cls(messages, schema, **kwargs)
 
-    def __or__(self, other: Json) -> RunnableSerializable[Any, Any]:  # type: ignore[override]
+    def __or__(self, other: object) -> RunnableSerializable[Any, Any]:  # type: ignore[override]
         """Run this, then a model that answers in this shape."""
         return self.pipe(other)
 
-    def pipe(self, *others: Json, name: str | None = None) -> RunnableSerializable[Any, Any]:  # type: ignore[override]
+    def pipe(self, *others: object, name: str | None = None) -> RunnableSerializable[Any, Any]:  # type: ignore[override]
         """Run this, then a model that answers in this shape, then the others in turn."""
         model = others[0] if others else None
         ask = getattr(model, "with_structured_output", None)

@@ -61,7 +61,7 @@ class BlockWriter:
         self.current: GrowingBlock | None = None
         """The block on the wire that spoke last, while it is open."""
 
-    def quick(self, kind: str, piece: Json, key: Key | None) -> Event | None:
+    def quick(self, kind: str, piece: object, key: Key | None) -> Event | None:
         """Say a slice for the block that spoke last, if it is plainly meant; None sends it the long way."""
         block = self.current
         if (
@@ -367,14 +367,14 @@ def _without_null(block: GrowingBlock, piece: str) -> str:
     return "" if block.has_whole_args() else piece
 
 
-def _base64(data: Json) -> str:
+def _base64(data: object) -> str:
     text = _text(data, "base64")
     if not text.isascii():
         raise MalformedStreamError(f"the data of a block is base64, not {text!r:.80}")
     return text
 
 
-def _text(value: Json, what: str) -> str:
+def _text(value: object, what: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -382,10 +382,10 @@ def _text(value: Json, what: str) -> str:
     return value
 
 
-def _says_something(value: Json) -> bool:
+def _says_something(value: object) -> bool:
     return value is not None and value not in ("", [], {})
 
 
-def _event(event: str, index: int, **rest: Json) -> Event:
+def _event(event: str, index: int, **rest: object) -> Event:
     told: Json = {"event": event, "index": index, **rest}
     return told  # type: ignore[no-any-return]

@@ -28,6 +28,7 @@ from foldline.protocol.folded import (
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
 from foldline.utils.json import mend_surrogates
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["FoldLimits", "FoldedMessage", "MessageBuilder", "fold"]
 
@@ -49,6 +50,8 @@ class MessageBuilder:
     #> [{'type': 'text', 'text': 'Hello'}]
     ```
     """
+
+    __repr__ = short_repr
 
     __slots__ = (
         "_blocks",
@@ -298,7 +301,7 @@ class MessageBuilder:
             return {}
         return value if self.is_sole_owner else copy_json(value)
 
-    def _refuse_more(self, kind: Json) -> NoReturn:
+    def _refuse_more(self, kind: object) -> NoReturn:
         end = "message-finish" if self.is_finished else "error"
         raise MalformedStreamError(f"{kind} after {end}: the message was over")
 

@@ -122,7 +122,7 @@ class OpenBlock:
         return "".join(self.parts)
 
 
-def weight(value: Json) -> int:
+def weight(value: object) -> int:
     """Count the characters of the text in a value."""
     if isinstance(value, str):
         return len(value)

@@ -28,6 +28,7 @@ from foldline.protocol.shapes import (
     json_problem,
     shape_problem,
 )
+from foldline.utils.short_repr import short_repr
 
 ENDS: Final = frozenset({"message-finish", "error"})
 
@@ -82,6 +83,8 @@ class GrammarChecker:
     #> V3: the stream ends without message-finish or error
     ```
     """
+
+    __repr__ = short_repr
 
     def __init__(self) -> None:
         self.violations: list[Violation] = []
@@ -344,7 +347,7 @@ def _differences(left: FoldedMessage, right: FoldedMessage, *, has_metadata: boo
     return found
 
 
-def _comparable(folded: FoldedMessage, name: str) -> Json:
+def _comparable(folded: FoldedMessage, name: str) -> object:
     value: Json = getattr(folded, name)
     if name == "blocks":
         return [{key: item for key, item in block.items() if key != "index"} for block in value]
@@ -361,5 +364,5 @@ def _args_fit(block: _Watched, content: Mapping[str, Json]) -> bool:
     return is_same_json(parse_tool_args(text), content.get("args"))
 
 
-def _is_index(index: Json) -> bool:
+def _is_index(index: object) -> bool:
     return isinstance(index, int) and not isinstance(index, bool) and index >= 0

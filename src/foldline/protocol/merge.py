@@ -22,7 +22,7 @@ LEAVES = frozenset({str, int, float, bool, type(None)})
 """The classes of most values, which are never copied."""
 
 
-def copy_json(value: Json) -> Json:
+def copy_json(value: object) -> Json:
     """Copy the dicts and lists of a value, so that two owners never share one."""
     if type(value) in LEAVES or not isinstance(value, (dict, list)):
         return value
@@ -36,7 +36,7 @@ def copy_json(value: Json) -> Json:
         ) from None
 
 
-def _copy(value: Json) -> Json:
+def _copy(value: Json) -> object:
     # Most items are leaves: a copy of all, in which the others are replaced, costs half.
     if type(value) is dict:
         copied = value.copy()
@@ -49,29 +49,29 @@ def _copy(value: Json) -> Json:
     return [item if type(item) in LEAVES else copy_json(item) for item in value]
 
 
-def append(old: Json, new: Json) -> Json:
+def append(old: object, new: object) -> Json:
     """Join slices of text; anything but two strings is replaced."""
     return old + new if isinstance(old, str) and isinstance(new, str) else copy_json(new)
 
 
-def extend(old: Json, new: Json) -> Json:
+def extend(old: object, new: object) -> Json:
     """Add the items of one list to another; items with the same integer `index` are one item."""
     if isinstance(old, list) and isinstance(new, list):
         return merge_lists(old, new)
     return copy_json(new)
 
 
-def first(old: Json, new: Json) -> Json:
+def first(old: object, new: object) -> Json:
     """Keep the first that says something: an empty string never stands in the way of a later one."""
     return old if old != "" else copy_json(new)
 
 
-def last(old: Json, new: Json) -> Json:
+def last(old: object, new: object) -> Json:
     """Take the newest; an empty string never overwrites."""
     return old if new == "" else copy_json(new)
 
 
-def deep(old: Json, new: Json) -> Json:
+def deep(old: object, new: object) -> Json:
     """Merge dicts key by key, extend lists, join slices of text, replace the rest."""
     if isinstance(old, dict) and isinstance(new, dict):
         return merge_dicts(old, new)
@@ -232,23 +232,23 @@ def replace_usage(left: dict[str, Json] | None, right: dict[str, Json] | None) -
     return _merge(left or {}, right or {}, lambda _key: _newest)
 
 
-def _sum(old: Json, new: Json) -> Json:
+def _sum(old: Json, new: Json) -> object:
     if isinstance(old, dict) and isinstance(new, dict):
         return add_usage(old, new)
     return old + new if _is_number(old) and _is_number(new) else copy_json(new)
 
 
-def _newest(old: Json, new: Json) -> Json:
+def _newest(old: object, new: object) -> object:
     if isinstance(old, dict) and isinstance(new, dict):
         return replace_usage(old, new)
     return copy_json(new)
 
 
-def _is_number(value: Json) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _item_index(item: Json) -> int | None:
+def _item_index(item: object) -> int | None:
     index = item.get("index") if isinstance(item, dict) else None
     return index if isinstance(index, int) and not isinstance(index, bool) else None
 

@@ -89,7 +89,7 @@ def is_server_call(block: dict[str, Json]) -> bool:
     )
 
 
-def _args_of(args: Json) -> dict[str, Json] | str:
+def _args_of(args: object) -> dict[str, Json] | str:
     if args is None or isinstance(args, str):
         return parse_tool_args(args)
     if not isinstance(args, dict):
@@ -101,7 +101,7 @@ def _args_of(args: Json) -> dict[str, Json] | str:
     return dict(copy_json(args))
 
 
-def _raw(args: Json) -> str | None:
+def _raw(args: object) -> str | None:
     if args is None or isinstance(args, str):
         return args
     return json.dumps(to_jsonable(args))
@@ -112,7 +112,7 @@ def _rest(block: dict[str, Json]) -> dict[str, Json]:
     return {key: copy_json(value) for key, value in block.items() if key not in own}
 
 
-def _noun(value: Json) -> str:
+def _noun(value: object) -> str:
     names = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(
         type(value), "a number" if isinstance(value, (int, float)) else type(value).__name__

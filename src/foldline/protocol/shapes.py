@@ -15,7 +15,7 @@ Shape: TypeAlias = dict[str, tuple[Test, str]]
 """Field -> (its test, what it should be). A name that ends in `?` may be missing."""
 
 
-def is_text(value: Json) -> bool:
+def is_text(value: object) -> bool:
     """Say whether a value is text."""
     return isinstance(value, str)
 
@@ -30,23 +30,23 @@ def is_dict(value: Json) -> bool:
     return isinstance(value, dict)
 
 
-def _is_text_or_none(value: Json) -> bool:
+def _is_text_or_none(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _is_flat(value: Json) -> bool:
+def _is_flat(value: object) -> bool:
     return isinstance(value, dict) and not any(
         isinstance(item, (dict, list, tuple)) for item in value.values()
     )
 
 
-def _is_usage(value: Json) -> bool:
+def _is_usage(value: object) -> bool:
     return isinstance(value, dict) and all(
         is_count(value[name]) for name in value if name.endswith("_tokens")
     )
 
 
-def _is_anything(value: Json) -> bool:
+def _is_anything(value: object) -> bool:
     return True
 
 
@@ -178,7 +178,7 @@ def block_problem(block: Mapping[str, Json], *, is_start: bool) -> str | None:
     return shape_problem(block, shape)
 
 
-def is_same_json(left: Json, right: Json) -> bool:
+def is_same_json(left: object, right: object) -> bool:
     """Say whether two values are the same JSON: `true` is not `1`, whatever Python's `==` says; `1.0` is `1`."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
@@ -190,7 +190,7 @@ def is_same_json(left: Json, right: Json) -> bool:
     return bool(left == right)
 
 
-def json_problem(value: Json) -> str | None:
+def json_problem(value: object) -> str | None:
     """Say why a value is not JSON, if it is not."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)

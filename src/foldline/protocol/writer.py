@@ -27,6 +27,7 @@ from foldline.protocol.folded import counts_of, normalize_finish_reason
 from foldline.protocol.identity import CALL_KINDS, Key, kind_of
 from foldline.protocol.merge import add_usage, copy_json, grow_metadata, merge_dicts, replace_usage
 from foldline.utils.json import mend_surrogates, to_jsonable
+from foldline.utils.short_repr import short_repr
 
 WHOLE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
 REASON_KEYS: Final = ("done_reason", "stop_reason", "finish_reason")
@@ -43,6 +44,8 @@ class EventWriter:
     #> 6 {'type': 'text-delta', 'text': 'Hel'} stop
     ```
     """
+
+    __repr__ = short_repr
 
     __slots__ = (
         "_additional_kwargs",
@@ -360,14 +363,14 @@ class EventWriter:
         return finish
 
 
-def _type_of(block: Json) -> str:
+def _type_of(block: object) -> str:
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
         raise MalformedStreamError(f"a content block is a dict with a type, not {block!r:.80}")
     return kind
 
 
-def _id_of(id: Json) -> str | None:
+def _id_of(id: object) -> str | None:
     """Give an id as text, whatever the provider sent for one; what is no id is none."""
     if isinstance(id, str):
         return id if id.isascii() else mend_surrogates(id)

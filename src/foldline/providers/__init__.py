@@ -69,6 +69,18 @@ REGISTRY: Final[dict[str, str]] = {
 }
 """Name of a provider -> module and class. Nothing is imported before it is asked for."""
 
+NICKNAMES: Final[dict[str, str]] = {
+    "grok": "xai",
+    "kimi": "moonshot",
+    "pplx": "perplexity",
+    "ark": "doubao",
+    "volcengine": "doubao",
+    "hf": "huggingface",
+    "lm_studio": "lmstudio",
+    "vertex": "vertexai",
+}
+"""Other words for providers, as people say them; understood, and shown in no list."""
+
 ADVICE: Final[dict[str, str]] = {
     "langsmith": "LangSmith's gateway speaks OpenAI's wire: 'openai:MODEL' with "
     "base_url='https://gateway.smith.langchain.com/v1', use_responses_api=True and api_key=...",
@@ -85,6 +97,7 @@ def provider_names() -> list[str]:
 def find_provider(name: str) -> type[Any]:
     """Import the class of a provider; ours first, then what installed packages announce."""
     word = name.replace("-", "_").lower()
+    word = NICKNAMES.get(word, word)
     target = REGISTRY.get(word) or _announced().get(word) or _announced().get(name)
     if target is None:
         if word in ADVICE:
@@ -122,3 +135,8 @@ def _missing(name: str, module: str, error: ImportError) -> Exception:
     return MissingExtraError(
         f"the provider {name!r} needs {missing}, which is not installed: {how}"
     )
+
+
+def __dir__() -> list[str]:
+    folders = {target.partition(":")[0].rpartition(".")[2] for target in REGISTRY.values()}
+    return sorted({*__all__, *folders})

@@ -33,25 +33,25 @@ class Counting(HttpChatModel):
 
     def count_tokens_exactly(
         self,
-        input: Json,
+        input: object,
         config: RunnableConfig | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> int:
         """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
         return drive(self._counted(input, _io.BLOCKING, config, kwargs))
 
     async def acount_tokens_exactly(
         self,
-        input: Json,
+        input: object,
         config: RunnableConfig | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> int:
         """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
         return await self._counted(input, _io.ASYNC, config, kwargs)
 
     async def _counted(
         self,
-        input: Json,
+        input: object,
         io: IO,
         config: RunnableConfig | None,
         kwargs: dict[str, Any],

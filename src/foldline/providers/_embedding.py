@@ -7,10 +7,10 @@ it would spoil an index without a word.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from math import isfinite
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -18,13 +18,22 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import MalformedStreamError, ModelError, UsageError
+from foldline.language_models.base import CHARACTERS_PER_TOKEN
 from foldline.language_models.call.deadline import pause, within
+from foldline.language_models.call.meter import RequestMeter
 from foldline.language_models.call.retry import RetryPolicy
+from foldline.language_models.policies.spending import Expectation
 from foldline.language_models.policies.usage import time_left
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._keys import resolve_key
-from foldline.providers._wire import dump_body, is_error_body, request_id
+from foldline.providers._limits import observe_limits
+from foldline.providers._wire import ODD, dump_body, is_error_body, request_id
+from foldline.rate_limiters import BaseRateLimiter
 from foldline.transports import Request, Response
+from foldline.utils.progress import Progress, ProgressOption, show_progress
+
+if TYPE_CHECKING:  # loaded by those who make one
+    from foldline.rate_limiters.limiter import QuotaLimiter
 
 __all__ = ["BatchedEmbeddings", "HttpEmbeddings", "check_texts", "order_rows", "read_vector"]
 
@@ -46,25 +55,44 @@ class BatchedEmbeddings(Embeddings):
         """Return the error of an answer that cannot be used."""
         raise NotImplementedError
 
-    async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
+    async def _embed(
+        self,
+        texts: list[str],
+        io: IO,
+        *,
+        is_query: bool = False,
+        progress: ProgressOption = None,
+    ) -> Vectors:
         check_texts(texts)
-        size = self._batch_size()
-        batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+        await self._prepare(io)
+        with show_progress(progress, len(texts), "embedding") as shown:
+            return await self._embed_shown(texts, io, shown, is_query=is_query)
+
+    async def _prepare(self, io: IO) -> None:
+        """Do what a call needs before its first batch."""
+
+    async def _embed_shown(
+        self, texts: list[str], io: IO, shown: Progress, *, is_query: bool
+    ) -> Vectors:
+        batches = self._batches(texts)
 
         async def embed_batch(batch: list[str]) -> Vectors:
             return await self._embed_batch(batch, io, is_query=is_query)
 
+        vectors: dict[int, Vectors] = {}
         limit = self._concurrency()
         if limit == 1 or len(batches) < 2:
-            made = [vector for batch in batches for vector in await embed_batch(batch)]
-            return self._check_lengths(made)
-        vectors: dict[int, Vectors] = {}
-        outcomes = io.as_completed(embed_batch, batches, limit=limit)
-        async with aclosing(outcomes):
-            async for outcome in outcomes:
-                if outcome.error is not None:
-                    raise outcome.error
-                vectors[outcome.place] = outcome.value
+            for place, batch in enumerate(batches):
+                vectors[place] = await embed_batch(batch)
+                shown.advance(len(batch))
+        else:
+            outcomes = io.as_completed(embed_batch, batches, limit=limit)
+            async with aclosing(outcomes):
+                async for outcome in outcomes:
+                    if outcome.error is not None:
+                        raise outcome.error
+                    vectors[outcome.place] = outcome.value
+                    shown.advance(len(outcome.value))
         return self._check_lengths(
             [vector for place in sorted(vectors) for vector in vectors[place]]
         )
@@ -73,6 +101,10 @@ class BatchedEmbeddings(Embeddings):
         """Embed one batch, no longer than the usage scopes around the call allow."""
         vectors = await within(self._embed_some(batch, io, is_query=is_query), io)
         return self._check_count(vectors, len(batch))
+
+    def _batches(self, texts: list[str]) -> list[list[str]]:
+        size = self._batch_size()
+        return [texts[start : start + size] for start in range(0, len(texts), size)]
 
     def _batch_size(self) -> int:
         return self.chunk_size
@@ -104,13 +136,17 @@ class BatchedEmbeddings(Embeddings):
         """Return how many numbers a vector must have, where that was asked for."""
         return None
 
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts that will be searched."""
-        return drive(self._embed(texts, BLOCKING))
+    def embed_documents(
+        self, texts: list[str], *, progress: ProgressOption = None
+    ) -> list[list[float]]:
+        """Embed texts that will be searched; `progress` shows how many are done."""
+        return drive(self._embed(texts, BLOCKING, progress=progress))
 
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts that will be searched."""
-        return await self._embed(texts, ASYNC)
+    async def aembed_documents(
+        self, texts: list[str], *, progress: ProgressOption = None
+    ) -> list[list[float]]:
+        """Embed texts that will be searched; `progress` shows how many are done."""
+        return await self._embed(texts, ASYNC, progress=progress)
 
     def embed_query(self, text: str) -> list[float]:
         """Embed what is searched for."""
@@ -125,7 +161,11 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     """Embeddings behind an HTTP API."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        populate_by_name=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True
+        populate_by_name=True,
+        extra="forbid",
+        protected_namespaces=(),
+        hide_input_in_errors=True,
+        arbitrary_types_allowed=True,
     )
 
     model: str = ""
@@ -133,13 +173,15 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     """Texts sent in one request."""
     max_concurrency: int = Field(default=1, ge=1)
     """Requests under way at once."""
+    rate_limiter: BaseRateLimiter | None = Field(default=None, exclude=True, repr=False)
+    """Says when a request may be sent."""
 
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Any) -> Any:  # noqa: ANN401
+    def _read_names(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         return {cls.aliases.get(name, name): value for name, value in values.items()}
@@ -153,12 +195,40 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         """Give path and body of the request."""
         raise NotImplementedError
 
-    def _decode(self, answer: Any) -> Vectors:  # noqa: ANN401
+    def _decode(self, answer: object) -> Vectors:
         """Read the vectors, in the order of the texts."""
         raise NotImplementedError
 
+    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+        """Return the tokens that an answer says were sent; None where it says nothing of them."""
+        return None
+
     def _extra_headers(self) -> dict[str, str]:
         return {}
+
+    # -- limits
+
+    def _batches(self, texts: list[str]) -> list[list[str]]:
+        """Split texts so that no request is larger than what the rate limiter lets through at all."""
+        batches = super()._batches(texts)
+        limiter = self.rate_limiter
+        if limiter is None or not limiter.takes_reservations:
+            return batches
+        most = cast("QuotaLimiter", limiter).rules.most_tokens
+        return [part for batch in batches for part in split_by_tokens(batch, most)]
+
+    def _meter(self, texts: list[str], io: IO) -> RequestMeter:
+        tokens = sum(map(count_tokens, texts))
+        where = f"{self._provider}:{self._model_name}"
+        expected = Expectation(tokens, 0, None, None, None, where)
+        return RequestMeter(expected, io, self.rate_limiter, None)
+
+    def _usage(self, answer: Any, headers: Mapping[str, str]) -> dict[str, int] | None:  # noqa: ANN401
+        try:
+            tokens = self._count(answer, headers)
+        except ODD:  # what is odd in it must not cost the vectors
+            return None
+        return {"total_tokens": tokens} if type(tokens) is int else None
 
     # -- the one body
 
@@ -179,19 +249,32 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             await pause(delay, io)
 
     async def _send_batch(self, texts: list[str], io: IO, *, is_query: bool) -> Vectors:
+        if self.rate_limiter is None:
+            return await self._exchange(texts, io, None, is_query=is_query)
+        async with self._meter(texts, io) as meter:
+            return await self._exchange(texts, io, meter, is_query=is_query)
+
+    async def _exchange(
+        self, texts: list[str], io: IO, meter: RequestMeter | None, *, is_query: bool
+    ) -> Vectors:
         sent = self._request(texts, await resolve_key(self._key(), io), is_query=is_query)
         sent = await self._authorize(sent, io)
         async with self._transport().open(sent, blocking=io.blocking) as response:
+            observe_limits(meter, response)
             try:
                 if response.status >= 400:
                     raise self._status_error(response, await response.read_error())
-                return self._check_count(self._read(await self._receive(response)), len(texts))
+                answer = await self._receive(response)
+                vectors = self._check_count(self._read(answer), len(texts))
+                if meter is not None:
+                    meter.usage = self._usage(answer, response.headers)
+                return vectors
             except ModelError as error:
                 error.request_id = error.request_id or request_id(response.headers)
                 self._hidden(error, sent)
                 raise
 
-    async def _receive(self, response: Response) -> Any:  # noqa: ANN401
+    async def _receive(self, response: Response) -> object:
         """Read the JSON of an answer."""
         body = await response.read()
         if not body.strip():
@@ -219,13 +302,33 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             limits=self.limits,
         )
 
-    def _read(self, answer: Any) -> Vectors:  # noqa: ANN401
+    def _read(self, answer: object) -> Vectors:
         if is_error_body(answer):
             raise self._stream_error(answer)
         try:
             return self._decode(answer)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._malformed(f"the answer is no list of embeddings: {error!r:.100}") from error
+
+
+def count_tokens(text: str) -> int:
+    """Count about four characters as a token."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def split_by_tokens(texts: list[str], most: float) -> Iterator[list[str]]:
+    """Yield the texts in order, together while they have no more than so many tokens."""
+    part: list[str] = []
+    tokens = 0
+    for text in texts:
+        count = count_tokens(text)
+        if part and tokens + count > most:
+            yield part
+            part, tokens = [], 0
+        part.append(text)
+        tokens += count
+    if part:
+        yield part
 
 
 def read_vector(numbers: Sequence[Any]) -> list[float]:
@@ -241,7 +344,7 @@ def read_vector(numbers: Sequence[Any]) -> list[float]:
     return vector
 
 
-def order_rows(rows: Any) -> list[Any]:  # noqa: ANN401  whatever JSON came
+def order_rows(rows: object) -> list[Any]:
     """Return rows by their `index`, each place once; rows that all have none are in order already."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise TypeError(f"rows are a list of objects, not {rows!r:.40}")

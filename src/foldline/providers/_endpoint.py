@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from importlib import import_module
 from typing import Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlencode
 
@@ -35,6 +36,7 @@ from foldline.transports._default import default_transport, transport_for
 from foldline.transports._environment import proxy_secrets
 from foldline.transports.base import USUAL
 from foldline.utils.json import JsonError, parse_wire
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 Clocks: TypeAlias = float | Timeouts | None
 
@@ -54,6 +56,11 @@ class Endpoint(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
     )
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
     api_key: Key = Field(default=None, exclude=True, repr=False)
     """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""
@@ -61,7 +68,7 @@ class Endpoint(BaseModel):
     """Where the API lives, if not at the provider's own address."""
     timeout: Clocks = Field(default=None, exclude=True)
     """Seconds for the whole call, or each clock on its own (`foldline.Timeouts`)."""
-    max_retries: int | None = Field(default=None, exclude=True)
+    max_retries: int | None = Field(default=None, ge=0, exclude=True)
     """How often a failed request is tried again; overrides `retry_on_error`."""
     default_headers: Hidden = Field(default_factory=dict, exclude=True, repr=False)
     """Headers sent with every request."""
@@ -79,6 +86,9 @@ class Endpoint(BaseModel):
     needs_key: ClassVar[bool] = True
     error_table: ClassVar[Mapping[str, type[ModelError]]] = {}
     """Vendor code or type -> error class."""
+
+    batches: ClassVar[str] = ""
+    """Where the client of the provider's batches is, as "module:Class"; "" where it has none."""
 
     _own_transport: Transport | None = PrivateAttr(default=None)
 
@@ -156,13 +166,25 @@ class Endpoint(BaseModel):
             self._own_transport = transport_for(self.http)
         return self._own_transport
 
-    def _parse(self, data: str | bytes) -> Any:  # noqa: ANN401
+    def _parse(self, data: str | bytes) -> object:
         try:
             return parse_wire(data, max_depth=self.limits.json_depth)
         except JsonError as error:
             raise self._malformed(f"the provider sent what is not JSON: {error}") from error
 
+    def _batch_api(self) -> Any:  # noqa: ANN401  a `foldline.batches.provider.BatchApi`, loaded when it is asked for
+        """Return the client of the provider's batches; None where it has none."""
+        module, _, name = self.batches.partition(":")
+        return getattr(import_module(module), name)(self) if module else None
+
     # -- errors
+
+    def _batch_error(self, status: int, body: Any) -> ModelError:  # noqa: ANN401
+        """Build the error of a request that failed inside a batch."""
+        text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+        return self._failed(
+            self._read_error(body), status=status, body=text[: self.limits.error_body]
+        )
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")
@@ -178,7 +200,7 @@ class Endpoint(BaseModel):
             retry_after=retry_after(response.headers),
         )
 
-    def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
+    def _stream_error(self, body: object) -> ModelError:
         """Build the typed error of a failure told inside an answer that began well (F-T04, F-T05)."""
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
         failure = self._read_error(body)
@@ -204,7 +226,7 @@ class Endpoint(BaseModel):
             message, provider=self._provider, model=self._model_name, **facts
         )
 
-    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
+    def _read_error(self, body: object) -> Failure:
         """Find code, type and message in an error's JSON."""
         return read_failure(body)
 

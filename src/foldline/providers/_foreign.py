@@ -106,7 +106,7 @@ def _told(block: Block) -> str | None:
     return None
 
 
-def _json(value: Any) -> str:  # noqa: ANN401
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import cache
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
@@ -39,6 +39,7 @@ from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign import ForeignBlocks
 from foldline.providers._keys import MASK, public_url, resolve_key
 from foldline.providers._names import read_names
+from foldline.providers._playback import PlaybackTransport
 from foldline.providers._readable import Path, readable_blocks
 from foldline.providers._reading import Reading, StreamReading
 from foldline.providers._wire import (
@@ -54,6 +55,7 @@ from foldline.providers._wire import (
 from foldline.transports import Request, Response
 from foldline.utils.spelling import in_snake_case
 from foldline.utils.strings import suggestion
+from foldline.utils.suggest import callers_level
 
 __all__ = ["HttpChatModel"]
 
@@ -128,7 +130,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Json) -> Json:
+    def _read_names(cls, values: object) -> object:
         if isinstance(values, dict):
             values = in_snake_case(cls.model_fields, values)
         return read_names(cls, values, cls.aliases)
@@ -150,7 +152,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         said = {name: own[name] for name in kept[1]}
         return said | own["model_kwargs"] if own["model_kwargs"] else said
 
-    def _request(self, value: Json, run: Run, *, stream: bool) -> ChatRequest:
+    def _request(self, value: object, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
         if not (given := request.options) and request.stream is stream:
             return request
@@ -328,15 +330,43 @@ class HttpChatModel(Endpoint, BaseChatModel):
             result.generations += [ChatGeneration(message=other) for other in request.others]
         return result
 
+    # -- as part of a batch
+
+    async def _batch_request(
+        self,
+        input: Any,  # noqa: ANN401
+        io: IO,
+        config: RunnableConfig | None,
+        kwargs: Mapping[str, Any],
+    ) -> tuple[str, Body, int]:
+        """Give path and body of a request for the provider's batch, and about how many tokens it has."""
+        prepared = (await prepare(self, input, io, config, kwargs)).replace(stream=False)
+        path, body = self._encode(prepared)
+        if not (prepared.options.get("model") or self.model):
+            self._omit_model_name(body)
+        return path, body, self.count_tokens(prepared.messages, prepared.tools).n
+
+    def _answered(self, status: int, body: bytes) -> Self:
+        """Copy this model as one whose request is answered with this, which came in a batch of the provider."""
+        return self.model_copy(
+            update={
+                "transport": PlaybackTransport(status, body),
+                "rate_limiter": None,
+                "max_retries": 0,
+                "streaming": False,
+                "cache": False,
+            }
+        )
+
     # -- seeing what would be sent
 
     def explain(
         self,
-        input: Any,  # noqa: ANN401
+        input: object,
         config: RunnableConfig | None = None,
         *,
         stream: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Explained:
         """Give the exact request without sending it, bound tools and options included; secrets are masked."""
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
@@ -415,9 +445,9 @@ def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
     """Warn once of an option that is nearly one that the model knows: it is sent as given."""
     if _plain_name(name) in {_plain_name(field) for field in model.sent_fields}:
         return  # in the words of the API: maxTokens
-    if name not in model.aliases and (near := suggestion(name, model.sent_fields, likeness=0.88)):
+    if name not in model.aliases and (near := suggestion(name, model.sent_fields)):
         told = f"{model.__name__} does not know the option {name}{near}: it is sent as given"
-        warnings.warn(told, UserWarning, stacklevel=2)
+        warnings.warn(told, UserWarning, stacklevel=callers_level())
 
 
 def _known_beside(decoder: WireDecoder | None) -> dict[str, Json]:

@@ -45,7 +45,7 @@ SecretKey: TypeAlias = SecretStr | Callable[[], str] | Callable[[], Awaitable[st
 """A key as it is kept."""
 
 
-def _as_secret(value: Any) -> Any:  # noqa: ANN401  what a constructor was given
+def _as_secret(value: object) -> object:
     if isinstance(value, str):
         return SecretStr(value)
     if value is None or isinstance(value, SecretStr) or callable(value):

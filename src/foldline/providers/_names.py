@@ -10,11 +10,12 @@ from pydantic import BaseModel
 
 from foldline.exceptions import UsageError
 from foldline.utils.strings import suggestion
+from foldline.utils.suggest import callers_level
 
 __all__ = ["read_names"]
 
 
-def read_names(cls: type[BaseModel], values: Any, aliases: Mapping[str, str]) -> Any:  # noqa: ANN401  of a constructor
+def read_names(cls: type[BaseModel], values: object, aliases: Mapping[str, str]) -> object:
     """Return settings under the names of the fields; what no field is goes to `model_kwargs`, with a warning."""
     if not isinstance(values, dict):
         return values
@@ -31,7 +32,7 @@ def read_names(cls: type[BaseModel], values: Any, aliases: Mapping[str, str]) ->
         warnings.warn(
             f"{cls.__name__} does not know {', '.join(told)}: sent as given, in model_kwargs",
             UserWarning,
-            stacklevel=5,
+            stacklevel=callers_level(),
         )
         extra = {name: read.pop(name) for name in unknown}
         read["model_kwargs"] = {**extra, **(read.get("model_kwargs") or {})}

@@ -22,7 +22,7 @@ MOST_BLOCKS = 256
 
 
 def readable_blocks(
-    data: Json, paths: Sequence[Path], read: Callable[[Json], list[Event]]
+    data: object, paths: Sequence[Path], read: Callable[[Json], list[Event]]
 ) -> list[Json]:
     """Return the blocks of an answer without those that cannot be read; nothing where the fault is elsewhere."""
     rest = data
@@ -43,7 +43,7 @@ def blocks_so_far(events: Sequence[Event]) -> list[Json]:
     return list(builder.blocks(partial=True))
 
 
-def _events(data: Json, read: Callable[[Json], list[Event]]) -> list[Event] | None:
+def _events(data: object, read: Callable[[Json], list[Event]]) -> list[Event] | None:
     try:
         return read(data)
     except (FoldlineError, *ODD):
@@ -59,7 +59,7 @@ def _at(data: Json, path: Path) -> Json:
     return data
 
 
-def _with(data: Json, path: Path, items: list[Json]) -> Json:
+def _with(data: Json, path: Path, items: list[Json]) -> object:
     """Return the answer with other blocks at a path; it is copied along the path only."""
     if not path:
         return items

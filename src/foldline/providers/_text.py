@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, model_validator
@@ -15,13 +16,19 @@ from pydantic import ConfigDict, Field, model_validator
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive, drive_each
 from foldline.exceptions import ModelError, StreamTruncatedError, UsageError
+from foldline.language_models.call.deadline import pause
+from foldline.language_models.call.meter import RequestMeter
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.llms import BaseLLM
+from foldline.language_models.policies.usage_scope import time_left
+from foldline.language_models.text.metering import ask_metered, meter_prompts
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._http import HARMLESS_FIELDS
 from foldline.providers._keys import resolve_key
+from foldline.providers._limits import observe_limits
 from foldline.providers._names import read_names
+from foldline.providers._text_metering import metered_pieces, read_usage
 from foldline.providers._text_reading import TextDecoder, TextReading
 from foldline.providers._wire import digest, dump_body, guarded_value, request_id
 from foldline.transports import Request, Response
@@ -40,6 +47,7 @@ class WireLLM(BaseLLM):
     max_concurrency: int = Field(default=8, ge=1, exclude=True)
     """Requests under way at once, where several are needed for a batch."""
 
+    _meters_requests: ClassVar[bool] = True
     prompts_per_request: ClassVar[int] = 1
     """How many prompts the vendor answers in one request."""
 
@@ -54,6 +62,11 @@ class WireLLM(BaseLLM):
     ) -> AsyncGenerator[GenerationChunk, None]:
         raise NotImplementedError
 
+    def _meter(self, prompts: list[str], options: Body, io: IO) -> RequestMeter | None:
+        """Return what a request takes of limits and budgets; None where nothing counts it."""
+        answers = self._many(options)
+        return meter_prompts(self, self.rate_limiter, prompts, options, io, answers=answers)
+
     def _many(self, options: Body) -> int:
         """Return how many answers are asked for: more than one cannot be streamed."""
         return 1
@@ -64,8 +77,8 @@ class WireLLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,  # noqa: ANN401
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> LLMResult:
         return drive(self._generate_body(prompts, stop, run_manager, kwargs, BLOCKING))
 
@@ -73,8 +86,8 @@ class WireLLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,  # noqa: ANN401
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> LLMResult:
         return await self._generate_body(prompts, stop, run_manager, kwargs, ASYNC)
 
@@ -82,8 +95,8 @@ class WireLLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,  # noqa: ANN401
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> Iterator[GenerationChunk]:
         return drive_each(self._stream_body(prompt, stop, run_manager, kwargs, BLOCKING))
 
@@ -91,8 +104,8 @@ class WireLLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,  # noqa: ANN401
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> AsyncIterator[GenerationChunk]:
         return self._stream_body(prompt, stop, run_manager, kwargs, ASYNC)
 
@@ -102,7 +115,7 @@ class WireLLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None,
-        manager: Any,  # noqa: ANN401  of a run, sync or async
+        manager: object,
         options: Body,
         io: IO,
     ) -> LLMResult:
@@ -130,7 +143,7 @@ class WireLLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None,
-        manager: Any,  # noqa: ANN401
+        manager: object,
         options: Body,
         io: IO,
     ) -> LLMResult:
@@ -212,7 +225,7 @@ class HttpLLM(Endpoint, WireLLM):
         """Return path and body of the request; `options` are the model's settings and the call's."""
         raise NotImplementedError
 
-    def _decode(self, answer: Json, prompts: list[str], options: Body) -> LLMResult:
+    def _decode(self, answer: object, prompts: list[str], options: Body) -> LLMResult:
         """Read a whole answer."""
         raise NotImplementedError
 
@@ -227,7 +240,7 @@ class HttpLLM(Endpoint, WireLLM):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Json) -> Json:
+    def _read_names(cls, values: object) -> object:
         return read_names(cls, values, cls.aliases)
 
     @property
@@ -295,8 +308,16 @@ class HttpLLM(Endpoint, WireLLM):
                 await self._wait_or_raise(error, attempt, policy, io)
 
     async def _ask(self, prompts: list[str], options: Body, io: IO) -> LLMResult:
+        meter = self._meter(prompts, options, io)
+        ask = partial(self._send, prompts, options, io, meter)
+        return await ask_metered(meter, ask, io, lambda answer: read_usage(answer.llm_output))
+
+    async def _send(
+        self, prompts: list[str], options: Body, io: IO, meter: RequestMeter | None
+    ) -> LLMResult:
         sent = await self._http_request(prompts, options, io, stream=False)
         async with self._transport().open(sent, blocking=io.blocking) as response:
+            observe_limits(meter, response)
             try:
                 await self._check_status(response)
                 body = await response.read()
@@ -332,8 +353,18 @@ class HttpLLM(Endpoint, WireLLM):
     async def _read_stream(
         self, prompt: str, options: Body, io: IO
     ) -> AsyncGenerator[GenerationChunk, None]:
+        meter = self._meter([prompt], options, io)
+        pieces = metered_pieces(meter, self._send_stream(prompt, options, io, meter), io)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+
+    async def _send_stream(
+        self, prompt: str, options: Body, io: IO, meter: RequestMeter | None
+    ) -> AsyncGenerator[GenerationChunk, None]:
         sent = await self._http_request([prompt], options, io, stream=True)
         async with self._transport().open(sent, blocking=io.blocking) as response:
+            observe_limits(meter, response)
             reading = TextReading(
                 self._decoder(), self._parse, self._malformed, self.limits, by_line=self.line_framed
             )
@@ -392,9 +423,10 @@ class HttpLLM(Endpoint, WireLLM):
         self, error: ModelError, attempt: int, policy: RetryPolicy, io: IO
     ) -> None:
         error.attempts = attempt
-        if not policy.allows(error, attempt):
+        delay, left = policy.delay(attempt, error), time_left()
+        if not policy.allows(error, attempt) or (left is not None and delay >= left):
             raise error
-        await io.sleep(policy.delay(attempt, error))
+        await pause(delay, io)
 
     async def _check_status(self, response: Response) -> None:
         if response.status >= 400:

@@ -28,7 +28,7 @@ class TextDecoder(Protocol):
     def is_stopped(self) -> bool:
         """Whether the vendor said that the answer is whole: the stream may end."""
 
-    def feed(self, data: Any, event: str) -> GenerationChunk | None:  # noqa: ANN401  any JSON
+    def feed(self, data: object, event: str) -> GenerationChunk | None:
         """Take one payload; `event` is the name that the stream gave it."""
 
 

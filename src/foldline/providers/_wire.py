@@ -126,7 +126,7 @@ class Failure:
     """The request's id, where the body tells it."""
 
 
-def read_failure(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
+def read_failure(body: object) -> Failure:
     """Find code, type, message and status in an error's JSON, wherever the vendor put them."""
     if isinstance(body, list) and body:  # Google wraps the errors of a stream in a list
         body = body[0]
@@ -159,7 +159,7 @@ def read_failure(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error 
     )
 
 
-def is_error_body(data: Any) -> bool:  # noqa: ANN401  whatever JSON came under a good status
+def is_error_body(data: object) -> bool:
     """Say whether a whole answer tells of an error; gateways send the event of a stream, or a list, as body."""
     if isinstance(data, list) and data:
         data = data[0]
@@ -209,7 +209,7 @@ def _number(text: str, scale: float) -> float | None:
     return value if 0 <= value < 1e9 else None
 
 
-def _is_status(value: Any) -> bool:  # noqa: ANN401
+def _is_status(value: object) -> bool:
     text = str(value)
     return not isinstance(value, bool) and text.isdecimal() and 400 <= int(text[:4]) < 600
 
@@ -223,7 +223,7 @@ ODD: Final = (AttributeError, IndexError, KeyError, OverflowError, TypeError, Va
 
 
 def guarded(
-    malformed: Malformed, hear: Callable[..., list[Event]], *args: Any, **kwargs: Any
+    malformed: Malformed, hear: Callable[..., list[Event]], *args: object, **kwargs: object
 ) -> list[Event]:
     """Call a decoder; what it stumbles over is the vendor's fault, and said to be."""
     try:
@@ -234,7 +234,7 @@ def guarded(
         raise odd_payload(malformed, error) from error
 
 
-def guarded_value(malformed: Malformed, read: Callable[..., T], *args: Any) -> T:
+def guarded_value(malformed: Malformed, read: Callable[..., T], *args: object) -> T:
     """Call what reads a payload; what it stumbles over is the vendor's fault, and said to be."""
     try:
         return read(*args)
@@ -282,7 +282,7 @@ def dump_body(body: dict[str, Any]) -> bytes:
         raise UsageError(f"the request cannot be written as JSON: {error}") from error
 
 
-def dump_text(value: Any) -> str:  # noqa: ANN401  any JSON
+def dump_text(value: object) -> str:
     """Write JSON that is sent as text inside a body: the arguments of a call, a schema."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -292,7 +292,7 @@ def dump_text(value: Any) -> str:  # noqa: ANN401  any JSON
         raise UsageError(f"the request cannot be written as JSON: {error}") from error
 
 
-def digest(value: Any) -> str:  # noqa: ANN401  any JSON
+def digest(value: object) -> str:
     """Give a name of a value that does not show it."""
     return sha256(dumps_canonical(value).encode()).hexdigest()
 

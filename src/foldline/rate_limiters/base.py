@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
+from foldline.utils.short_repr import short_repr
+
 __all__ = ["BaseRateLimiter"]
 
 
 class BaseRateLimiter(ABC):
     """Says when a call may be made."""
 
+    __repr__ = short_repr
     takes_reservations: ClassVar[bool] = False
     """Whether requests reserve tokens and settle them, as with every `QuotaLimiter`."""
 

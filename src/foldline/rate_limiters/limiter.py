@@ -24,6 +24,7 @@ from foldline.rate_limiters.base import BaseRateLimiter
 from foldline.rate_limiters.headers import read_caps
 from foldline.rate_limiters.quotas import Rules
 from foldline.rate_limiters.state import Learn, Leave, Operation, Reply, Settle, Take, Taken
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["Permit", "QuotaLimiter"]
 
@@ -49,6 +50,8 @@ SLOW_DOWN: Final = frozenset({429, 503, 529})
 
 class Permit:
     """Leave to send one request; `settle` says what it really used."""
+
+    __repr__ = short_repr
 
     __slots__ = ("_epoch", "_limiter", "_taken", "asked_at", "is_settled", "tokens")
 
@@ -307,9 +310,8 @@ class QuotaLimiter(BaseRateLimiter):
         expected = self.expected_output
         if max_tokens is not None:
             expected = max_tokens if self.reserve_max_tokens else min(expected, max_tokens)
-        limits = [one.limit for one in self.rules.quotas if one.kind == "tokens"]
         # An answer that may be longer than the limit waits until all of it is free; a prompt that is, never fits.
-        return max(float(input_tokens), min(input_tokens + expected, min(limits, default=1e18)))
+        return max(float(input_tokens), min(input_tokens + expected, self.rules.most_tokens))
 
     def observe_answer(self, output_tokens: int) -> None:
         """Learn how long answers are."""

@@ -68,6 +68,12 @@ class Rules:
         return any(quota.kind == "tokens" for quota in self.quotas)
 
     @property
+    def most_tokens(self) -> float:
+        """The most tokens that one request can have."""
+        limits = [quota.limit for quota in self.quotas if quota.kind == "tokens"]
+        return min(limits, default=float("inf"))
+
+    @property
     def look(self) -> float:
         """Seconds after which it is worth to look again."""
         return min((quota.part for quota in self.quotas), default=1.0)

@@ -1,6 +1,8 @@
 -- What callers have taken, and who waits, kept in one key: the book-keeping of `state.py`, run by Redis as a whole.
--- KEYS[1]: the state. ARGV[1]: {rules, caller, ops, epoch, bound, now}, as JSON. Returns a reply, as JSON.
+-- KEYS[1]: the state. ARGV[1]: {rules, caller, ops, epoch, bound, now, grace, counts}, as JSON. Returns a reply, as JSON.
 local KEPT, LEASE, SEEN, EPSILON = 61, 2.0, 60.0, 1e-9
+-- Seconds without any request after which a caller that comes back was not alone in being cut off.
+local QUIET = 0.5
 local request = cjson.decode(ARGV[1])
 local rules, caller = request.rules, request.caller
 
@@ -10,13 +12,14 @@ local told = redis.call('TIME')
 local clock = request.now or (tonumber(told[1]) + tonumber(told[2]) / 1000000)
 local held = redis.call('GET', KEYS[1])
 local state
-local is_lost = false
+local is_lost, gap = false, 0
 if held then
   state = cjson.decode(held)
   state.now = tonumber(state.now)
   local passed = math.max(0, clock - tonumber(state.last))
   local now = state.now + passed
   if request.epoch == state.epoch and request.bound then now = math.min(now, request.bound) end
+  gap = math.max(0, now - state.now)
   state.now = math.max(state.now, now)
 else
   is_lost = request.epoch ~= nil and request.epoch ~= ''
@@ -200,6 +203,8 @@ end
 function ops.leave() leave(caller) end
 
 function ops.restore(op)
+  -- All were cut off: nothing is let through until the others have told what they took by themselves.
+  if gap > QUIET and request.grace > 0 then state.hold = math.max(state.hold, now + request.grace) end
   for _, row in ipairs(op.parts) do
     for _, quota in ipairs(rules.quotas) do
       if quota.key == row[1] and row[2] <= KEPT then
@@ -215,6 +220,16 @@ for _, op in ipairs(request.ops) do
   if op.op ~= 'settle' or op.epoch == state.epoch then ops[op.op](op) end
 end
 
+if request.counts then  -- what all have taken, by its age: for a caller that may have to go on by itself
+  reply.used = {}
+  for _, quota in ipairs(rules.quotas) do
+    for part, amount in pairs(counts(quota.key)) do
+      if amount > 0 then
+        reply.used[#reply.used + 1] = {quota.key, part_of(quota) - tonumber(part), amount}
+      end
+    end
+  end
+end
 reply.callers = 0
 for _ in pairs(state.seen) do reply.callers = reply.callers + 1 end
 -- As text: cjson writes numbers with fourteen digits.

@@ -137,7 +137,7 @@ class RedisRateLimiter(QuotaLimiter):
                 )
             mirror.go_local(AGAIN)
             return self._apply_locally(operations)
-        mirror.is_local = False
+        mirror.go_back()
         return reply
 
     def _ask_server(self, operations: Sequence[Operation]) -> Reply:
@@ -151,7 +151,7 @@ class RedisRateLimiter(QuotaLimiter):
         except BaseException:
             mirror.put_back(untold)
             raise
-        lost = mirror.follow(reply, operations, asked_at)
+        lost = mirror.follow(reply, operations, asked_at, untold)
         if lost:  # the state that our counts were in is gone: they are told to the new one
             self._run([Restore(lost)])
         return reply
@@ -165,6 +165,7 @@ class RedisRateLimiter(QuotaLimiter):
             "ops": [_encode(operation) for operation in operations],
             "epoch": mirror.epoch,
             "grace": GRACE,
+            "counts": self.on_unreachable != "fail",
             "ttl": int(longest * (KEPT + 1) / SLOTS * 1000) + 60_000,
         }
         if mirror.epoch:
@@ -178,9 +179,9 @@ class RedisRateLimiter(QuotaLimiter):
             (tokens, {key: int(part) for key, part in at.items()})
             for tokens, at in answer["taken"] or ()
         ]
-        return Reply(
-            taken, answer["wait"], max(1, answer["callers"]), answer["epoch"], float(answer["now"])
-        )
+        used = [(key, int(age), float(amount)) for key, age, amount in answer.get("used") or ()]
+        callers = max(1, answer["callers"])
+        return Reply(taken, answer["wait"], callers, answer["epoch"], float(answer["now"]), used)
 
     def _apply_locally(self, operations: Sequence[Operation]) -> Reply:
         share = self.on_unreachable.share if isinstance(self.on_unreachable, LocalLimit) else None
@@ -200,6 +201,11 @@ class _Mirror:
         self._pid = os.getpid()
         self._lock = mutex()
         self._state = State()
+        """What Redis knows that this process has taken."""
+        self._local: State | None = None
+        """The books of the time without Redis."""
+        self._fleet: list[Part] = []
+        """Key, part of our time and amount of what all had taken when Redis last answered."""
         self._untold: list[Part] = []
         """Key, part of our time and amount of what was taken while Redis was gone."""
         self.epoch = ""
@@ -214,29 +220,40 @@ class _Mirror:
         self.is_local = True
         self.ask_again = time.monotonic() + seconds
 
+    def go_back(self) -> None:
+        """Go on with Redis: the books of the time without it are closed."""
+        self.is_local = False
+        self._local = None
+
     def apply(self, operations: Sequence[Operation], share: float | None) -> Reply:
         """Do what is asked with a share of the limits."""
-        rules = self._rules.share(share or 1 / self._callers)
+        part = share or 1 / self._callers
+        rules = self._rules.share(part)
         with self._lock:
             now = time.monotonic()
-            before = self._counts()
-            reply = apply(self._state, rules, LOCAL, self._own(operations), now)
+            local = self._local = self._local or self._open_local(part)
+            before = _counts(local)
+            reply = apply(local, rules, LOCAL, self._own(operations), now)
             reply.epoch = LOCAL
-            for key, amount in self._counts().items():
+            for key, amount in _counts(local).items():
                 if change := amount - before.get(key, 0.0):
                     self._untold.append((*key, change))
         return reply
 
+    def _open_local(self, share: float) -> State:
+        """Open books in which our share of what all have taken is taken: what is left of it is left of the limit."""
+        local = State()
+        for key, part, amount in self._fleet:
+            parts = local.used.setdefault(key, {})
+            parts[part] = parts.get(part, 0.0) + amount * share
+        for key, part, amount in self._untold:  # of a time without Redis that has just ended
+            parts = local.used.setdefault(key, {})
+            parts[part] = parts.get(part, 0.0) + amount
+        return local
+
     def _own(self, operations: Sequence[Operation]) -> list[Operation]:
         """Leave out what speaks of counts in Redis."""
         return [one for one in operations if not isinstance(one, Settle) or one.epoch == LOCAL]
-
-    def _counts(self) -> dict[tuple[str, int], float]:
-        return {
-            (key, part): amount
-            for key, parts in self._state.used.items()
-            for part, amount in parts.items()
-        }
 
     def take_untold(self) -> list[Part]:
         """Return what Redis has not heard of, and count it as told."""
@@ -255,8 +272,10 @@ class _Mirror:
         now = time.monotonic()
         return [(key, max(0, int(now / lengths[key]) - part), amount) for key, part, amount in rows]
 
-    def follow(self, reply: Reply, operations: Sequence[Operation], asked_at: float) -> list[Part]:
-        """Count here what Redis let through; return all of it where Redis had to begin anew."""
+    def follow(
+        self, reply: Reply, operations: Sequence[Operation], asked_at: float, told: list[Part]
+    ) -> list[Part]:
+        """Count here what Redis let through; return all that it knew before where it had to begin anew."""
         with self._lock:
             is_lost = self.epoch not in ("", reply.epoch)
             lost = self._state.ages(self._rules, time.monotonic()) if is_lost else []
@@ -265,6 +284,11 @@ class _Mirror:
             for tokens, _ in reply.taken:
                 self._state._count(self._rules, tokens, time.monotonic())
             now = time.monotonic()
+            for key, part, amount in told:
+                parts = self._state.used.setdefault(key, {})
+                parts[part] = max(0.0, parts.get(part, 0.0) + amount)
+            lengths = {quota.key: quota.part for quota in self._rules.quotas}
+            self._fleet = [(key, int(now / lengths[key]) - age, n) for key, age, n in reply.used]
             for one in operations:
                 if isinstance(one, Settle):
                     self._settle(one, now)
@@ -282,6 +306,12 @@ class _Mirror:
                 amount -= change
                 if not amount:
                     break
+
+
+def _counts(state: State) -> dict[tuple[str, int], float]:
+    return {
+        (key, part): amount for key, parts in state.used.items() for part, amount in parts.items()
+    }
 
 
 @cache

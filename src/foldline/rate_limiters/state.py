@@ -79,6 +79,8 @@ class Reply:
     epoch: str = ""
     """Which state this is: another one has begun anew."""
     now: float = 0.0
+    used: list[tuple[str, int, float]] = field(default_factory=list)
+    """What all callers have taken (key of a quota, age in parts, amount), where that was asked for."""
 
 
 @dataclass(slots=True)

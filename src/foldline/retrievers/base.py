@@ -83,7 +83,7 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
         run_name: str | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> list[Document]:
         """Find documents: `invoke` under its older name."""
         config = _config(callbacks=callbacks, tags=tags, metadata=metadata, run_name=run_name)
@@ -97,7 +97,7 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
         run_name: str | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> list[Document]:
         """Find documents: `ainvoke` under its older name."""
         config = _config(callbacks=callbacks, tags=tags, metadata=metadata, run_name=run_name)
@@ -122,14 +122,14 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
             f"{type(self).__name__} has no `_aget_relevant_documents` of its own"
         )
 
-    def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
+    def _get_ls_params(self, **_kwargs: object) -> LangSmithRetrieverParams:
         name = type(self).__name__
         short = name.removeprefix("Retriever").removesuffix("Retriever")
         return LangSmithRetrieverParams(ls_retriever_name=(short or name).lower())
 
     # -- the run
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         hook, is_async = self._hook(run)
         taken = _parameters(cast("Any", hook).__func__)
         given = dict(run.kwargs) if taken.others else {}

@@ -68,7 +68,7 @@ class BM25Retriever(BaseRetriever):
         ids: Iterable[str] | None = None,
         bm25_params: dict[str, float] | None = None,
         preprocess_func: Callable[[str], Iterable[str]] = words_of,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a retriever over texts."""
         texts = list(texts)
@@ -93,7 +93,7 @@ class BM25Retriever(BaseRetriever):
         *,
         bm25_params: dict[str, float] | None = None,
         preprocess_func: Callable[[str], Iterable[str]] = words_of,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a retriever over documents; `bm25_params` may set `k1` and `b`."""
         made = cls(preprocess_func=preprocess_func, **{**(bm25_params or {}), **kwargs})
@@ -134,7 +134,7 @@ class BM25Retriever(BaseRetriever):
             best = heapq.nlargest(self.k, weights, key=weights.__getitem__)
             return [(self._documents[name], weights[name]) for name in best]
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         found = cast("list[tuple[Document, float]]", await run.io.call(self.scores, input))
         return [document for document, _ in found]
 

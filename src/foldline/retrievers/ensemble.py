@@ -54,7 +54,7 @@ class EnsembleRetriever(BaseRetriever):
             )
         return self
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         found: list[list[Document]] = [[] for _ in self.retrievers]
 
         async def ask(place: int) -> Any:
@@ -96,5 +96,5 @@ class EnsembleRetriever(BaseRetriever):
         return value if isinstance(value, Hashable) else json.dumps(value, default=repr)
 
 
-def _document(item: Any) -> Document:
+def _document(item: object) -> Document:
     return item if isinstance(item, Document) else Document(str(item))

@@ -51,7 +51,7 @@ class Rereadable:
         if self._inputs is not None:
             await self._inputs.aclose()
 
-    async def _next(self) -> Any:
+    async def _next(self) -> object:
         if self._inputs is None:
             return NOTHING
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypeVar, overload
 
+from foldline._lazy import publish
 from foldline.runnables.lambda_ import RunnableLambda
 
 Input = TypeVar("Input")
@@ -36,3 +37,6 @@ def chain(func: Callable[[Any], Any]) -> RunnableLambda[Any, Any]:
     ```
     """
     return RunnableLambda(func)
+
+
+publish("foldline.runnables", chain)

@@ -17,9 +17,13 @@ from collections.abc import (
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from pydantic import BaseModel
 
     from foldline._config import RunnableConfig
+    from foldline.batches.job import BatchJob
+    from foldline.batches.options import BatchOptions
     from foldline.runnables.base import Runnable
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
@@ -57,7 +61,7 @@ def or_(
 def or_(
     self: Runnable[Input, Output], other: Callable[..., Any]
 ) -> RunnableSequence[Input, Any]: ...
-def or_(self: Runnable[Input, Output], other: Any) -> RunnableSequence[Input, Any]:
+def or_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Input, Any]:
     """Run this, then the other: a runnable, a function, or a dict of them."""
     return self.pipe(other)
 
@@ -70,7 +74,7 @@ def ror_(
 def ror_(
     self: Runnable[Input, Output], other: Callable[[Other], Any]
 ) -> RunnableSequence[Other, Output]: ...
-def ror_(self: Runnable[Input, Output], other: Any) -> RunnableSequence[Any, Output]:
+def ror_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Any, Output]:
     """Run the other (a function, or a dict of branches), then this."""
     from foldline.runnables.sequence import sequence_of
 
@@ -83,10 +87,10 @@ def pipe(
 ) -> RunnableSequence[Input, Other]: ...
 @overload
 def pipe(
-    self: Runnable[Input, Output], *others: Any, name: str | None = None
+    self: Runnable[Input, Output], *others: object, name: str | None = None
 ) -> RunnableSequence[Input, Any]: ...
 def pipe(
-    self: Runnable[Input, Output], *others: Any, name: str | None = None
+    self: Runnable[Input, Output], *others: object, name: str | None = None
 ) -> RunnableSequence[Input, Any]:
     """Run this, then the others in turn."""
     from foldline.runnables.sequence import sequence_of
@@ -97,7 +101,7 @@ def pipe(
 # -- with something bound
 
 
-def bind(self: Runnable[Input, Output], **kwargs: Any) -> Runnable[Input, Output]:
+def bind(self: Runnable[Input, Output], **kwargs: object) -> Runnable[Input, Output]:
     """Give a runnable that is always called with these keyword arguments too."""
     from foldline.runnables.binding import RunnableBinding
 
@@ -105,7 +109,7 @@ def bind(self: Runnable[Input, Output], **kwargs: Any) -> Runnable[Input, Output
 
 
 def with_config(
-    self: Runnable[Input, Output], config: RunnableConfig | None = None, **kwargs: Any
+    self: Runnable[Input, Output], config: RunnableConfig | None = None, **kwargs: object
 ) -> Runnable[Input, Output]:
     """Give a runnable with a config of its own, under that of each call."""
     from foldline.runnables.binding import RunnableBinding
@@ -115,7 +119,7 @@ def with_config(
 
 
 def with_types(
-    self: Runnable[Input, Output], *, input_type: Any = None, output_type: Any = None
+    self: Runnable[Input, Output], *, input_type: object = None, output_type: object = None
 ) -> Runnable[Input, Output]:
     """Say the types of input and output, where they cannot be inferred."""
     from foldline.runnables.binding import RunnableBinding
@@ -331,6 +335,46 @@ def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = Non
     return graph_of(self, config)
 
 
+# -- many inputs, over hours and processes
+
+
+def batch_job(
+    self: Runnable[Input, Output], inputs: Any = None, **options: Unpack[BatchOptions]
+) -> BatchJob:
+    """Ask for many inputs once each, live or in the provider's batches, in a store that survives the process.
+
+    `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None goes on with what the store has.
+    """
+    from foldline.batches.job import BatchJob
+
+    return BatchJob(self, inputs, **options)
+
+
+async def batch_on(
+    self: Runnable[Any, Any],
+    inputs: Sequence[Any],
+    config: Any,
+    io: Any,
+    kwargs: dict[str, Any],
+    *,
+    keep_errors: bool,
+) -> list[Any]:
+    """Run for each input on the executor that a call of `batch` names; other arguments are bound."""
+    from foldline.batches.plain import batch_on as run
+
+    bound = {name: value for name, value in kwargs.items() if name not in ("executor", "secrets")}
+    limit = (config or {}).get("max_concurrency") if not isinstance(config, list) else None
+    return await run(
+        self.bind(**bound) if bound else self,
+        inputs,
+        kwargs["executor"],
+        io,
+        secrets=kwargs.get("secrets"),
+        limit=limit,
+        keep_errors=keep_errors,
+    )
+
+
 # -- LangChain's helpers for authors who write `invoke` or `transform` themselves
 
 
@@ -342,7 +386,7 @@ def _call_with_config(
     run_type: str | None = None,
     serialized: dict[str, Any] | None = None,
     **kwargs: Any,
-) -> Any:
+) -> object:
     """Call a function as the traced run of this runnable."""
     return _as_lambda(self, func).invoke(input_, config, **kwargs)
 
@@ -355,7 +399,7 @@ async def _acall_with_config(
     run_type: str | None = None,
     serialized: dict[str, Any] | None = None,
     **kwargs: Any,
-) -> Any:
+) -> object:
     """Call a function as the traced run of this runnable."""
     return await _as_lambda(self, func).ainvoke(input_, config, **kwargs)
 
@@ -364,9 +408,9 @@ def _transform_stream_with_config(
     self: Runnable[Any, Any],
     inputs: Iterator[Any],
     transformer: Callable[..., Any],
-    config: Any,
+    config: object,
     run_type: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Iterator[Any]:
     """Transform a stream as the traced run of this runnable."""
     outputs: Iterator[Any] = _as_generator(self, transformer).transform(inputs, config, **kwargs)
@@ -377,9 +421,9 @@ def _atransform_stream_with_config(
     self: Runnable[Any, Any],
     inputs: AsyncIterator[Any],
     transformer: Callable[..., Any],
-    config: Any,
+    config: object,
     run_type: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> AsyncIterator[Any]:
     """Transform a stream as the traced run of this runnable."""
     outputs: AsyncIterator[Any] = _as_generator(self, transformer).atransform(

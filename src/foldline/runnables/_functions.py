@@ -59,7 +59,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         return dict(getattr(target, "__annotations__", {}))
 
 
-def parameter_type(function: Callable[..., Any] | None) -> Any:
+def parameter_type(function: Callable[..., Any] | None) -> object:
     """Give the annotated type of the first parameter."""
     try:
         first = next(iter(inspect.signature(function).parameters), None)  # type: ignore[arg-type]
@@ -68,12 +68,12 @@ def parameter_type(function: Callable[..., Any] | None) -> Any:
     return _hints(function).get(first or "", Any) if function else Any
 
 
-def return_type(function: Callable[..., Any] | None) -> Any:
+def return_type(function: Callable[..., Any] | None) -> object:
     """Give the annotated type of the result."""
     return _hints(function).get("return", Any) if function else Any
 
 
-def iterated(annotation: Any) -> Any:
+def iterated(annotation: object) -> object:
     """Give what a stream annotation iterates over: `str` of `Iterator[str]`."""
     arguments = get_args(annotation)
     return arguments[0] if arguments and get_origin(annotation) in STREAMS else Any

@@ -85,21 +85,21 @@ def _by_hand(cls: type[Any], blocking: str, awaited: str, behaviour: int, *, len
     return nearer[0], nearer[1] or (nearer[0] if lend else None)
 
 
-def _inherited(cls: type[Any], name: str) -> Any:
+def _inherited(cls: type[Any], name: str) -> object:
     return next(ancestor.__dict__[name] for ancestor in cls.__mro__ if _defines(ancestor, name))
 
 
 # -- running what was written by hand
 
 
-async def _call_public(self: Any, input: Any, run: Run) -> Any:
+async def _call_public(self: Any, input: Any, run: Run) -> object:
     name = self._once_by_hand[not run.io.blocking]
     if name is None:
         return await self._traced(input, run)
     return await run.io.call(getattr(self, name), input, run.own_config(), **run.kwargs)
 
 
-async def _call_twin(self: Any, input: Any, run: Run) -> Any:
+async def _call_twin(self: Any, input: Any, run: Run) -> object:
     blocking, awaited = self._once_by_hand
     if run.io.blocking and blocking is None:
         raise BlockingCallError(

@@ -35,7 +35,7 @@ class Opening:
         """Give the model's input and its run; called once, at the first read."""
         return self._input, self._run
 
-    async def end(self, output: Any) -> None:
+    async def end(self, output: object) -> None:
         """The stream came to its end, or its reader closed it; `output` is what it gave."""
 
     async def fail(self, error: BaseException) -> None:
@@ -62,7 +62,7 @@ class Wrapped(Opening):
         """Give the inner input and run."""
         return await self._inner.begin()
 
-    async def end(self, output: Any) -> None:
+    async def end(self, output: object) -> None:
         """Pass the end on."""
         await self._inner.end(output)
 

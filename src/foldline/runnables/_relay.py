@@ -42,7 +42,7 @@ class Attempts:
         await _trace.begin(self._runnable, self._value, self._run)
         self.ready(self._value, self._run)
 
-    def ready(self, value: Any, run: Run) -> None:
+    def ready(self, value: object, run: Run) -> None:
         """Prepare for the first attempt."""
 
     def open(self) -> Any:
@@ -56,7 +56,7 @@ class Attempts:
         """Make ready for the next attempt, or raise."""
         raise error
 
-    async def end(self, output: Any) -> None:
+    async def end(self, output: object) -> None:
         """The stream came to its end, or its reader closed it."""
         if self._run is not None:
             await self._run.tell("on_chain_end", output)

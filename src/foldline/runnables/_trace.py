@@ -7,18 +7,22 @@ given so far, as in LangChain; one that is closed because a stream beside it fai
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import BaseModel
 
 from foldline._config import Configs, RunnableConfig
 from foldline._io import IO
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.exceptions import UsageError
 from foldline.tracers._streaming import StreamObserver
 
 if TYPE_CHECKING:
     from foldline.runnables.base import Runnable
+    from foldline.utils.progress import Progress, ProgressOption
 
 
 class _Nothing:
@@ -31,7 +35,7 @@ class _Nothing:
 NOTHING = _Nothing()
 
 
-def plus(first: Any, second: Any) -> Any:
+def plus(first: Any, second: Any) -> object:
     """Add a piece to what came before; where the type has no `+` (or not this one), the newer piece stands."""
     if first is NOTHING:
         return second
@@ -46,13 +50,37 @@ async def one(value: Any) -> AsyncGenerator[Any, None]:
     yield value
 
 
-async def add_up(stream: AsyncGenerator[Any, None]) -> Any:
+async def add_up(stream: AsyncGenerator[Any, None]) -> object:
     """Read a stream to its end and add up its pieces; NOTHING where there were none."""
     whole: Any = NOTHING
-    async with aclosing(stream):
+    async with closing(stream):
         async for piece in stream:
             whole = plus(whole, piece)
     return whole
+
+
+def batch_inputs(inputs: Any) -> Sequence[Any]:
+    """Return the inputs of a batch; a text is iterable too, letter by letter, and is refused."""
+    if isinstance(inputs, str | bytes | Mapping | BaseModel):
+        raise UsageError(
+            f"batch takes a list of inputs, not {inputs!r:.60}: write batch([...]), or invoke for one"
+        )
+    if hasattr(inputs, "__len__") and hasattr(inputs, "__getitem__"):
+        return cast("Sequence[Any]", inputs)
+    if not isinstance(inputs, Iterable):
+        raise UsageError(f"batch takes a list of inputs, not {type(inputs).__name__}")
+    return list(inputs)  # a generator or a set, say
+
+
+def batch_progress(
+    progress: ProgressOption, total: int, runnable: Runnable[Any, Any]
+) -> AbstractContextManager[Progress | None]:
+    """Return what shows how far a batch is, under its runnable's name; nothing where nobody asks."""
+    if progress is None or progress is False:
+        return nullcontext()
+    from foldline.utils.progress import show_progress  # noqa: PLC0415  few ask for it
+
+    return show_progress(progress, total, runnable.get_name())
 
 
 def runs_of(
@@ -82,7 +110,7 @@ def runs_of(
     return (lambda place: Run.root(io, rest, kwargs) if place else first), first.max_concurrency
 
 
-async def begin(runnable: Runnable[Any, Any], value: Any, run: Run) -> None:
+async def begin(runnable: Runnable[Any, Any], value: object, run: Run) -> None:
     """Tell listeners that a run starts."""
     if run.manager is None:
         return
@@ -111,7 +139,7 @@ def observers(handlers: Sequence[BaseCallbackHandler]) -> list[Any]:
 
 async def _watch(
     runnable: Runnable[Any, Any],
-    told: Any,
+    told: object,
     open_outputs: Callable[[], AsyncGenerator[Any, None]],
     run: Run,
     ending: dict[str, Any],
@@ -120,7 +148,7 @@ async def _watch(
     watching = observers(run.handlers)
     try:
         await begin(runnable, told, run)
-        async with aclosing(open_outputs()) as outputs:
+        async with closing(open_outputs()) as outputs:
             async for output in outputs:
                 whole = plus(whole, output)
                 for observer in watching:
@@ -150,7 +178,7 @@ async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGen
         yield await call(runnable, value, run)
         return
     run = run.patched()
-    async with aclosing(
+    async with closing(
         _watch(runnable, value, lambda: runnable._pieces(value, run), run, {})
     ) as outputs:
         async for output in outputs:
@@ -172,15 +200,15 @@ async def transform(
     run = run.patched()
     ending: dict[str, Any] = {}
 
-    async def heard(piece: Any) -> AsyncGenerator[Any, None]:
+    async def heard(piece: object) -> AsyncGenerator[Any, None]:
         while piece is not NOTHING:
             ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
             yield piece
             piece = await anext(inputs, NOTHING)
 
-    async with aclosing(inputs):
+    async with closing(inputs):
         first = await anext(inputs, NOTHING)
         flow = lambda: runnable._flow(heard(first), run)  # noqa: E731
-        async with aclosing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
+        async with closing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
             async for output in outputs:
                 yield output

@@ -22,12 +22,12 @@ Fields = Mapping[str, Any]
 # -- generic arguments
 
 
-def input_type(runnable: object) -> Any:
+def input_type(runnable: object) -> object:
     """Return the type of a runnable's input, as its class says it."""
     return _plain(io_types(cast("Any", type(runnable)))[0])
 
 
-def output_type(runnable: object) -> Any:
+def output_type(runnable: object) -> object:
     """Return the type of a runnable's output, as its class says it."""
     return _plain(io_types(cast("Any", type(runnable)))[1])
 
@@ -75,7 +75,7 @@ def _is_runnable(cls: type[Any]) -> bool:
     return cls.__name__ == "Runnable" and cls.__module__ == "foldline.runnables.base"
 
 
-def _filled(argument: Any, known: dict[Any, Any]) -> Any:
+def _filled(argument: Any, known: dict[Any, Any]) -> object:
     if isinstance(argument, TypeVar):
         return known.get(argument, argument)
     inside = getattr(argument, "__parameters__", ())
@@ -84,14 +84,14 @@ def _filled(argument: Any, known: dict[Any, Any]) -> Any:
     return argument
 
 
-def _plain(found: Any) -> Any:
+def _plain(found: object) -> object:
     return Any if isinstance(found, TypeVar) else found
 
 
 # -- models
 
 
-def value_model(name: str, kind: Any) -> type[BaseModel]:
+def value_model(name: str, kind: object) -> type[BaseModel]:
     """Give a model of one value: the type itself where it is a model, else a root model named `name`."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
@@ -114,7 +114,7 @@ def _loose_root() -> Any:
 
 
 @lru_cache(maxsize=256)
-def _root_model(name: str, kind: Any) -> type[BaseModel]:
+def _root_model(name: str, kind: object) -> type[BaseModel]:
     return cast("type[BaseModel]", create_model(name, __base__=_loose_root()[kind]))
 
 
@@ -165,7 +165,7 @@ def fields_of(model: type[BaseModel]) -> dict[str, Any]:
     return fields
 
 
-def _configurable(spec: Any) -> Any:
+def _configurable(spec: Any) -> object:
     return spec.annotation, Field(spec.default, title=spec.name, description=spec.description)
 
 

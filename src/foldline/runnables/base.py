@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
 
 from pydantic import BaseModel
@@ -27,10 +26,15 @@ from foldline._io import IO
 from foldline._io.drive import drive, drive_each
 from foldline._lazy import lazily
 from foldline._run import Kind, Run
+from foldline._traceback import closing, cut_traceback
 from foldline.exceptions import UsageError
 from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
 from foldline.runnables._opening import Opening
+from foldline.utils.short_repr import short_repr
+
+if TYPE_CHECKING:
+    from foldline.utils.progress import ProgressOption
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -49,6 +53,8 @@ class Runnable(ABC, Generic[Input, Output]):
     #> 4
     ```
     """
+
+    __repr__ = short_repr
 
     if TYPE_CHECKING:  # Pydantic would read it again for every class below
         name: str | None
@@ -69,7 +75,7 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- behaviours: a subclass overrides one or more of these
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         raise NotImplementedError(
             f"{type(self).__name__} implements neither `_once` nor `invoke`: write one of them"
         )
@@ -81,7 +87,7 @@ class Runnable(ABC, Generic[Input, Output]):
         whole = await _trace.add_up(inputs)
         if whole is _trace.NOTHING:
             return
-        async with aclosing(self._pieces(whole, run)) as outputs:
+        async with closing(self._pieces(whole, run)) as outputs:
             async for output in outputs:
                 yield output
 
@@ -112,7 +118,9 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- once
 
-    def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
+    def invoke(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
+    ) -> Output:
         """Run once."""
         output: Output = drive(self._traced(input, _run.Run.root(_io.BLOCKING, config, kwargs)))
         return output
@@ -121,7 +129,11 @@ class Runnable(ABC, Generic[Input, Output]):
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Output:
         """Run once."""
-        output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
+        try:
+            output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
+        except Exception as error:
+            cut_traceback(error)
+            raise
         return output
 
     # -- many at once
@@ -134,18 +146,22 @@ class Runnable(ABC, Generic[Input, Output]):
         kwargs: dict[str, Any],
         *,
         keep_errors: bool,
+        progress: ProgressOption = None,
     ) -> list[Any]:
-        if isinstance(inputs, str | bytes):
-            raise UsageError(
-                f"batch takes a list of inputs, not {inputs!r:.60}: write batch([...]), or invoke for one"
+        inputs = _trace.batch_inputs(inputs)
+        if kwargs.get("executor") is not None:
+            return await _forward.batch_on(
+                self, inputs, config, io, kwargs, keep_errors=keep_errors
             )
-        inputs = list(inputs) if not hasattr(inputs, "__len__") else inputs  # a generator, say
         results: list[Any] = [None] * len(inputs)
-        async with aclosing(
-            self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
-        ) as done:
-            async for place, result in done:
-                results[place] = result
+        with _trace.batch_progress(progress, len(inputs), self) as shown:
+            async with closing(
+                self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
+            ) as done:
+                async for place, result in done:
+                    results[place] = result
+                    if shown is not None:
+                        shown.advance()
         return results
 
     async def _as_completed(
@@ -157,11 +173,12 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         keep_errors: bool,
     ) -> AsyncGenerator[tuple[int, Any], None]:
+        inputs = _trace.batch_inputs(inputs)
         run_of, limit = _trace.runs_of(inputs, config, io, kwargs)
         outcomes = io.as_completed(
             lambda place: self._step(inputs[place], run_of(place)), range(len(inputs)), limit=limit
         )
-        async with aclosing(outcomes):
+        async with closing(outcomes):
             async for place, value, error in outcomes:
                 if error is not None and not (keep_errors and isinstance(error, Exception)):
                     raise error
@@ -174,11 +191,18 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Output]: ...
     @overload
     def batch(
-        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool, **kwargs: Any
+        self,
+        inputs: list[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool,
+        progress: ProgressOption = None,
+        **kwargs: Any,
     ) -> list[Output | Exception]: ...
     def batch(
         self,
@@ -186,11 +210,23 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order."""
+        """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order.
+
+        `executor=` takes it to processes or machines: any of `concurrent.futures`, or `foldline.batches.RayExecutor`.
+        `progress` shows how many are done: true, or a function of (done, total).
+        """
         return drive(
-            self._run_each(inputs, config, _io.BLOCKING, kwargs, keep_errors=return_exceptions)
+            self._run_each(
+                inputs,
+                config,
+                _io.BLOCKING,
+                kwargs,
+                keep_errors=return_exceptions,
+                progress=progress,
+            )
         )
 
     @overload
@@ -200,11 +236,18 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Output]: ...
     @overload
     async def abatch(
-        self, inputs: list[Input], config: Configs = None, *, return_exceptions: bool, **kwargs: Any
+        self,
+        inputs: list[Input],
+        config: Configs = None,
+        *,
+        return_exceptions: bool,
+        progress: ProgressOption = None,
+        **kwargs: Any,
     ) -> list[Output | Exception]: ...
     async def abatch(
         self,
@@ -212,12 +255,20 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
+        progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order."""
-        return await self._run_each(
-            inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions
-        )
+        """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order.
+
+        `progress` shows how many are done: true, or a function of (done, total).
+        """
+        try:
+            return await self._run_each(
+                inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions, progress=progress
+            )
+        except Exception as error:
+            cut_traceback(error)
+            raise
 
     @overload
     def batch_as_completed(
@@ -226,7 +277,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Output]]: ...
     @overload
     def batch_as_completed(
@@ -235,7 +286,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Output | Exception]]: ...
     def batch_as_completed(
         self,
@@ -243,7 +294,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return drive_each(
@@ -257,7 +308,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: Literal[False] = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Output]]: ...
     @overload
     def abatch_as_completed(
@@ -266,7 +317,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Output | Exception]]: ...
     def abatch_as_completed(
         self,
@@ -274,7 +325,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: Configs = None,
         *,
         return_exceptions: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[tuple[int, Any]]:
         """Run for each input; give (place, result) pairs as they come."""
         return self._as_completed(inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions)
@@ -294,7 +345,7 @@ class Runnable(ABC, Generic[Input, Output]):
         return self._traced_stream(input, _run.Run.asynchronous(config, kwargs))
 
     def transform(
-        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any
+        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[Output]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.blocking(config, kwargs)
@@ -312,7 +363,9 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- a model's stream of events
 
-    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+    def stream_v2(
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
+    ) -> Any:
         """Give the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(_opening.Opening(input, _run.Run.blocking(config, kwargs)))
 
@@ -433,6 +486,7 @@ class Runnable(ABC, Generic[Input, Output]):
     configurable_alternatives = _forward.configurable_alternatives
     as_tool = _forward.as_tool
     get_graph = _forward.get_graph
+    batch_job = _forward.batch_job
     _call_with_config = _forward._call_with_config
     _acall_with_config = _forward._acall_with_config
     _transform_stream_with_config = _forward._transform_stream_with_config

@@ -162,18 +162,18 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
         parts = {name: getattr(self, name) for name in RunnableBindingBase.model_fields}
         return type(self)(**{**parts, **changes})
 
-    def bind(self, **kwargs: Any) -> RunnableBinding[Input, Output]:
+    def bind(self, **kwargs: object) -> RunnableBinding[Input, Output]:
         """Bind more arguments."""
         return self._with(kwargs={**self.kwargs, **kwargs})
 
     def with_config(
-        self, config: RunnableConfig | None = None, **kwargs: Any
+        self, config: RunnableConfig | None = None, **kwargs: object
     ) -> RunnableBinding[Input, Output]:
         """Bind more config; what was bound under the same key is replaced."""
         return self._with(config={**self.config, **(config or {}), **kwargs})
 
     def with_types(
-        self, *, input_type: Any = None, output_type: Any = None
+        self, *, input_type: object = None, output_type: object = None
     ) -> RunnableBinding[Input, Output]:
         """Say the types, where they cannot be inferred."""
         return self._with(
@@ -183,13 +183,13 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             """Take what a binding does not have from what is bound."""
             if name.startswith("_") or "bound" not in self.__dict__:
                 return super().__getattr__(name)
             return self._passed_on(getattr(self.bound, name))
 
-    def _kept(self, made: Any) -> Any:
+    def _kept(self, made: object) -> Any:
         """Give what a method of what is bound made; where that is a binding too (`bind_tools`), with what was bound."""
         if not isinstance(made, RunnableBindingBase) or made.bound is not self.bound:
             return made
@@ -199,7 +199,7 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
         }
         return made.model_copy(update=kept)
 
-    def _passed_on(self, attribute: Any) -> Any:
+    def _passed_on(self, attribute: object) -> object:
         """Give an attribute of what is bound; a method that takes a config gets the bound config and arguments."""
         if not inspect.ismethod(attribute):
             return attribute

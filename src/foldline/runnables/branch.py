@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.exceptions import UsageError
 from foldline.runnables import _types
 from foldline.runnables.base import Runnable
@@ -68,7 +68,7 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
         """Whether this can be dumped: yes, if its branches can."""
         return True
 
-    async def _choose(self, input: Any, run: Run) -> tuple[Runnable[Any, Any], Run]:
+    async def _choose(self, input: object, run: Run) -> tuple[Runnable[Any, Any], Run]:
         for place, (condition, runnable) in enumerate(self.branches, start=1):
             if await condition._step(input, run.child(f"condition:{place}")):
                 return runnable, self._child(run, f"branch:{place}")
@@ -78,13 +78,13 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
         child = run.child(tag)
         return child.patched(kwargs=run.kwargs) if run.kwargs else child
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         chosen, child = await self._choose(input, run)
         return await chosen._step(input, child)
 
     async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         chosen, child = await self._choose(input, run)
-        async with aclosing(chosen._step_stream(input, child)) as pieces:
+        async with closing(chosen._step_stream(input, child)) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -104,7 +104,7 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
         return _types.unique_specs(part.config_specs for part in parts)
 
 
-def _pair(branch: Any) -> tuple[Runnable[Any, Any], Runnable[Any, Any]]:
+def _pair(branch: object) -> tuple[Runnable[Any, Any], Runnable[Any, Any]]:
     if not isinstance(branch, tuple | list):
         raise TypeError(
             f"a branch must be a tuple (condition, runnable), not {type(branch).__name__}: {branch!r:.200}"

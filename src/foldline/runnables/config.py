@@ -84,10 +84,10 @@ def _extras(
 
 def call_func_with_variable_args(
     func: Callable[..., T],
-    input: Any,
+    input: object,
     config: RunnableConfig,
-    run_manager: Any = None,
-    **kwargs: Any,
+    run_manager: object = None,
+    **kwargs: object,
 ) -> T:
     """Call a function with its input and, where it asks for them, the config and the run manager."""
     return func(input, **_extras(func, config, run_manager, kwargs))
@@ -95,10 +95,10 @@ def call_func_with_variable_args(
 
 def acall_func_with_variable_args(
     func: Callable[..., Awaitable[T]],
-    input: Any,
+    input: object,
     config: RunnableConfig,
-    run_manager: Any = None,
-    **kwargs: Any,
+    run_manager: object = None,
+    **kwargs: object,
 ) -> Awaitable[T]:
     """Call an async function with its input and, where it asks for them, the config and the run manager."""
     return func(input, **_extras(func, config, run_manager, kwargs))
@@ -114,7 +114,7 @@ def get_executor_for_config(
 
 
 async def run_in_executor(
-    executor_or_config: Any, func: Callable[..., T], *args: Any, **kwargs: Any
+    executor_or_config: object, func: Callable[..., T], *args: object, **kwargs: object
 ) -> T:
     """Run a blocking function in a thread: of the executor given, or of foldline's own."""
     return cast("T", await in_executor(executor_or_config, func, *args, **kwargs))

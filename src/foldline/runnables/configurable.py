@@ -70,7 +70,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
         return True
 
     def with_config(
-        self, config: RunnableConfig | None = None, **kwargs: Any
+        self, config: RunnableConfig | None = None, **kwargs: object
     ) -> DynamicRunnable[Input, Output]:
         """Give the same with more config under that of each call."""
         more = cast("RunnableConfig", {**(config or {}), **kwargs})
@@ -161,7 +161,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             """Take what this does not have from what runs; a method that gives a runnable stays configurable."""
             if name.startswith("_") or "default" not in self.__dict__:
                 return super().__getattr__(name)
@@ -340,7 +340,9 @@ class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
         return get_unique_config_specs(specs)
 
 
-def _option(field: ConfigurableFieldSingleOption | ConfigurableFieldMultiOption, key: Any) -> Any:
+def _option(
+    field: ConfigurableFieldSingleOption | ConfigurableFieldMultiOption, key: Any
+) -> object:
     key = key.value if isinstance(key, enum.Enum) else key
     if key not in field.options:
         known = ", ".join(repr(one) for one in field.options)
@@ -365,7 +367,7 @@ def _rebuilt(runnable: Any, settings: dict[str, Any]) -> Runnable[Any, Any]:
 
 
 @lru_cache(maxsize=256)
-def _enum(name: str, keys: tuple[str, ...]) -> Any:
+def _enum(name: str, keys: tuple[str, ...]) -> object:
     return StrEnum(name, [(key, key) for key in keys])  # type: ignore[call-overload]
 
 

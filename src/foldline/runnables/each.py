@@ -94,20 +94,20 @@ class RunnableEach(RunnableEachBase[Input, Output]):
             suffix, name=name or self.name or f"RunnableEach<{self.bound.get_name()}>"
         )
 
-    def bind(self, **kwargs: Any) -> RunnableEach[Input, Output]:
+    def bind(self, **kwargs: object) -> RunnableEach[Input, Output]:
         """Bind arguments for every item."""
         return RunnableEach(bound=self.bound.bind(**kwargs))
 
     def with_config(
-        self, config: RunnableConfig | None = None, **kwargs: Any
+        self, config: RunnableConfig | None = None, **kwargs: object
     ) -> RunnableEach[Input, Output]:
         """Bind config for every item."""
         return RunnableEach(bound=self.bound.with_config(config, **kwargs))
 
-    def with_listeners(self, **listeners: Any) -> RunnableEach[Input, Output]:
+    def with_listeners(self, **listeners: object) -> RunnableEach[Input, Output]:
         """Listen to the run of every item."""
         return RunnableEach(bound=cast("Any", self.bound).with_listeners(**listeners))
 
-    def with_alisteners(self, **listeners: Any) -> RunnableEach[Input, Output]:
+    def with_alisteners(self, **listeners: object) -> RunnableEach[Input, Output]:
         """Listen to the run of every item, awaited."""
         return RunnableEach(bound=cast("Any", self.bound).with_alisteners(**listeners))

@@ -66,7 +66,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
 
     # -- behaviours
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         self._check(input)
         failures = _Failures(self)
         for runnable in self.runnables:
@@ -126,7 +126,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
         child = run.child()
         return child.patched(kwargs=run.kwargs) if run.kwargs else child
 
-    def _check(self, value: Any) -> None:
+    def _check(self, value: object) -> None:
         if self.exception_key is not None and not isinstance(value, Mapping):
             raise UsageError(
                 f"exception_key={self.exception_key!r} puts the error into the input, which must then be a dict, "
@@ -162,7 +162,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             """Take what this does not have from the first; a method that gives a runnable is called on all."""
             if name.startswith("_") or "runnable" not in self.__dict__:
                 return super().__getattr__(name)

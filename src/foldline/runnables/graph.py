@@ -337,6 +337,9 @@ class Graph:
             Path(output_file_path).write_text(picture, encoding="utf-8")
         return picture
 
+    def _repr_svg_(self) -> str:
+        return self.draw_svg()
+
     def draw_mermaid(
         self,
         *,

@@ -73,7 +73,7 @@ def draw_mermaid(
 
 
 def draw_mermaid_png(
-    mermaid_syntax: str, output_file_path: str | None = None, **options: Any
+    mermaid_syntax: str, output_file_path: str | None = None, **options: object
 ) -> NoReturn:
     """Refuse: LangChain sends the text to a web service or starts a browser, and foldline does neither."""
     raise UsageError(
@@ -199,7 +199,7 @@ def _yaml(value: Mapping[str, Any], indent: str) -> Iterator[str]:
             yield f"{indent}{shown}: {_scalar(one)}"
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: object) -> str:
     if isinstance(value, str) and BARE_YAML.fullmatch(value) and value.lower() not in SMALL_WORDS:
         return value
     return json.dumps(value, default=str)  # JSON is YAML

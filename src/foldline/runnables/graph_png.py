@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from foldline.exceptions import UsageError
 from foldline.runnables.graph import LabelsDict
@@ -18,7 +18,7 @@ class PngDrawer:
         self.fontname: str = fontname or "arial"
         self.labels: LabelsDict = labels or LabelsDict(nodes={}, edges={})
 
-    def draw(self, graph: Any, output_path: str | None = None) -> NoReturn:
+    def draw(self, graph: object, output_path: str | None = None) -> NoReturn:
         """Refuse, and say what to do."""
         raise UsageError(
             "foldline draws no PNG: use graph.draw_svg('graph.svg'), which browsers show and rsvg-convert or Inkscape "

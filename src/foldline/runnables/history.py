@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.chat_history.base import BaseChatMessageHistory
 from foldline.exceptions import UsageError
 from foldline.messages import (
@@ -116,7 +116,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
     _traced_stream = Runnable._traced_stream
     _traced_transform = Runnable._traced_transform
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         memory = await _Memory.of(self, input, run)
         output = await self.bound._step(memory.input, self._inner(run))
         await memory.keep(output)
@@ -125,7 +125,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
     async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         memory = await _Memory.of(self, input, run)
         whole: Any = NOTHING
-        async with aclosing(self.bound._step_stream(memory.input, self._inner(run))) as pieces:
+        async with closing(self.bound._step_stream(memory.input, self._inner(run))) as pieces:
             async for piece in pieces:
                 whole = plus(whole, piece)
                 yield piece
@@ -163,7 +163,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
             )
         return found
 
-    def _said(self, value: Any) -> list[BaseMessage]:
+    def _said(self, value: object) -> list[BaseMessage]:
         """Give the new messages of an input."""
         if isinstance(value, Mapping):
             key = self.input_messages_key or (next(iter(value)) if len(value) == 1 else "input")
@@ -178,7 +178,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
             )
         return _messages(value, HumanMessage, "input_messages_key")
 
-    def _answered(self, value: Any) -> list[BaseMessage]:
+    def _answered(self, value: object) -> list[BaseMessage]:
         """Give the messages of an output."""
         if isinstance(value, Mapping):
             key = self.output_messages_key or (next(iter(value)) if len(value) == 1 else "output")
@@ -256,13 +256,13 @@ class _Memory:
 
     # Copies: what the runnable gets must not grow when the answer is kept.
 
-    def _past(self, _: Any) -> list[BaseMessage]:
+    def _past(self, _: object) -> list[BaseMessage]:
         return list(self._history.messages)
 
-    async def _apast(self, _: Any) -> list[BaseMessage]:
+    async def _apast(self, _: object) -> list[BaseMessage]:
         return list(await self._history.aget_messages())
 
-    async def keep(self, output: Any) -> None:
+    async def keep(self, output: object) -> None:
         """Keep what was said and answered, together."""
         messages = [*self._said, *self._owner._answered(output)]
         if self._run.io.blocking:
@@ -284,7 +284,7 @@ class _Remembering(Wrapped):
         self._memory = await _Memory.of(self._owner, value, run)
         return self._memory.input, self._owner._inner(run)
 
-    async def end(self, output: Any) -> None:
+    async def end(self, output: object) -> None:
         closed_early = isinstance(output, AIMessage) and output.status == "incomplete"
         if self._memory is not None and output is not None and not closed_early:
             await self._memory.keep(output)
@@ -298,7 +298,7 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, Any]:
         return {}
 
 
-def _messages(value: Any, kind: type[HumanMessage | AIMessage], key: str) -> list[BaseMessage]:
+def _messages(value: object, kind: type[HumanMessage | AIMessage], key: str) -> list[BaseMessage]:
     if isinstance(value, str):
         return [kind(content=value)]
     if isinstance(value, BaseMessage):

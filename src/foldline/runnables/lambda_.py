@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from contextlib import aclosing
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, TypeVar, overload
@@ -14,6 +13,7 @@ from pydantic import BaseModel
 from foldline._config import RunnableConfig
 from foldline._io.waiting import is_async_callable
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.exceptions import BlockingCallError, RecursionLimitError, UsageError
 from foldline.runnables import _functions, _types
 from foldline.runnables._trace import NOTHING, plus
@@ -105,9 +105,10 @@ class RunnableLambda(Runnable[Input, Output]):
         self.afunc: Callable[..., Any] | None = func if is_async else afunc
         given = getattr(func, "__name__", None)
         self.name: str | None = name or (given if given and given != "<lambda>" else None)
-        self._wants = {
-            id(one): _functions.wanted(one) for one in (self.func, self.afunc) if one is not None
-        }
+        # Of the blocking function and of the async one. Not by identity: a lambda may be pickled.
+        self._wants = [
+            () if one is None else _functions.wanted(one) for one in (self.func, self.afunc)
+        ]
 
     def _choose(self, run: Run) -> Callable[..., Any]:
         if run.io.blocking:
@@ -122,9 +123,9 @@ class RunnableLambda(Runnable[Input, Output]):
             raise UsageError("RunnableLambda has no function")
         return function
 
-    async def _call(self, input: Any, run: Run) -> Any:
+    async def _call(self, input: object, run: Run) -> Any:
         function = self._choose(run)
-        wants = self._wants[id(function)]
+        wants = self._wants[function is self.afunc]
         if run.manager is None and not run.given:
             if run.io.blocking and not wants and not run.kwargs:
                 return await run.io.call(function, input)
@@ -132,7 +133,7 @@ class RunnableLambda(Runnable[Input, Output]):
         with run.current():
             return await run.io.call(function, input, **_functions.extras(wants, run))
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         try:
             result = await self._call(input, run)
         except RecursionError as error:
@@ -146,7 +147,7 @@ class RunnableLambda(Runnable[Input, Output]):
             return await result._step(input, self._deeper(run))
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             whole: Any = NOTHING
-            async with aclosing(run.io.each(result, run.current())) as pieces:
+            async with closing(run.io.each(result, run.current())) as pieces:
                 async for piece in pieces:
                     whole = plus(whole, piece)
             return None if whole is NOTHING else whole
@@ -171,7 +172,7 @@ class RunnableLambda(Runnable[Input, Output]):
         else:
             yield result
             return
-        async with aclosing(stream) as pieces:
+        async with closing(stream) as pieces:
             async for piece in pieces:
                 yield piece
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.runnables import _types
 from foldline.runnables._tee import Tee
 from foldline.runnables.base import Runnable
@@ -67,7 +67,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
             return await self.steps__[key]._step(input, run.child(f"map:key:{key}"))
 
         limit = run.max_concurrency or len(keys)
-        async with aclosing(run.io.as_completed(branch, keys, limit=limit)) as outcomes:
+        async with closing(run.io.as_completed(branch, keys, limit=limit)) as outcomes:
             async for place, value, error in outcomes:
                 if error is not None:
                     raise error
@@ -79,7 +79,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
             key: step._step_stream(input, run.child(f"map:key:{key}"))
             for key, step in self.steps__.items()
         }
-        async with aclosing(run.io.merge(streams)) as merged:
+        async with closing(run.io.merge(streams)) as merged:
             async for key, piece in merged:
                 yield AddableDict({key: piece})
         if not streams:
@@ -93,7 +93,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
             key: step._step_transform(tee.reader(), run.child(f"map:key:{key}"))
             for key, step in self.steps__.items()
         }
-        async with aclosing(inputs), aclosing(run.io.merge(streams)) as merged:
+        async with closing(inputs), closing(run.io.merge(streams)) as merged:
             async for key, piece in merged:
                 yield AddableDict({key: piece})
         if not streams:

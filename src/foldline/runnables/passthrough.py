@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, SkipValidation
@@ -11,6 +10,7 @@ from pydantic import BaseModel, Field, SkipValidation
 from foldline._config import RunnableConfig
 from foldline._io.waiting import is_async_callable
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.exceptions import BlockingCallError, UsageError
 from foldline.runnables import _functions, _types
 from foldline.runnables._trace import NOTHING, plus
@@ -73,7 +73,7 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
         """Pass a dict on with more keys, each made by a runnable from the dict."""
         return RunnableAssign(RunnableParallel(kwargs))
 
-    async def _look(self, value: Any, run: Run) -> None:
+    async def _look(self, value: object, run: Run) -> None:
         if run.io.blocking and self.func is None:
             raise BlockingCallError(
                 f"the function of {self.get_name()} is async and was reached by a blocking call: "
@@ -95,7 +95,7 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
         self, inputs: AsyncGenerator[Other, None], run: Run
     ) -> AsyncGenerator[Other, None]:
         whole: Any = NOTHING
-        async with aclosing(inputs):
+        async with closing(inputs):
             async for piece in inputs:
                 whole = plus(whole, piece)
                 yield piece
@@ -148,7 +148,7 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
     async def _pieces(self, input: dict[str, Any], run: Run) -> AsyncGenerator[AddableDict, None]:
         if given := self._given(input):
             yield given
-        async with aclosing(self.mapper._step_stream(input, run.child())) as made:
+        async with closing(self.mapper._step_stream(input, run.child())) as made:
             async for piece in made:
                 yield piece
 
@@ -156,7 +156,7 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         self, inputs: AsyncGenerator[dict[str, Any], None], run: Run
     ) -> AsyncGenerator[AddableDict, None]:
         seen: list[dict[str, Any]] = []
-        async with aclosing(inputs):
+        async with closing(inputs):
             async for piece in inputs:
                 if given := self._given(piece):
                     yield given
@@ -166,7 +166,7 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
             for piece in seen:
                 yield piece
 
-        async with aclosing(self.mapper._step_transform(again(), run.child())) as made:
+        async with closing(self.mapper._step_transform(again(), run.child())) as made:
             async for piece in made:
                 yield piece
 
@@ -239,19 +239,19 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
         keys = [self.keys] if isinstance(self.keys, str) else self.keys
         return super().get_name(suffix, name=name or self.name or f"RunnablePick<{','.join(keys)}>")
 
-    def _pick(self, value: dict[str, Any]) -> Any:
+    def _pick(self, value: dict[str, Any]) -> object:
         _check_dict(value, "RunnablePick")
         if isinstance(self.keys, str):
             return value.get(self.keys)
         return AddableDict({key: value[key] for key in self.keys if key in value}) or None
 
-    async def _once(self, input: dict[str, Any], run: Run) -> Any:
+    async def _once(self, input: dict[str, Any], run: Run) -> object:
         return self._pick(input)
 
     async def _flow(
         self, inputs: AsyncGenerator[dict[str, Any], None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        async with aclosing(inputs):
+        async with closing(inputs):
             async for piece in inputs:
                 if (picked := self._pick(piece)) is not None:
                     yield picked

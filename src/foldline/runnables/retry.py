@@ -105,7 +105,7 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
     _traced_stream = Runnable._traced_stream
     _traced_transform = Runnable._traced_transform
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         trying = _Trying(self, run)
         while True:
             try:
@@ -196,7 +196,7 @@ class _Retried(Attempts):
         super().__init__(retry, opening)
         self._retry = retry
 
-    def ready(self, value: Any, run: Run) -> None:
+    def ready(self, value: object, run: Run) -> None:
         self._trying = _Trying(self._retry, run)
         self.around = self._trying.owner
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from typing_extensions import TypedDict
 
@@ -54,7 +54,7 @@ class RouterRunnable(RunnableSerializable[RouterInput, Output]):
         """Whether this can be dumped: yes, if its runnables can."""
         return True
 
-    def _route(self, value: Any) -> tuple[Runnable[Any, Any], Any]:
+    def _route(self, value: object) -> tuple[Runnable[Any, Any], Any]:
         if not isinstance(value, Mapping) or "key" not in value or "input" not in value:
             raise UsageError(f"RouterRunnable needs {{'key': …, 'input': …}}, not {value!r:.200}")
         if value["key"] not in self.runnables:
@@ -79,7 +79,7 @@ class RouterRunnable(RunnableSerializable[RouterInput, Output]):
         whole = await add_up(inputs)
         if whole is NOTHING:
             return
-        async with aclosing(self._traced_stream(whole, run)) as pieces:
+        async with aclosing(self._traced_stream(cast("RouterInput", whole), run)) as pieces:
             async for piece in pieces:
                 yield piece
 

@@ -73,7 +73,7 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         """All the steps, in order."""
         return [self.first, *self.middle, self.last]
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         value = input
         if run.manager is None:
             child = run.child()
@@ -167,7 +167,7 @@ class _StepsFirst(Wrapped):
             raise
         return value, self._sequence._child(run, len(steps))
 
-    async def end(self, output: Any) -> None:
+    async def end(self, output: object) -> None:
         if self._own is not None:
             await self._own.tell("on_chain_end", output)
         await self._inner.end(output)

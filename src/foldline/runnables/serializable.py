@@ -28,16 +28,16 @@ class RunnableSerializable(Serializable, Runnable[Input, Output]):
         # `RunnableSerializable[str, int]` says what goes in and out. Pydantic would make a class of it, in the
         # ancestry of every subclass; its parameters are hidden from Pydantic, because no field depends on them.
 
-        def __class_getitem__(cls, parameters: Any) -> GenericAlias:
+        def __class_getitem__(cls, parameters: object) -> GenericAlias:
             return GenericAlias(cls, parameters)
 
         @classmethod
-        def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        def __get_pydantic_core_schema__(cls, source: object, handler: object) -> object:
             # As a field of somebody's model, parameters or not.
             return handler(get_origin(source) or source)
 
         @classmethod
-        def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
             cls.__pydantic_generic_metadata__ = {"origin": None, "args": (), "parameters": ()}
 
     def _serialized(self) -> dict[str, Any] | None:

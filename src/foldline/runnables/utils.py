@@ -235,7 +235,7 @@ def asyncio_accepts_context() -> bool:
 # -- what a function asks for
 
 
-def is_async_generator(func: Any) -> TypeGuard[Callable[..., AsyncIterator[Any]]]:
+def is_async_generator(func: object) -> TypeGuard[Callable[..., AsyncIterator[Any]]]:
     """Whether calling this gives an async generator, also for objects with such a `__call__`."""
     return inspect.isasyncgenfunction(func) or inspect.isasyncgenfunction(
         getattr(type(func), "__call__", None)  # noqa: B004

@@ -9,6 +9,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from foldline._io import ASYNC
 from foldline.exceptions import UsageError
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["BaseStore", "ByteStore", "InvalidKeyException"]
 
@@ -22,6 +23,8 @@ class InvalidKeyException(UsageError):
 
 class BaseStore(ABC, Generic[K, V]):
     """Values by key."""
+
+    __repr__ = short_repr
 
     @abstractmethod
     def mget(self, keys: Sequence[K]) -> list[V | None]:

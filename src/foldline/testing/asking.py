@@ -33,16 +33,16 @@ class Told(BaseCallbackHandler):
 
     on_llm_start = on_chat_model_start
 
-    def on_stream_event(self, event: Event, **kwargs: Any) -> None:
+    def on_stream_event(self, event: Event, **kwargs: object) -> None:
         """Keep the event."""
         self.events.append(event)
 
-    def on_llm_end(self, response: Any, **kwargs: Any) -> None:
+    def on_llm_end(self, response: object, **kwargs: object) -> None:
         """Keep the answer."""
         self.names.append("end")
         self.responses.append(response)
 
-    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+    def on_llm_error(self, error: BaseException, **kwargs: object) -> None:
         """Keep the error and what had been said."""
         self.names.append("error")
         self.errors.append(error)

@@ -303,7 +303,7 @@ def _same(first: AIMessage, second: AIMessage) -> None:
         assert _plain(getattr(first, field)) == _plain(getattr(second, field)), field
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Leave out the numbers by which chunks of blocks find together."""
     if not isinstance(value, list):
         return value

@@ -277,14 +277,14 @@ def _struck_out(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: HIDDEN if SECRET.search(name) else value for name, value in headers.items()}
 
 
-def _body_to_json(body: bytes) -> Any:
+def _body_to_json(body: bytes) -> object:
     try:
         return json.loads(body) if body else None
     except ValueError:
         return _bytes_to_json(body)
 
 
-def _bytes_to_json(data: bytes) -> Any:
+def _bytes_to_json(data: bytes) -> object:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 from foldline.documents.base import Document
 from foldline.documents.transformers import BaseDocumentTransformer
 from foldline.exceptions import MissingExtraError, UsageError
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["KeepSeparator", "Span", "TextSplitter"]
 
@@ -36,6 +37,8 @@ class Span(NamedTuple):
 
 class TextSplitter(BaseDocumentTransformer, ABC):
     """Cuts texts into pieces of at most `chunk_size`, where the text lets itself be cut."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,
@@ -103,7 +106,7 @@ class TextSplitter(BaseDocumentTransformer, ABC):
         )
 
     def transform_documents(
-        self, documents: Sequence[Document], **kwargs: Any
+        self, documents: Sequence[Document], **kwargs: object
     ) -> Sequence[Document]:
         """Cut documents into smaller ones with the same metadata."""
         return self.split_documents(documents)

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["HeaderType", "LineType", "MarkdownHeaderTextSplitter"]
 
@@ -43,6 +44,8 @@ class MarkdownHeaderTextSplitter:
         #> {'title': 'Cats', 'part': 'Big ones'} They roar.
     ```
     """
+
+    __repr__ = short_repr
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ async def answer(tool: BaseTool, given: Any, call_id: str | None, run: Run) -> A
     )
 
 
-async def _result(tool: BaseTool, given: Any, call_id: str | None, run: Run) -> Any:
+async def _result(tool: BaseTool, given: object, call_id: str | None, run: Run) -> object:
     if tool.timeout is None:
         return await tool._plan.call(given, call_id, run)
     try:
@@ -54,7 +54,7 @@ async def _result(tool: BaseTool, given: Any, call_id: str | None, run: Run) -> 
         ) from error
 
 
-def _said_of(tool: BaseTool, error: ToolException) -> Any:
+def _said_of(tool: BaseTool, error: ToolException) -> object:
     flag = tool.handle_tool_error
     if callable(flag):
         return flag(error)
@@ -63,14 +63,14 @@ def _said_of(tool: BaseTool, error: ToolException) -> Any:
     return error.args[0] if error.args else "Tool execution error"
 
 
-def _said_of_invalid(tool: BaseTool, error: ValidationError) -> Any:
+def _said_of_invalid(tool: BaseTool, error: ValidationError) -> object:
     flag = tool.handle_validation_error
     if callable(flag):
         return flag(error)
     return flag if isinstance(flag, str) else "Tool input validation error"
 
 
-def _pair(name: str, output: Any) -> tuple[Any, Any]:
+def _pair(name: str, output: object) -> tuple[Any, Any]:
     if not isinstance(output, tuple) or len(output) != 2:
         raise UsageError(
             f'{name} has response_format="content_and_artifact" and must return a pair (content, artifact), '

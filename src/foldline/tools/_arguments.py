@@ -17,7 +17,9 @@ import typing_extensions
 
 from foldline._config import RunnableConfig
 from foldline._io.waiting import is_async_callable
+from foldline._lazy import publish
 from foldline.exceptions import UsageError
+from foldline.utils.short_repr import short_repr
 
 FILTERED_ARGS = ("run_manager", "callbacks")
 """Parameters that are filled in by their name."""
@@ -29,6 +31,8 @@ BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 class InjectedToolArg:
     """Mark an argument that the program gives and the model never sees: `Annotated[str, InjectedToolArg]`."""
+
+    __repr__ = short_repr
 
 
 class InjectedToolCallId(InjectedToolArg):
@@ -65,11 +69,11 @@ def read_arguments(function: Callable[..., Any]) -> list[Argument]:
     ]
 
 
-def _unresolved(parameter: Parameter) -> Any:
+def _unresolved(parameter: Parameter) -> object:
     return Any if parameter.annotation is Parameter.empty else parameter.annotation
 
 
-def resolved_hints(function: Any) -> dict[str, Any]:
+def resolved_hints(function: object) -> dict[str, Any]:
     """Give the annotations of a function as types; one that cannot be found stays text."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -97,7 +101,7 @@ def _one_by_one(function: Any) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _closure(function: Any) -> dict[str, Any]:
+def _closure(function: object) -> dict[str, Any]:
     code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None) or ()
     found = {}
     for name, cell in zip(code.co_freevars if code else (), cells, strict=False):
@@ -111,7 +115,7 @@ def _closure(function: Any) -> dict[str, Any]:
 # -- whose is it
 
 
-def is_injected(annotation: Any, mark: type[Any] | tuple[type[Any], ...] = MARKS) -> bool:
+def is_injected(annotation: object, mark: type[Any] | tuple[type[Any], ...] = MARKS) -> bool:
     """Say whether the program and not the model gives an argument of this annotation."""
     if isinstance(annotation, type):
         return issubclass(annotation, mark)
@@ -124,11 +128,11 @@ def is_injected(annotation: Any, mark: type[Any] | tuple[type[Any], ...] = MARKS
     return isinstance(origin, type) and issubclass(origin, mark)
 
 
-def _is_mark(value: Any, mark: type[Any] | tuple[type[Any], ...]) -> bool:
+def _is_mark(value: object, mark: type[Any] | tuple[type[Any], ...]) -> bool:
     return issubclass(value, mark) if isinstance(value, type) else isinstance(value, mark)
 
 
-def is_config(annotation: Any) -> bool:
+def is_config(annotation: object) -> bool:
     """Say whether a parameter takes the config of the call."""
     if isinstance(annotation, str):  # imported for checkers only, perhaps
         return "RunnableConfig" in annotation
@@ -163,7 +167,7 @@ def for_the_model(arguments: list[Argument]) -> list[Argument]:
     return kept
 
 
-def is_unbound_method(function: Any) -> bool:
+def is_unbound_method(function: object) -> bool:
     """Say whether this is a function of a class body that still waits for its `self` or `cls`."""
     if not inspect.isfunction(function):
         return False
@@ -228,3 +232,6 @@ class Target:
                 break
             places.append(named.pop(name))
         return (*places, *(spread or ())), named
+
+
+publish("foldline.tools", InjectedToolArg, InjectedToolCallId)

@@ -36,14 +36,14 @@ Content = str | list[Any]
 
 
 def as_message(
-    output: Any,
+    output: object,
     *,
     name: str,
     call_id: str | None,
-    artifact: Any = None,
+    artifact: object = None,
     status: str = "success",
     limit: int | None = None,
-) -> Any:
+) -> object:
     """Wrap what a tool gave in a message; without the id of a call, and for finished messages, leave it as it is."""
     if call_id is None or isinstance(output, ToolOutputMixin):
         return output
@@ -75,11 +75,11 @@ def content_of(output: Any) -> Content:
         return _text_of(output)
 
 
-def _is_block(value: Any) -> bool:
+def _is_block(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, dict) and value.get("type") in BLOCK_TYPES)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Give what JSON can say of a value that is not JSON."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
@@ -106,7 +106,7 @@ def _text_of_bytes(output: bytes | bytearray) -> str:
         return f"[{len(output):,} bytes that are no text]"
 
 
-def _text_of(output: Any) -> str:
+def _text_of(output: object) -> str:
     kind = type(output).__name__
     try:
         text = str(output)
@@ -164,7 +164,7 @@ def _text_in(block: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _data_in(block: Any, depth: int = 0) -> int:
+def _data_in(block: object, depth: int = 0) -> int:
     if isinstance(block, str):
         return len(block) if depth else 0
     if depth > 20:

@@ -146,7 +146,7 @@ class Plan:
             values = {self.rename.get(name, name): value for name, value in values.items()}
         return {**values, **beside} if beside else values
 
-    def _named(self, given: Any) -> dict[str, Any]:
+    def _named(self, given: object) -> dict[str, Any]:
         if type(given) is dict:
             return given
         if isinstance(given, str):
@@ -273,7 +273,7 @@ class Plan:
 
     # -- what others see
 
-    def visible(self, given: Any) -> Any:
+    def visible(self, given: object) -> object:
         """Leave out of arguments what the model may not say and a trace may not show."""
         if not self.injected or not isinstance(given, dict):
             return given

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_mod
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 
+from foldline._lazy import publish
 from foldline.exceptions import UsageError
 from foldline.tools._arguments import (
     FILTERED_ARGS,
@@ -96,7 +97,7 @@ def docstring_of(
     return said
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
@@ -142,7 +143,7 @@ def _title(name: str) -> str:
 # -- types Pydantic does not take as they are
 
 
-def ready(annotation: Any) -> Any:
+def ready(annotation: object) -> Any:
     """Give an annotation in which TypedDicts are ones that Pydantic takes, their text notes being descriptions."""
     if is_typed_dict(annotation):
         return _typed_dict(annotation)
@@ -160,7 +161,7 @@ def ready(annotation: Any) -> Any:
 
 
 @functools.lru_cache(256)
-def _typed_dict(kind: Any) -> Any:
+def _typed_dict(kind: Any) -> object:
     keys = {}
     for name, annotation, required in _keys(kind):
         inner = described(ready(annotation), None)
@@ -171,7 +172,7 @@ def _typed_dict(kind: Any) -> Any:
     return made
 
 
-def _keys(kind: Any) -> Iterator[tuple[str, Any, bool]]:
+def _keys(kind: object) -> Iterator[tuple[str, Any, bool]]:
     """Give the keys of a TypedDict: name, type, and whether it must be there."""
     required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
     for name, annotation in typing_extensions.get_type_hints(kind, include_extras=True).items():
@@ -207,7 +208,7 @@ def model_of(schema: Any) -> type[BaseModel] | None:
 # -- the fields of a model
 
 
-def get_all_basemodel_annotations(cls: Any, *, default_to_bound: bool = True) -> dict[str, Any]:
+def get_all_basemodel_annotations(cls: object, *, default_to_bound: bool = True) -> dict[str, Any]:
     """Give the annotations of a model's fields, inherited and generic ones included, their notes kept."""
     origin = get_origin(cls) or cls
     if not (isinstance(origin, type) and issubclass(origin, BaseModel)):
@@ -218,7 +219,7 @@ def get_all_basemodel_annotations(cls: Any, *, default_to_bound: bool = True) ->
     }
 
 
-def _without_variable(annotation: Any, *, default_to_bound: bool) -> Any:
+def _without_variable(annotation: object, *, default_to_bound: bool) -> object:
     if isinstance(annotation, typing.TypeVar) and default_to_bound:
         return annotation.__bound__ if annotation.__bound__ is not None else Any
     return annotation
@@ -253,3 +254,6 @@ def visible_model(model: type[BaseModel], name: str, description: str) -> type[B
         name, __config__=config, __doc__=description or None, **fields
     )
     return made
+
+
+publish("foldline.tools", create_schema_from_function)

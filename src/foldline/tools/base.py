@@ -155,7 +155,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     @field_validator("args_schema", mode="before", check_fields=False)
     @classmethod
-    def _check_args_schema(cls, value: Any) -> Any:
+    def _check_args_schema(cls, value: Any) -> object:
         if value is None or isinstance(value, dict) or model_of(value) is not None:
             return value
         raise TypeError(
@@ -164,7 +164,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         )
 
     @field_serializer("args_schema", when_used="json-unless-none", check_fields=False)
-    def _args_schema_json(self, value: Any) -> Any:
+    def _args_schema_json(self, value: Any) -> object:
         model = None if isinstance(value, dict) else model_of(value)
         return value if model is None else model.model_json_schema()
 
@@ -174,7 +174,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         """Do the work, in a blocking call."""
         raise NotImplementedError
 
-    async def _arun(self, *args: Any, **kwargs: Any) -> Any:
+    async def _arun(self, *args: Any, **kwargs: Any) -> object:
         """Do the work, awaited; where it is not written, `_run` runs in a thread."""
         raise NotImplementedError
 
@@ -263,7 +263,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     # -- running
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> object:
         if isinstance(input, dict) and "type" in input:
             kind = input["type"]
             if kind == "tool_call" and "args" in input:
@@ -348,7 +348,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         start_color: str | None = "green",
         color: str | None = "green",
         callbacks: Callbacks = None,
-        **options: Any,
+        **options: object,
     ) -> Any:
         """Run with arguments; see `run`."""
         options |= {"verbose": verbose, "start_color": start_color, "color": color}
@@ -356,7 +356,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     async def _run_older(
         self, given: Any, callbacks: Callbacks, options: dict[str, Any], io: IO
-    ) -> Any:
+    ) -> object:
         call_id, config = options.pop("tool_call_id", None), options.pop("config", None) or {}
         own = {name: options.pop(name) for name in CONFIG_OPTIONS if name in options}
         said = {

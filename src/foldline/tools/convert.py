@@ -149,7 +149,7 @@ def _made_of(
     )
 
 
-def _function_of(made: Any) -> Callable[..., Any]:
+def _function_of(made: object) -> Callable[..., Any]:
     if isinstance(made, BaseTool):
         raise UsageError(f"{made.name} is a tool already")
     if not callable(made):
@@ -181,7 +181,7 @@ def _calls_of(runnable: AnyRunnable) -> tuple[Callable[..., Any], Callable[..., 
     def call(config: RunnableConfig, **kwargs: Any) -> Any:
         return runnable.invoke(kwargs, config)
 
-    async def acall(config: RunnableConfig, **kwargs: Any) -> Any:
+    async def acall(config: RunnableConfig, **kwargs: object) -> Any:
         return await runnable.ainvoke(kwargs, config)
 
     return call, acall
@@ -239,7 +239,7 @@ def convert_runnable_to_tool(
     )
 
 
-def _schema_of(runnable: AnyRunnable, name: str, arg_types: dict[str, type] | None) -> Any:
+def _schema_of(runnable: AnyRunnable, name: str, arg_types: dict[str, type] | None) -> object:
     """Give what a runnable takes: the types named, its TypedDict or model, or the JSON Schema of its input."""
     if arg_types is not None:
         return make_model(name, {key: (kind, ...) for key, kind in arg_types.items()})

@@ -37,7 +37,7 @@ class DocumentPrompt(Protocol):
 
     input_variables: list[str]
 
-    def format(self, **kwargs: Any) -> str:
+    def format(self, **kwargs: object) -> str:
         """Fill in."""
 
 

@@ -51,7 +51,7 @@ class Tool(StructuredTool):
         return make_model(self.name, {SINGLE_INPUT: (str, ...)})
 
     def _to_args_and_kwargs(
-        self, tool_input: Any, tool_call_id: str | None
+        self, tool_input: object, tool_call_id: str | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self.args_schema is None:
             values = [tool_input] if not isinstance(tool_input, dict) else list(tool_input.values())

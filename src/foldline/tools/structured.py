@@ -68,7 +68,7 @@ class StructuredTool(BaseTool):
         config: RunnableConfig | None = None,
         run_manager: AsyncCallbackManagerForToolRun | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> object:
         function = self.coroutine or self.func
         if function is None:
             raise UsageError(f"{self.name} has no function")
@@ -135,7 +135,7 @@ class StructuredTool(BaseTool):
         )
 
 
-def _doc_of(schema: Any) -> str:
+def _doc_of(schema: object) -> str:
     if isinstance(schema, dict):
         return str(schema.get("description") or "")
     return own_doc(schema) if model_of(schema) is not None else ""

@@ -60,7 +60,7 @@ def _message(message: Any) -> dict[str, Any]:
     return {"role": ROLES.get(message.type, message.type), "parts": parts}
 
 
-def plain_content(value: Any) -> Any:
+def plain_content(value: object) -> object:
     """Write messages, wherever they are in a value, as parts; the result of a tool as what it says."""
     if hasattr(value, "tool_call_id") and hasattr(value, "content"):
         return value.content

@@ -98,7 +98,7 @@ class Redactor:
             return [self.json(item) for item in value]
         return value
 
-    def _field(self, key: Any, item: Any) -> Any:
+    def _field(self, key: object, item: object) -> object:
         if item is not None and isinstance(key, str) and SECRET_NAME.search(key):
             return REDACTED
         return self.json(item)

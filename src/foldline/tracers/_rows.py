@@ -170,7 +170,7 @@ class RowWriter:
         """Write the tags of a run as rows."""
         return [(self._redactor.text(tag), run_key(run.id)) for tag in run.tags or []]
 
-    def _texts(self, *values: Any) -> list[str]:
+    def _texts(self, *values: object) -> list[str]:
         """Write values as JSON. Most hold no secret: one look at all of them says so."""
         try:
             texts = [ENCODER.encode(value) for value in values]
@@ -210,14 +210,14 @@ def written(value: Any, redactor: Redactor) -> str:
         return json.dumps(redactor.json(_kinds(value)))
 
 
-def _kinds(value: Any) -> Any:
+def _kinds(value: object) -> object:
     """Name the classes of what a value holds, where it cannot be written whole."""
     if isinstance(value, dict):
         return {str(key): repr(type(item)) for key, item in list(value.items())}
     return [repr(type(item)) for item in value] if isinstance(value, list) else repr(type(value))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, dict):
@@ -236,7 +236,7 @@ ENCODABLE: tuple[tuple[tuple[type, ...], Callable[[Any], Any]], ...] = (
 """What JSON has not -> how it is written."""
 
 
-def _encodable(value: Any) -> Any:
+def _encodable(value: object) -> object:
     """Turn what JSON has not into something that it has, or that holds only what can be turned."""
     for kinds, turn in ENCODABLE:
         if isinstance(value, kinds):

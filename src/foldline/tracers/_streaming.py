@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 
@@ -17,7 +16,7 @@ class V2StreamingHandler:
 class StreamObserver:
     """Also sees every piece of a streamed output (`astream_log`, `astream_events`)."""
 
-    def on_chunk(self, run_id: UUID | None, chunk: Any) -> None:
+    def on_chunk(self, run_id: UUID | None, chunk: object) -> None:
         """A piece of a run's output passed by."""
 
 

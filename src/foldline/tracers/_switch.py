@@ -6,7 +6,6 @@ import os
 import warnings
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
 
 from foldline.callbacks.hooks import register_configure_hook
 from foldline.exceptions import MissingExtraError
@@ -31,7 +30,7 @@ def tracing_variable() -> str | None:
 
 
 @cache
-def langsmith_tracer() -> Any:
+def langsmith_tracer() -> object:
     """Return the tracer of this process, where the environment asks for one.
 
     Read at the first run and kept, as LangSmith's own libraries do; `langsmith_tracer.cache_clear()` reads it again.

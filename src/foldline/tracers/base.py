@@ -63,7 +63,7 @@ class BaseTracer(_TracerCore, BaseCallbackHandler, ABC):
         self._on_run_update(run)
 
     def on_llm_new_token(
-        self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: Any
+        self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: object
     ) -> Run:
         """Note a token."""
         run = self._llm_run_with_token_event(token, run_id, chunk)
@@ -71,11 +71,11 @@ class BaseTracer(_TracerCore, BaseCallbackHandler, ABC):
         return run
 
     @inline
-    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: object) -> None:
         """Note when the first content arrived."""
         self._note_stream_event(event, run_id)
 
-    def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: Any) -> Run:
+    def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: object) -> Run:
         """Note another try."""
         return self._run_with_retry_event(retry_state, run_id)
 
@@ -107,18 +107,18 @@ class AsyncBaseTracer(_TracerCore, AsyncCallbackHandler, ABC):
         await self._on_run_update(run)
 
     async def on_llm_new_token(
-        self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: Any
+        self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: object
     ) -> None:
         """Note a token."""
         run = self._llm_run_with_token_event(token, run_id, chunk)
         await self._on_llm_new_token(run, token, chunk)
 
     @inline
-    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: object) -> None:
         """Note when the first content arrived."""
         self._note_stream_event(event, run_id)
 
-    async def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    async def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: object) -> None:
         """Note another try."""
         self._run_with_retry_event(retry_state, run_id)
 
@@ -145,7 +145,7 @@ def _as_text(core: _TracerCore, step: Step, args: tuple[Any, ...]) -> tuple[Step
 def _hears(step: Step) -> Callable[..., Run]:
     begins = step.phase == "start"
 
-    def hear(self: BaseTracer, *args: Any, **kwargs: Any) -> Run:
+    def hear(self: BaseTracer, *args: object, **kwargs: object) -> Run:
         done, given = _as_text(self, step, args) if begins else (step, args)
         run: Run = getattr(self, done.make)(*given, **kwargs)
         if begins:
@@ -159,7 +159,7 @@ def _hears(step: Step) -> Callable[..., Run]:
 
 
 def _hears_awaited(step: Step) -> Callable[..., Coroutine[Any, Any, Run]]:
-    async def hear(self: AsyncBaseTracer, *args: Any, **kwargs: Any) -> Run:
+    async def hear(self: AsyncBaseTracer, *args: object, **kwargs: object) -> Run:
         done, given = _as_text(self, step, args)
         run: Run = getattr(self, done.make)(*given, **kwargs)
         await (self._start_trace if step.phase == "start" else self._end_trace)(run)

@@ -169,7 +169,7 @@ class _TracerCore(StreamObserver):
     # -- in between
 
     def _llm_run_with_token_event(
-        self, token: Any, run_id: UUID, chunk: Any = None, **_: Any
+        self, token: Any, run_id: UUID, chunk: Any = None, **_: object
     ) -> Run:
         run = self._get_run(run_id, {"llm", "chat_model"})
         first = run.first_token_time is None
@@ -198,7 +198,7 @@ class _TracerCore(StreamObserver):
         if run is not None and run.first_token_time is None:
             run.first_token_time = now()
 
-    def _run_with_retry_event(self, retry_state: Any, run_id: UUID, **_: Any) -> Run:
+    def _run_with_retry_event(self, retry_state: Any, run_id: UUID, **_: object) -> Run:
         run = self._get_run(run_id)
         run.events.append({"name": "retry", "time": now(), "kwargs": _retry(retry_state)})
         return run
@@ -225,43 +225,47 @@ class _TracerCore(StreamObserver):
             return repr(type(error))
         return f"{error!r}\n\n{''.join(lines)}"
 
-    def _complete_llm_run(self, response: LLMResult, run_id: UUID, **_: Any) -> Run:
+    def _complete_llm_run(self, response: LLMResult, run_id: UUID, **_: object) -> Run:
         return self._complete(
             self._get_run(run_id, {"llm", "chat_model"}), self._llm_outputs(response)
         )
 
     def _errored_llm_run(
-        self, error: BaseException, run_id: UUID, response: LLMResult | None = None, **_: Any
+        self, error: BaseException, run_id: UUID, response: LLMResult | None = None, **_: object
     ) -> Run:
         run = self._get_run(run_id, {"llm", "chat_model"})
         if response is not None and getattr(response, "generations", None):
             run.outputs = self._llm_outputs(response)
         return self._errored(run, error)
 
-    def _complete_chain_run(self, outputs: Any, run_id: UUID, inputs: Any = None, **_: Any) -> Run:
+    def _complete_chain_run(
+        self, outputs: Any, run_id: UUID, inputs: Any = None, **_: object
+    ) -> Run:
         run = self._get_run(run_id)
         if inputs is not None:
             run.inputs = self._get_chain_inputs(inputs)
         return self._complete(run, self._get_chain_outputs(outputs))
 
     def _errored_chain_run(
-        self, error: BaseException, run_id: UUID, inputs: Any = None, **_: Any
+        self, error: BaseException, run_id: UUID, inputs: Any = None, **_: object
     ) -> Run:
         run = self._get_run(run_id)
         if inputs is not None:
             run.inputs = self._get_chain_inputs(inputs)
         return self._errored(run, error)
 
-    def _complete_tool_run(self, output: Any, run_id: UUID, **_: Any) -> Run:
+    def _complete_tool_run(self, output: Any, run_id: UUID, **_: object) -> Run:
         return self._complete(self._get_run(run_id, "tool"), {"output": output})
 
-    def _errored_tool_run(self, error: BaseException, run_id: UUID, **_: Any) -> Run:
+    def _errored_tool_run(self, error: BaseException, run_id: UUID, **_: object) -> Run:
         return self._errored(self._get_run(run_id, "tool"), error)
 
-    def _complete_retrieval_run(self, documents: Sequence[Document], run_id: UUID, **_: Any) -> Run:
+    def _complete_retrieval_run(
+        self, documents: Sequence[Document], run_id: UUID, **_: object
+    ) -> Run:
         return self._complete(self._get_run(run_id, "retriever"), {"documents": documents})
 
-    def _errored_retrieval_run(self, error: BaseException, run_id: UUID, **_: Any) -> Run:
+    def _errored_retrieval_run(self, error: BaseException, run_id: UUID, **_: object) -> Run:
         return self._errored(self._get_run(run_id, "retriever"), error)
 
     def _llm_outputs(self, response: LLMResult) -> dict[str, Any]:
@@ -296,7 +300,7 @@ def _digits(time: datetime) -> str:
     return f"{text[:4]}{text[5:7]}{text[8:13]}{text[14:16]}{text[17:19]}{text[20:26]}"
 
 
-def _retry(state: Any) -> dict[str, Any]:
+def _retry(state: object) -> dict[str, Any]:
     if isinstance(
         state, dict
     ):  # foldline's own retries: {"attempt": 1, "error": ..., "delay": 0.5}

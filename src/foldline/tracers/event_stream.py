@@ -81,7 +81,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         self,
         run_type: str,
         data: dict[str, Any],
-        inputs: Any,
+        inputs: object,
         serialized: Any,
         kwargs: dict[str, Any],
     ) -> None:
@@ -126,7 +126,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             )
 
     def _event(
-        self, event: str, name: str, run_id: UUID, info: RunInfo | dict[str, Any], data: Any
+        self, event: str, name: str, run_id: UUID, info: RunInfo | dict[str, Any], data: object
     ) -> StreamEvent:
         return {
             "event": event,
@@ -145,18 +145,18 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
 
     # -- models
 
-    def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+    def on_chat_model_start(self, serialized: object, messages: object, **kwargs: object) -> None:
         """A chat model starts."""
         inputs = {"messages": messages}
         self._begin("chat_model", {"input": inputs}, inputs, serialized, kwargs)
 
-    def on_llm_start(self, serialized: Any, prompts: Any, **kwargs: Any) -> None:
+    def on_llm_start(self, serialized: object, prompts: object, **kwargs: object) -> None:
         """A text model starts."""
         inputs = {"prompts": prompts}
         self._begin("llm", {"input": inputs}, inputs, serialized, kwargs)
 
     def on_llm_new_token(
-        self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any
+        self, token: object, *, chunk: object = None, run_id: UUID, **kwargs: object
     ) -> None:
         """A piece of an answer arrived."""
         info = self._runs.get(run_id)
@@ -185,14 +185,14 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         data = {"input": inputs} if known else {}
         self._begin(run_type or "chain", data, inputs if known else None, serialized, kwargs)
 
-    def on_chunk(self, run_id: UUID | None, chunk: Any) -> None:
+    def on_chunk(self, run_id: UUID | None, chunk: object) -> None:
         """A piece of a run's output passed by."""
         info = self._runs.get(run_id) if run_id is not None else None
         if info is not None and run_id is not None:
             self._tell("stream", run_id, info, {"chunk": chunk})
 
     def on_chain_end(
-        self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
+        self, outputs: object, *, run_id: UUID, inputs: object = None, **kwargs: object
     ) -> None:
         """A chain finished."""
         data = {"output": outputs}
@@ -203,7 +203,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     # -- tools and retrievers
 
     def on_tool_start(
-        self, serialized: Any, input_str: str, *, inputs: Any = None, **kwargs: Any
+        self, serialized: object, input_str: str, *, inputs: object = None, **kwargs: object
     ) -> None:
         """A tool starts."""
         given = inputs if inputs is not None else {}
@@ -213,17 +213,17 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         """A tool returned."""
         self._end(run_id, {"output": output})
 
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """A tool failed: the only error that is an event, because an agent goes on after it."""
         extra = {"tool_call_id": kwargs["tool_call_id"]} if kwargs.get("tool_call_id") else {}
         self._end(run_id, {"error": error, **extra}, "error")
 
-    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+    def on_retriever_start(self, serialized: object, query: str, **kwargs: object) -> None:
         """A retriever starts."""
         inputs = {"query": query}
         self._begin("retriever", {"input": inputs}, inputs, serialized, kwargs)
 
-    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_retriever_end(self, documents: object, *, run_id: UUID, **kwargs: object) -> None:
         """A retriever gave documents."""
         self._end(run_id, {"output": documents})
 
@@ -232,12 +232,12 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     def on_custom_event(
         self,
         name: str,
-        data: Any,
+        data: object,
         *,
         run_id: UUID,
         tags: Any = None,
-        metadata: Any = None,
-        **kwargs: Any,
+        metadata: object = None,
+        **kwargs: object,
     ) -> None:
         """An event of the application's own."""
         if shows(self._filters, name, "on_custom_event", tags or []):
@@ -251,7 +251,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
                 )
             )
 
-    def _forget(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+    def _forget(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """A run failed: no event says so, the caller gets the error itself."""
         self._leave(run_id)
 
@@ -264,7 +264,7 @@ def _class_name(serialized: dict[str, Any] | None) -> str:
     return str(serialized.get("name") or (serialized.get("id") or ["Unnamed"])[-1])
 
 
-def _piece(run_type: str, token: Any, chunk: Any) -> Any:
+def _piece(run_type: str, token: Any, chunk: Any) -> object:
     if run_type == "chat_model":
         from foldline.messages import AIMessageChunk  # noqa: PLC0415  streams of chains need no messages
 
@@ -276,8 +276,8 @@ def _piece(run_type: str, token: Any, chunk: Any) -> Any:
 
 async def events_of(
     io: IO,
-    runnable: Any,
-    value: Any,
+    runnable: object,
+    value: object,
     config: RunnableConfig | None,
     version: Literal["v1", "v2"],
     filters: Filters,

@@ -134,7 +134,7 @@ class LangChainTracer(BaseTracer):
     def _llm_outputs(self, response: LLMResult) -> dict[str, Json]:
         return llm_outputs(response, dump=False)  # `_written` dumps everything once
 
-    def _written(self, value: Json) -> Json:
+    def _written(self, value: object) -> Json:
         """Write a value as the JSON that LangSmith reads, without secrets."""
         return self._redactor.json(_as_langchain(dumpd(value)))
 
@@ -158,7 +158,7 @@ def _events_of(run: Run) -> list[dict[str, Json]]:
     return [*run.events[:1], first, *run.events[1:]]
 
 
-def _as_langchain(value: Json) -> Json:
+def _as_langchain(value: object) -> object:
     """Name messages as LangChain's dumps do."""
     if isinstance(value, list):
         return [_as_langchain(item) for item in value]

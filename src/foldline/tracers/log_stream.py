@@ -176,7 +176,7 @@ class LogStreamCallbackHandler(BaseTracer, StreamingHandler):
             )
         )
 
-    def _on_llm_new_token(self, run: Run, token: Any, chunk: Any) -> None:
+    def _on_llm_new_token(self, run: Run, token: object, chunk: object) -> None:
         if run.id not in self._names:
             return
         piece = token if chunk is None else getattr(chunk, "message", chunk)
@@ -187,7 +187,7 @@ class LogStreamCallbackHandler(BaseTracer, StreamingHandler):
             )
         )
 
-    def on_chunk(self, run_id: UUID | None, chunk: Any) -> None:
+    def on_chunk(self, run_id: UUID | None, chunk: object) -> None:
         """A piece of a run's output passed by; the root's come from the stream itself."""
         run = self.run_map.get(str(run_id))
         if run is not None and run.id in self._names:
@@ -210,7 +210,7 @@ def _entry(run: Run) -> LogEntry:
     }
 
 
-def _final(run: Run) -> Any:
+def _final(run: Run) -> object:
     outputs = run.outputs or {}
     return outputs["output"] if run.run_type == "prompt" and "output" in outputs else run.outputs
 
@@ -223,7 +223,7 @@ class _RootOutput:
         self._whole: Any = None
         self._is_first = True
 
-    def __call__(self, piece: Any) -> None:
+    def __call__(self, piece: object) -> None:
         before = self._whole
         self._whole = piece if self._is_first else _plus(before, piece)
         self._is_first = False
@@ -234,7 +234,7 @@ class _RootOutput:
         self._send(RunLogPatch(*ops))
 
 
-def _plus(whole: Any, piece: Any) -> Any:
+def _plus(whole: Any, piece: Any) -> object:
     try:
         return whole + piece
     except TypeError:
@@ -243,8 +243,8 @@ def _plus(whole: Any, piece: Any) -> Any:
 
 async def log_of(
     io: IO,
-    runnable: Any,
-    value: Any,
+    runnable: object,
+    value: object,
     config: RunnableConfig | None,
     kwargs: dict[str, Any],
     *,
@@ -267,13 +267,13 @@ async def log_of(
 
 
 def astream_log(
-    runnable: Any,
-    value: Any,
+    runnable: object,
+    value: object,
     config: RunnableConfig | None = None,
     *,
     diff: bool = True,
     with_streamed_output_list: bool = True,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> AsyncGenerator[RunLogPatch, None]:
     """Give the log of a run as it grows: patches, or with `diff=False` the whole log after each."""
     return log_of(

@@ -133,7 +133,7 @@ class OpenTelemetryTracer(BaseTracer):
             span.set_status(Status(StatusCode.ERROR, first_line))
         span.end(_nanoseconds(run.end_time))
 
-    def _on_llm_new_token(self, run: Run, token: Any, chunk: Any) -> None:
+    def _on_llm_new_token(self, run: Run, token: object, chunk: object) -> None:
         self._mark_first(run)
 
     def _note_stream_event(self, event: dict[str, Any], run_id: UUID) -> None:
@@ -171,7 +171,7 @@ class OpenTelemetryTracer(BaseTracer):
             if value is not None:
                 span.set_attribute(key, self._text(value))
 
-    def _text(self, value: Any) -> str:
+    def _text(self, value: object) -> str:
         clean = self._redactor.json(to_jsonable(plain_content(value)))
         if isinstance(clean, str):
             return clean

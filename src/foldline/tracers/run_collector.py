@@ -25,3 +25,8 @@ class RunCollectorCallbackHandler(BaseTracer):
 
     def _persist_run(self, run: Run) -> None:
         self.traced_runs.append(run)
+
+    def _repr_html_(self) -> str:
+        from foldline._display.runs import runs_html  # noqa: PLC0415  for notebooks only
+
+        return runs_html(self.traced_runs)

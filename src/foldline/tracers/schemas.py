@@ -65,7 +65,7 @@ class Run(BaseModel):
     """Start times and ids from the root to here: sorts the runs of a trace."""
 
     @classmethod
-    def trusted(cls, **fields: Any) -> Run:
+    def trusted(cls, **fields: object) -> Run:
         """Make a run from values known to be right, without validation; what is not given is as if new."""
         made = {
             "end_time": None,
@@ -90,6 +90,18 @@ class Run(BaseModel):
         """What the caller said of this run; kept in `extra`, as LangChain does."""
         kept: dict[str, Any] = self.extra.setdefault("metadata", {})
         return kept
+
+    def __repr__(self) -> str:
+        """Name the run and how it went; what went in and out may be long."""
+        ended = "under way" if self.latency is None else f"{self.latency:.3f} s"
+        error = f", error={self.error.partition(chr(10))[0]!r:.80}" if self.error else ""
+        children = f", {len(self.child_runs)} child runs" if self.child_runs else ""
+        return f"Run({self.name!r}, {self.run_type}, {ended}{children}{error})"
+
+    def _repr_html_(self) -> str:
+        from foldline._display.runs import run_html  # noqa: PLC0415  for notebooks only
+
+        return run_html(self)
 
     @property
     def latency(self) -> float | None:

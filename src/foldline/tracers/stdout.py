@@ -18,7 +18,7 @@ WORDS = {"llm": "LLM", "chain": "Chain", "tool": "Tool", "retriever": "Retriever
 """Kind of run -> how it is printed; others (prompts, parsers) are marked as chains, as they are told as chains."""
 
 
-def try_json_stringify(obj: Any, fallback: str) -> str:
+def try_json_stringify(obj: object, fallback: str) -> str:
     """Write as JSON; what is no JSON gives the fallback."""
     try:
         return json.dumps(obj, indent=2, ensure_ascii=False)
@@ -85,7 +85,14 @@ class FunctionCallbackHandler(BaseTracer):
         )
 
     def _say(
-        self, run: Run, what: str, color: str, spent: str, sentence: str, value: Any, fallback: str
+        self,
+        run: Run,
+        what: str,
+        color: str,
+        spent: str,
+        sentence: str,
+        value: object,
+        fallback: str,
     ) -> None:
         told_as = run.run_type if run.run_type in WORDS else "chain"
         mark = get_colored_text(f"[{told_as}/{what}]", color)

@@ -13,6 +13,7 @@ from foldline._io import ASYNC
 from foldline.exceptions import StoreError
 from foldline.tracers._rows import COLUMNS, connect, runs_of
 from foldline.tracers.schemas import Run
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["TraceStore"]
 
@@ -31,6 +32,8 @@ class TraceStore:
     #> []
     ```
     """
+
+    __repr__ = short_repr
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -84,7 +87,7 @@ class TraceStore:
         found: list[Run] = await ASYNC.call(method, *args)
         return found
 
-    def _runs(self, where: str, *values: Any) -> list[Run]:
+    def _runs(self, where: str, *values: object) -> list[Run]:
         try:
             with closing(connect(self.path)) as connection:
                 rows = connection.execute(f"{SELECT} {where}", values).fetchall()

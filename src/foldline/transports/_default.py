@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
+from foldline._lazy import publish
 from foldline.transports.base import HttpOptions, Transport
 
 _lock = threading.Lock()
@@ -42,3 +43,6 @@ def _renew_lock() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
+
+
+publish("foldline.transports", default_transport, transport_for)

@@ -82,7 +82,7 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
                 await self._inner.aclose()
             raise
 
-    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  the engine's signature
+    def get_extra_info(self, info: str) -> object:
         """Return what is known of the socket."""
         return self._inner.get_extra_info(info)
 

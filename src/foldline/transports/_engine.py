@@ -104,7 +104,7 @@ class DeadlineStream(httpcore2.NetworkStream):
             self._inner.close()
             raise
 
-    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  the engine's signature
+    def get_extra_info(self, info: str) -> object:
         """Return what is known of the socket."""
         return self._inner.get_extra_info(info)
 

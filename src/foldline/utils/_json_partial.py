@@ -130,7 +130,7 @@ class PartialJson:
         twin._pieces = self._pieces.copy()
         return twin
 
-    def _snapshot(self) -> Json:
+    def _snapshot(self) -> object:
         value = self._open_leaf() if self._root is MISSING else self._root
         for container, key in zip(reversed(self._stack), reversed(self._keys), strict=True):
             whole = container.copy()
@@ -142,7 +142,7 @@ class PartialJson:
             value = whole
         return value
 
-    def _open_leaf(self) -> Json:
+    def _open_leaf(self) -> object:
         if self._step is PartialJson._read_string and not self._is_name:
             text = self._joined()
             if text and "\ud800" <= text[-1] <= "\udbff":  # its other half may still come
@@ -333,7 +333,7 @@ class PartialJson:
         self._keys.pop()
         self._put(self._stack.pop())
 
-    def _put(self, value: Json) -> None:
+    def _put(self, value: object) -> None:
         if not self._stack:
             self._root = value
             self._step = PartialJson._read_end
@@ -346,7 +346,7 @@ class PartialJson:
         self._step = PartialJson._read_after
 
 
-def _scalar(text: str) -> Json:
+def _scalar(text: str) -> object:
     if text in LITERALS:
         return LITERALS[text]
     match = NUMBER.fullmatch(text)
@@ -367,7 +367,7 @@ def _is_whole_scalar(text: str) -> bool:
         return False
 
 
-def _scalar_so_far(text: str) -> Json:
+def _scalar_so_far(text: str) -> object:
     if text in LITERALS:
         return LITERALS[text]
     match = NUMBER.match(text)

@@ -50,7 +50,7 @@ class _Refused(ValueError):
 
 def parse_strict(
     text: str | bytes, *, max_depth: int = MAX_DEPTH, max_bytes: int | None = None
-) -> Json:
+) -> object:
     """Parse one JSON document, or raise `JsonError`.
 
     Integers are exact. Escaped lone surrogates stay lone surrogates (their other half may come
@@ -71,7 +71,7 @@ def parse_strict(
         raise JsonError(str(error), text) from None
 
 
-def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> Json:
+def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> object:
     """Parse a vendor's JSON fast: as `parse_strict`, but the last of two equal keys wins."""
     try:
         if isinstance(data, str):

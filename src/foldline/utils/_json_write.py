@@ -37,7 +37,7 @@ LEAVES: tuple[tuple[Any, Callable[[Any], Json]], ...] = (  # the order matters: 
 )
 
 
-def dumps_canonical(value: Json) -> str:
+def dumps_canonical(value: object) -> str:
     """Write JSON so that equal values give equal text: sorted names, no spaces, ASCII only.
 
     Refuses what would not come back as itself: NaN, names that are not text, cycles.
@@ -77,7 +77,7 @@ def _plain_copy(value: dict[Any, Any], depth: int) -> dict[str, Json] | None:
     return copied
 
 
-def _jsonable(value: object, depth: int, above: set[int]) -> Json:
+def _jsonable(value: object, depth: int, above: set[int]) -> object:
     kind = type(value)
     if kind is str:
         return mend_surrogates(value)  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ def _parts(value: object) -> list[object] | dict[object, object] | None:
     return None
 
 
-def _leaf(value: object) -> Json:
+def _leaf(value: object) -> object:
     if type(value) is str:
         return mend_surrogates(value)
     if type(value) in AS_THEY_ARE:
@@ -147,7 +147,7 @@ def _name(key: object) -> str:
     return named if isinstance(named, str) else json.dumps(named)
 
 
-def _check_names(value: Json, depth: int) -> None:
+def _check_names(value: object, depth: int) -> None:
     if depth > MAX_DEPTH * 2:
         raise UsageError("not a JSON value: a cycle, or nested too deep")
     if isinstance(value, dict):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import re._parser as sre  # type: ignore[import-not-found]  # the parse tree; no stubs
 from functools import lru_cache
-from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
@@ -48,7 +47,7 @@ def _matcher(pattern: str) -> SchemaValidator | re.Pattern[str]:
         raise UsageError(f"pattern {pattern[:80]!r} is not a regular expression: {error}") from None
 
 
-def _nests_repeats(node: Any, *, inside: bool) -> bool:  # noqa: ANN401  CPython's parse tree has no types
+def _nests_repeats(node: object, *, inside: bool) -> bool:
     if isinstance(node, sre.SubPattern | list):
         return any(_nests_repeats(part, inside=inside) for part in node)
     if not isinstance(node, tuple):

@@ -35,10 +35,10 @@ class Validation(Protocol):
     def check(self, value: Json, schema: Json, path: str) -> Iterator[Issue]:
         """Give what does not fit."""
 
-    def fits(self, value: Json, schema: Json) -> bool:
+    def fits(self, value: object, schema: object) -> bool:
         """Say whether a value fits."""
 
-    def resolve(self, ref: Json) -> Json:
+    def resolve(self, ref: object) -> object:
         """Find what a reference points to."""
 
 
@@ -60,7 +60,7 @@ def is_type(value: Json, name: Json) -> bool:
     return isinstance(value, kind)
 
 
-def same(one: Json, other: Json) -> bool:
+def same(one: object, other: object) -> bool:
     """Compare as JSON: 1 equals 1.0, and neither equals true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
@@ -71,7 +71,7 @@ def same(one: Json, other: Json) -> bool:
     return bool(one == other)
 
 
-def _show(value: Json) -> str:
+def _show(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -94,20 +94,20 @@ def _enum(
 
 
 def _const(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if not same(value, expected):
         yield Issue(path, f"expected {_show(expected)}, got {_show(value)}", expected, "const")
 
 
 def _ref(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     yield from run.check(value, run.resolve(expected), path)
 
 
 def _required(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name in expected:
@@ -116,7 +116,7 @@ def _required(
 
 
 def _properties(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name, part in expected.items():
@@ -125,7 +125,7 @@ def _properties(
 
 
 def _pattern_properties(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for pattern, part in expected.items():
@@ -135,7 +135,7 @@ def _pattern_properties(
 
 
 def _additional(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if not isinstance(value, dict):
         return
@@ -156,7 +156,7 @@ def _additional(
 
 
 def _property_names(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name in value:
@@ -164,7 +164,7 @@ def _property_names(
 
 
 def _dependent(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name, others in expected.items():
@@ -176,7 +176,7 @@ def _dependent(
 
 
 def _items(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if isinstance(value, list):
         start = len(schema.get("prefixItems") or ())
@@ -193,7 +193,7 @@ def _prefix_items(
 
 
 def _contains(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if isinstance(value, list):
         count = sum(run.fits(item, expected) for item in value)
@@ -208,7 +208,7 @@ def _contains(
 
 
 def _unique(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if expected is not True or not isinstance(value, list):
         return
@@ -223,7 +223,7 @@ def _unique(
         seen[key] = index
 
 
-def _key(value: Json) -> str:
+def _key(value: object) -> str:
     """Write a value so that values that are the same as JSON are written the same."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -265,7 +265,9 @@ def _multiple_of(
         )
 
 
-def _alternatives(run: Validation, value: Json, parts: Json, path: str) -> tuple[int, list[Issue]]:
+def _alternatives(
+    run: Validation, value: object, parts: Json, path: str
+) -> tuple[int, list[Issue]]:
     """Count the alternatives that fit, and say what is wrong with the nearest that does not."""
     fitting, closest = 0, list[Issue]()
     for part in parts:
@@ -278,7 +280,7 @@ def _alternatives(run: Validation, value: Json, parts: Json, path: str) -> tuple
 
 
 def _any_of(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     fitting, closest = _alternatives(run, value, expected, path)
     if not fitting:
@@ -286,7 +288,7 @@ def _any_of(
 
 
 def _none_fits(
-    value: Json, expected: Json, path: str, closest: list[Issue], keyword: str
+    value: object, expected: Json, path: str, closest: list[Issue], keyword: str
 ) -> Iterator[Issue]:
     count = len(expected)
     yield Issue(path, f"fits none of {count} alternatives, got {_show(value)}", expected, keyword)
@@ -301,7 +303,7 @@ def _distance(issues: list[Issue], path: str) -> tuple[bool, int]:
 
 
 def _one_of(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     fitting, closest = _alternatives(run, value, expected, path)
     if fitting == 0:
@@ -311,21 +313,21 @@ def _one_of(
 
 
 def _all_of(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     for part in expected:
         yield from run.check(value, part, path)
 
 
 def _not(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     if run.fits(value, expected):
         yield Issue(path, f"{_show(value)} is excluded", expected, "not")
 
 
 def _if(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
 ) -> Iterator[Issue]:
     branch = schema.get("then" if run.fits(value, expected) else "else", True)
     yield from run.check(value, branch, path)
@@ -343,7 +345,7 @@ def _bound(kind: str, is_within: Callable[[float, float], bool], words: str) -> 
 
 def _size(kind: str, holder: type, sign: int, words: str) -> Rule:
     def rule(
-        run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+        run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
     ) -> Iterator[Issue]:
         if isinstance(value, holder):
             size = len(value)  # type: ignore[arg-type]

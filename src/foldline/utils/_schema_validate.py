@@ -27,7 +27,7 @@ class _TooLong(Exception):
     """The alternatives of the schema multiply beyond what is worth checking."""
 
 
-def resolve_ref(ref: Json, root: Json) -> Json:
+def resolve_ref(ref: object, root: object) -> object:
     """Find what a reference into the same document points to."""
     if not isinstance(ref, str) or not ref.startswith("#"):
         raise UsageError(f"$ref {ref!r}: only references into the same schema (#/...) are followed")
@@ -76,8 +76,8 @@ class _Validation:
         finally:
             self._depth -= 1
 
-    def fits(self, value: Json, schema: Json) -> bool:
+    def fits(self, value: object, schema: object) -> bool:
         return next(self.check(value, schema, "$"), None) is None
 
-    def resolve(self, ref: Json) -> Json:
+    def resolve(self, ref: object) -> object:
         return resolve_ref(ref, self._root)

@@ -72,7 +72,7 @@ def model_from_typed_dict(kind: Any) -> type[BaseModel]:  # noqa: ANN401  a Type
     return model
 
 
-def own_doc(kind: Any) -> str:  # noqa: ANN401  any class
+def own_doc(kind: object) -> str:
     """Give the docstring written for this class, never an inherited or generated one."""
     doc = kind.__dict__.get("__doc__") if isinstance(kind, type) else inspect.getdoc(kind)
     if not doc or (dataclasses.is_dataclass(kind) and doc.startswith(f"{_name(kind)}(")):
@@ -80,7 +80,7 @@ def own_doc(kind: Any) -> str:  # noqa: ANN401  any class
     return inspect.cleandoc(doc)
 
 
-def name_and_doc(function: Any) -> tuple[str, str]:  # noqa: ANN401  anything callable
+def name_and_doc(function: object) -> tuple[str, str]:
     """Give the name and docstring of what a partial, a callable object or a function calls."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -113,7 +113,7 @@ def _all_names(function: Callable[..., Any]) -> set[str]:
     return set(inspect.signature(function).parameters)
 
 
-def _hints(target: Any) -> dict[str, Any]:  # noqa: ANN401  a function, method, partial or class
+def _hints(target: object) -> dict[str, Any]:
     while isinstance(target, functools.partial):
         target = target.func
     if not isinstance(target, type) and not inspect.isroutine(target):
@@ -137,7 +137,7 @@ def _is_injected(annotation: object) -> bool:
     return False
 
 
-def _described(annotation: Any, said: str | None) -> Any:  # noqa: ANN401  annotations are any object
+def _described(annotation: object, said: str | None) -> object:
     marks = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     if any(isinstance(mark, FieldInfo) and mark.description for mark in marks):
         return annotation
@@ -145,7 +145,7 @@ def _described(annotation: Any, said: str | None) -> Any:  # noqa: ANN401  annot
     return Annotated[annotation, Field(description=text)] if text else annotation
 
 
-def _typed_dict_field(annotation: Any, required: bool, said: str | None) -> Any:  # noqa: ANN401, FBT001
+def _typed_dict_field(annotation: object, required: bool, said: str | None) -> object:  # noqa: FBT001
     while get_origin(annotation) in (typing_extensions.Required, typing_extensions.NotRequired):
         annotation = get_args(annotation)[0]
     marks: tuple[Any, ...] = ()
@@ -169,7 +169,7 @@ def _unset() -> None:
 _Unset: Any = Field(default_factory=_unset)
 
 
-def _modelled(annotation: Any) -> Any:  # noqa: ANN401  annotations are any object
+def _modelled(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
     """Put models in the place of TypedDicts, which pydantic refuses from `typing` before Python 3.12."""
     if is_typed_dict(annotation):
         return model_from_typed_dict(annotation)

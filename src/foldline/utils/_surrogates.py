@@ -25,7 +25,7 @@ def mend_surrogates(text: str) -> str:
     return LONE.sub(_spell, PAIR.sub(_join, text))
 
 
-def mend_value(value: Any) -> Any:  # noqa: ANN401  JSON in, JSON out
+def mend_value(value: object) -> Any:  # noqa: ANN401  JSON in, JSON out
     """Mend every string of a JSON value, keys included; the value itself is left alone."""
     if isinstance(value, str):
         return mend_surrogates(value)

@@ -13,6 +13,7 @@ from string import Formatter
 from typing import Any
 
 from foldline.exceptions import UsageError
+from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "MissingVariableError",
@@ -64,6 +65,8 @@ class Template:
 
 class StrictFormatter:
     """LangChain's formatter by name: keyword values only, and all of them."""
+
+    __repr__ = short_repr
 
     def format(self, format_string: str, /, *args: object, **kwargs: object) -> str:
         """Format with keyword values."""

@@ -128,13 +128,17 @@ def is_server_tool(tool: Mapping[str, Any]) -> bool:
     return "name" not in tool and len(tool) == 1 and next(iter(tool)) in SERVER_TOOL_KEYS
 
 
-def _described(function: Any) -> Described:  # noqa: ANN401  anything may be offered as a function
+def _described(function: object) -> Described:
     if isinstance(function, Mapping):
         return _from_dict(function)
     if isinstance(function, type):
         return _from_class(function)
     if _is_tool(function):
         return _from_tool(function)
+    if getattr(function, "__name__", "") == "<lambda>":
+        raise UsageError(
+            "a lambda has no name that a model could call: write it with `def`, and a docstring"
+        )
     if callable(function):
         return _from_function(function)
     raise _unsupported(function)

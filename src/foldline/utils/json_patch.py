@@ -27,14 +27,14 @@ def _read_pointer(path: str) -> list[str]:
     return [key.replace("~1", "/").replace("~0", "~") for key in path.split("/")[1:]]
 
 
-def make_patch(old: Json, new: Json, path: str = "") -> list[Operation]:
+def make_patch(old: object, new: object, path: str = "") -> list[Operation]:
     """Return the operations that turn one value into another; `path` is where the value is in its document."""
     operations: list[Operation] = []
     _compare(old, new, path, operations)
     return operations
 
 
-def _compare(old: Json, new: Json, path: str, operations: list[Operation]) -> None:
+def _compare(old: object, new: object, path: str, operations: list[Operation]) -> None:
     if old is new:  # results of one stream share what has not changed
         return
     if isinstance(old, dict) and isinstance(new, dict):
@@ -72,7 +72,7 @@ def _compare_lists(
     operations += [{"op": "add", "path": f"{path}/{index}", "value": new[index]} for index in added]
 
 
-def apply_patch(state: Json, operations: list[Operation]) -> Json:
+def apply_patch(state: object, operations: list[Operation]) -> Json:
     """Return the state after some operations; what they touch is copied, the old state stays as it was."""
     for operation in operations:
         keys = _read_pointer(operation["path"])
@@ -80,7 +80,7 @@ def apply_patch(state: Json, operations: list[Operation]) -> Json:
     return state
 
 
-def _apply(state: Json, keys: list[str], operation: Operation) -> Json:
+def _apply(state: object, keys: list[str], operation: Operation) -> Json:
     key, *keys_below = keys
     if isinstance(state, list):
         return _apply_to_list(state, key, keys_below, operation)

@@ -67,7 +67,7 @@ class _Dereference:
             for key, item in node.items()
         }
 
-    def _replace_ref(self, ref: str, node: Schema, above: tuple[str, ...]) -> Json:
+    def _replace_ref(self, ref: str, node: Schema, above: tuple[str, ...]) -> object:
         beside = {key: self.replace(item, above) for key, item in node.items() if key != "$ref"}
         target = resolve_ref(ref, self._root)
         if ref in above or ref == "#":
@@ -94,7 +94,7 @@ class _Dereference:
         return needed
 
 
-def _refs_in(node: Json) -> list[str]:
+def _refs_in(node: object) -> list[str]:
     if isinstance(node, list):
         return [ref for item in node for ref in _refs_in(item)]
     if not isinstance(node, dict):
@@ -103,7 +103,7 @@ def _refs_in(node: Json) -> list[str]:
     return own + [ref for item in node.values() for ref in _refs_in(item)]
 
 
-def remove_titles(schema: Json, *, is_name_map: bool = False) -> Json:
+def remove_titles(schema: object, *, is_name_map: bool = False) -> Json:
     """Leave out the titles pydantic writes; a property named "title" stays."""
     if isinstance(schema, list):
         return [remove_titles(item) for item in schema]
@@ -130,7 +130,7 @@ def strict_schema(schema: Schema, *, optional_as_nullable: bool = True) -> Schem
     return strict
 
 
-def _strict(node: Json, *, nullable: bool) -> Json:
+def _strict(node: object, *, nullable: bool) -> Json:
     if isinstance(node, list):
         return [_strict(item, nullable=nullable) for item in node]
     if not isinstance(node, dict):
@@ -157,7 +157,7 @@ def _strict(node: Json, *, nullable: bool) -> Json:
     return strict
 
 
-def _nullable(schema: Json) -> Json:
+def _nullable(schema: object) -> object:
     if not isinstance(schema, dict) or _admits_null(schema):
         return schema
     kind = schema.get("type")

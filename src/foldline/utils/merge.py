@@ -48,14 +48,14 @@ def merge_lists(left: list[Json] | None, *others: list[Json] | None) -> list[Jso
     return merged
 
 
-def merge_obj(left: Json, right: Json) -> Json:
+def merge_obj(left: object, right: object) -> Json:
     """Merge two values of the same kind; equal or single ones stay."""
     if left is None or right is None:
         return right if left is None else left
     return _merge(left, right, "")
 
 
-def _merge(left: Json, right: Json, key: str) -> Json:
+def _merge(left: object, right: object, key: str) -> object:
     if isinstance(left, str) and isinstance(right, str):
         return left + right
     if isinstance(left, dict) and isinstance(right, dict):

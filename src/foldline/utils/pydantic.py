@@ -86,7 +86,7 @@ def create_model_v2(
     *,
     module_name: str | None = None,
     field_definitions: dict[str, Any] | None = None,
-    root: Any = None,  # noqa: ANN401  a type, or a type and its default
+    root: object = None,
 ) -> type[BaseModel]:
     """Make a model class whose fields may have names that pydantic's methods have."""
     module = module_name or __name__

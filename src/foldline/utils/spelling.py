@@ -30,7 +30,7 @@ def snake_keys(values: Mapping[str, Any]) -> dict[str, Any]:
     return {snake_case(str(key)): value for key, value in values.items()}
 
 
-def in_snake_case(fields: Mapping[str, Any], values: Any) -> Any:  # noqa: ANN401  as a validator gets it
+def in_snake_case(fields: Mapping[str, Any], values: object) -> Any:  # noqa: ANN401  as a validator gets it
     """Return the arguments of a constructor with those in camelCase under the field's own name."""
     if not isinstance(values, dict) or all(map(str.islower, values)):
         return values

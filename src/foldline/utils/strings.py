@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from foldline.utils.suggest import nearest
+
 __all__ = ["comma_list", "sanitize_for_postgres", "stringify_dict", "stringify_value", "suggestion"]
 
 MAX_DEPTH = 200
 
 
-def stringify_value(val: Any, *, max_depth: int = MAX_DEPTH) -> str:  # noqa: ANN401  any value
+def stringify_value(val: object, *, max_depth: int = MAX_DEPTH) -> str:
     """Write a value: lists and dicts a line per item, the rest as `str` has it."""
     if max_depth <= 0:
         return "..."
@@ -39,9 +41,7 @@ def sanitize_for_postgres(text: str, replacement: str = "") -> str:
     return text.replace("\x00", replacement)
 
 
-def suggestion(word: str, known: Iterable[str], *, likeness: float = 0.75) -> str:
-    """Return " (did you mean 'x'?)" where a word is nearly one that is known, else nothing."""
-    from difflib import get_close_matches  # noqa: PLC0415  for words that are wrong
-
-    near = get_close_matches(word.lower(), list(known), n=1, cutoff=likeness)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return " (did you mean 'x'?)" where a word is at most two letters away from one that is known, else nothing."""
+    near = nearest(word, known)
+    return f" (did you mean {near!r}?)" if near else ""

@@ -167,7 +167,7 @@ class EmbeddedVectorStore(VectorStore):
         """Add documents, or replace those with the same id; gives their ids."""
         return await self._add(documents, ids, ASYNC)
 
-    def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> None:
+    def delete(self, ids: Sequence[str] | None = None, **kwargs: object) -> None:
         """Forget documents; ids that are not there are ignored."""
         self._drop(list(ids or ()))
 
@@ -212,13 +212,13 @@ class EmbeddedVectorStore(VectorStore):
         return _documents(await self._hits(embedding, k, filter, ASYNC))
 
     def similarity_search_with_score_by_vector(
-        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
+        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: object
     ) -> Scored:
         """Give the documents nearest to a vector, with their cosines (1 is alike)."""
         return _scored(drive(self._hits(embedding, k, filter, BLOCKING)))
 
     async def asimilarity_search_with_score_by_vector(
-        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
+        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: object
     ) -> Scored:
         """Give the documents nearest to a vector, with their cosines (1 is alike)."""
         return _scored(await self._hits(embedding, k, filter, ASYNC))
@@ -294,7 +294,7 @@ class EmbeddedVectorStore(VectorStore):
         metadatas: Metadatas = None,
         *,
         ids: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a store and add texts; what else is given goes to the constructor."""
         made = cls._made(embedding, kwargs)
@@ -309,7 +309,7 @@ class EmbeddedVectorStore(VectorStore):
         metadatas: Metadatas = None,
         *,
         ids: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a store and add texts; what else is given goes to the constructor."""
         made: Self = await ASYNC.call(cls._made, embedding, kwargs)
@@ -339,7 +339,7 @@ def _named(documents: Iterable[Document], ids: Sequence[str | None] | None) -> l
     return named
 
 
-def _count(number: Any, name: str) -> int:  # noqa: ANN401  what a user gave
+def _count(number: object, name: str) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise UsageError(f"{name} is a whole number, at least 0, not {number!r}")
     return number

@@ -77,14 +77,14 @@ def _compare(condition: Compare) -> Compiled:
     )
 
 
-def _json(key: str, value: Any) -> str:  # noqa: ANN401  what a user put into a filter
+def _json(key: str, value: object) -> str:
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(f"the filter on {key!r} has a value that is not JSON: {error}") from error
 
 
-def fits(value: Any) -> bool:  # noqa: ANN401  what a user put into a filter
+def fits(value: object) -> bool:
     """Whether PostgreSQL can hold a value: no NUL, no half of a surrogate pair in a text."""
     if isinstance(value, str):
         return "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)

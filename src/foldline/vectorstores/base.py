@@ -17,6 +17,7 @@ from foldline._io import ASYNC
 from foldline.documents.base import Document
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
+from foldline.utils.short_repr import short_repr
 from foldline.vectorstores.retriever import VectorStoreRetriever
 
 __all__ = ["VST", "VectorStore", "VectorStoreRetriever"]
@@ -31,6 +32,8 @@ logger = logging.getLogger("foldline.vectorstores")
 class VectorStore(ABC):
     """Documents found by meaning."""
 
+    __repr__ = short_repr
+
     @property
     def embeddings(self) -> Embeddings | None:
         """What makes the vectors, where the store knows it."""
@@ -44,7 +47,7 @@ class VectorStore(ABC):
         metadatas: Metadatas = None,
         *,
         ids: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> list[str]:
         """Add texts, or replace those with the same id; gives their ids."""
         if type(self).add_documents is VectorStore.add_documents:
@@ -57,7 +60,7 @@ class VectorStore(ABC):
         metadatas: Metadatas = None,
         *,
         ids: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> list[str]:
         """Add texts, or replace those with the same id; gives their ids."""
         if type(self).aadd_documents is not VectorStore.aadd_documents:
@@ -79,11 +82,11 @@ class VectorStore(ABC):
         added: list[str] = await ASYNC.call(self.add_documents, documents, **kwargs)
         return added
 
-    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
+    def delete(self, ids: list[str] | None = None, **kwargs: object) -> bool | None:
         """Forget documents."""
         self._not_written("delete")
 
-    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
+    async def adelete(self, ids: list[str] | None = None, **kwargs: object) -> bool | None:
         """Forget documents."""
         gone: bool | None = await ASYNC.call(self.delete, ids, **kwargs)
         return gone
@@ -106,7 +109,7 @@ class VectorStore(ABC):
         metadatas: Metadatas = None,
         *,
         ids: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a store and add texts."""
 
@@ -118,7 +121,7 @@ class VectorStore(ABC):
         metadatas: Metadatas = None,
         *,
         ids: list[str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a store and add texts."""
         given = {} if ids is None else {"ids": ids}
@@ -129,7 +132,7 @@ class VectorStore(ABC):
 
     @classmethod
     def from_documents(
-        cls, documents: list[Document], embedding: Embeddings, **kwargs: Any
+        cls, documents: list[Document], embedding: Embeddings, **kwargs: object
     ) -> Self:
         """Make a store and add documents."""
         texts, metadatas = as_texts(documents)
@@ -137,7 +140,7 @@ class VectorStore(ABC):
 
     @classmethod
     async def afrom_documents(
-        cls, documents: list[Document], embedding: Embeddings, **kwargs: Any
+        cls, documents: list[Document], embedding: Embeddings, **kwargs: object
     ) -> Self:
         """Make a store and add documents."""
         texts, metadatas = as_texts(documents)
@@ -240,7 +243,7 @@ class VectorStore(ABC):
             return await self.amax_marginal_relevance_search(query, **kwargs)
         raise _unknown(search_type)
 
-    def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
+    def as_retriever(self, **kwargs: object) -> VectorStoreRetriever:
         """Give a retriever over this store; `search_type` and `search_kwargs` say how it looks."""
         tags = kwargs.pop("tags", None) or self._get_retriever_tags()
         return VectorStoreRetriever(vectorstore=self, tags=tags, **kwargs)
@@ -270,14 +273,14 @@ class VectorStore(ABC):
         return _above(threshold, scored)
 
     def _similarity_search_with_relevance_scores(
-        self, query: str, k: int = 4, **kwargs: Any
+        self, query: str, k: int = 4, **kwargs: object
     ) -> Scored:
         relevance = self._select_relevance_score_fn()
         scored = self.similarity_search_with_score(query, k, **kwargs)
         return [(document, relevance(score)) for document, score in scored]
 
     async def _asimilarity_search_with_relevance_scores(
-        self, query: str, k: int = 4, **kwargs: Any
+        self, query: str, k: int = 4, **kwargs: object
     ) -> Scored:
         relevance = self._select_relevance_score_fn()
         scored = await self.asimilarity_search_with_score(query, k, **kwargs)

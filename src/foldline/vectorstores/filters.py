@@ -91,7 +91,7 @@ def parse_filter(given: Mapping[str, Json]) -> Condition:
     return _parse(given, 0)
 
 
-def _parse(given: Json, depth: int) -> Condition:
+def _parse(given: object, depth: int) -> Condition:
     if depth > DEEPEST:
         raise UsageError(f"a filter is nested deeper than {DEEPEST} levels")
     if not isinstance(given, Mapping):
@@ -104,7 +104,7 @@ def _all_of(parts: Any) -> Condition:  # noqa: ANN401  an iterable of conditions
     return cast("Condition", listed[0]) if len(listed) == 1 else AllOf(listed)
 
 
-def _parse_item(key: str, value: Json, depth: int) -> Condition:
+def _parse_item(key: str, value: object, depth: int) -> Condition:
     if not isinstance(key, str):
         raise UsageError(f"a filter's keys are texts, not {key!r}")
     if key in ("$and", "$or"):
@@ -121,7 +121,7 @@ def _parse_item(key: str, value: Json, depth: int) -> Condition:
     return _all_of(_parse_operator(key, name, operand) for name, operand in value.items())
 
 
-def _parse_operator(key: str, name: str, operand: Json) -> Condition:
+def _parse_operator(key: str, name: str, operand: object) -> Condition:
     if name in ORDERS:
         return Compare(key, ORDERS[name], operand)
     if name == "$ne":
@@ -189,7 +189,7 @@ def _is_equal(left: Json, right: Json) -> bool:
     return bool(left == right)
 
 
-def _kind(value: Json) -> str:
+def _kind(value: object) -> str:
     if value is None or isinstance(value, bool):
         return "truth" if isinstance(value, bool) else "null"
     if isinstance(value, int | float):

@@ -254,7 +254,7 @@ class PostgresVectorStore(EmbeddedVectorStore):
 
         self._server.run(make)
 
-    def _spelled(self, vector: Floats) -> Any:  # noqa: ANN401  as psycopg takes it
+    def _spelled(self, vector: Floats) -> object:
         numbers = vector.tolist()
         return f"[{','.join(map(repr, numbers))}]" if self.has_pgvector else numbers
 

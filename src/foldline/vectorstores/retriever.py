@@ -51,7 +51,7 @@ class VectorStoreRetriever(BaseRetriever):
                 )
         return self
 
-    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+    def _get_ls_params(self, **kwargs: object) -> LangSmithRetrieverParams:
         params = super()._get_ls_params(**kwargs)
         params["ls_vector_store_provider"] = type(self.vectorstore).__name__
         embeddings = self.vectorstore.embeddings
@@ -70,12 +70,12 @@ class VectorStoreRetriever(BaseRetriever):
         return found
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: object
     ) -> list[Document]:
         return drive(self._find(query, BLOCKING, kwargs))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: object
     ) -> list[Document]:
         return await self._find(query, ASYNC, kwargs)
 

@@ -11,7 +11,7 @@ __all__ = ["maximal_marginal_relevance"]
 
 
 def maximal_marginal_relevance(
-    query_embedding: Any,  # noqa: ANN401  a vector, as list or array
+    query_embedding: object,
     embedding_list: Sequence[Any],
     lambda_mult: float = 0.5,
     k: int = 4,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
         FlowInterruptedError,
         StepTimeoutError,
     )
+    from foldline.workflows.dbos import DbosDurability
+    from foldline.workflows.durability import Durability
     from foldline.workflows.flow import FlowState, FlowThread, JournalRecord, Workflow, workflow
     from foldline.workflows.interrupts import Command, Interrupt, interrupt
     from foldline.workflows.primitives import (
@@ -27,10 +29,13 @@ if TYPE_CHECKING:
     )
     from foldline.workflows.retry import RetryPolicy
     from foldline.workflows.steps import Call, Step, agather, gather, step
+    from foldline.workflows.temporal import TemporalDurability
 
 __all__ = [
     "Call",
     "Command",
+    "DbosDurability",
+    "Durability",
     "FlowChangedError",
     "FlowError",
     "FlowInterruptedError",
@@ -41,6 +46,7 @@ __all__ = [
     "RetryPolicy",
     "Step",
     "StepTimeoutError",
+    "TemporalDurability",
     "Workflow",
     "agather",
     "asleep",
@@ -61,10 +67,13 @@ __getattr__ = lazily(
     __name__,
     {
         "foldline.exceptions": "FlowChangedError FlowError FlowInterruptedError StepTimeoutError",
+        ".dbos": "DbosDurability",
+        ".durability": "Durability",
         ".flow": "FlowState FlowThread JournalRecord Workflow workflow",
         ".interrupts": "Command Interrupt interrupt",
         ".primitives": "asleep flow_version idempotency_key now random sleep uuid write",
         ".retry": "RetryPolicy",
         ".steps": "Call Step agather gather step",
+        ".temporal": "TemporalDurability",
     },
 )

@@ -37,7 +37,7 @@ class EventOutput:
         if method in self.wants:
             self.say(FlowEvent(method, self.namespace, node, data))
 
-    def write(self, chunk: Json, node: str | None = None) -> None:
+    def write(self, chunk: object, node: str | None = None) -> None:
         """Say something of a user's (`stream_mode="custom"`)."""
         self.tell("custom", node, {"payload": chunk})
 

@@ -58,13 +58,13 @@ def envelope(event: FlowEvent, seq: int) -> dict[str, Json]:
     return {"type": "event", "seq": seq, "method": event.method, "params": params}
 
 
-def _data(event: FlowEvent) -> Json:
+def _data(event: FlowEvent) -> object:
     if event.method == "messages":
         return event.data
     return jsonable(event.data)
 
 
-def jsonable(value: Json) -> Json:  # noqa: PLR0911  one line per kind
+def jsonable(value: object) -> Json:  # noqa: PLR0911  one line per kind
     """Give a value as JSON; what JSON cannot say is given as text."""
     if value is None or isinstance(value, str | bool | int):
         return value

@@ -21,15 +21,17 @@ from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowInterruptedError, UsageError
 from foldline.runnables.base import Runnable
+from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.background import run_in_background
+from foldline.workflows.durability import ENGINE, Durability
 from foldline.workflows.events import Emit
 from foldline.workflows.flow_run import Arguments, FlowRun
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
 from foldline.workflows.journal import KINDS, Journal, chain_of, read_body
 from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.steps import Step
-from foldline.workflows.values import Json, unpack, unpack_plain
+from foldline.workflows.values import Json, pack, unpack, unpack_plain
 from foldline.workflows.views import View
 
 __all__ = ["FlowState", "FlowThread", "JournalRecord", "Workflow", "workflow"]
@@ -77,8 +79,11 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         name: str | None = None,
         version: str | None = None,
         accepts: Collection[str | None] = (),
+        durability: Durability | None = None,
     ) -> None:
         update_wrapper(self, function)
+        if durability is not None and checkpointer is not None:
+            raise UsageError("give a checkpointer or durability, not both: each keeps the steps")
         if checkpointer is not None and not isinstance(checkpointer, BaseCheckpointSaver):
             raise UsageError(
                 f"checkpointer must be a saver of foldline.checkpoint, not {type(checkpointer).__name__}"
@@ -95,6 +100,44 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         self.returns = self._as_step.returns
         self.parameters = list(inspect.signature(function).parameters.values())
         self.parameter_types = self._read_types()
+        self.durability = durability
+        if durability is not None:
+            durability.register(self.flow_name, self._durable_body)
+
+    async def _durable_body(self, payload: Json, io: IO) -> Json:
+        """Run inside the engine: arguments and result as JSON."""
+        args = tuple(
+            unpack(item, "an argument", self.parameter_types.get(place, Any))
+            for place, item in enumerate(payload[0])
+        )
+        kwargs = {
+            name: unpack(item, "an argument", self.parameter_types.get(name, Any))
+            for name, item in payload[1].items()
+        }
+        flow_run = FlowRun(self, Run.root(io, None, {}))
+        output = await flow_run.result(_Arguments(args, kwargs))
+        if flow_run.interrupts:
+            raise FlowInterrupt(flow_run.interrupts)
+        return pack(output, f"the result of {self.flow_name}", self.returns)
+
+    async def _durably(self, durability: Durability, value: Json, run: Run) -> Any:
+        args, kwargs = self.arguments(value)
+        types = self.parameter_types
+        payload = [
+            [pack(item, "an argument", types.get(place, Any)) for place, item in enumerate(args)],
+            {
+                name: pack(item, "an argument", types.get(name, Any))
+                for name, item in kwargs.items()
+            },
+        ]
+        thread = run.configurable.get("thread_id")
+        packed = await durability.invoke(self.flow_name, thread, payload, run.io)
+        return unpack(packed, f"the result of {self.flow_name}", self.returns)
+
+    @property
+    def _engine(self) -> Durability | None:
+        """The engine that keeps a run that begins here; inside a run of it, it has begun already."""
+        return self.durability if ENGINE.get() is None else None
 
     def _read_types(self) -> dict[int | str, Json]:
         try:
@@ -112,7 +155,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         """Return the arguments that the caller does not give."""
         return {}
 
-    def ending(self, output: Json) -> tuple[Json, Json]:
+    def ending(self, output: object) -> tuple[Json, Json]:
         """Return what the caller gets, and what the thread keeps for the next run."""
         return output, output
 
@@ -139,12 +182,14 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             return self._as_step(*args, **kwargs)  # type: ignore[no-any-return]
         return self._start(None, _Arguments(args, kwargs))  # type: ignore[no-any-return]
 
-    def _start(self, config: RunnableConfig | None, value: Json) -> Any:
+    def _start(self, config: RunnableConfig | None, value: object) -> Any:
         io = ASYNC if is_async_callable(self.function) else BLOCKING
         body = self._call(value, Run.root(io, config, {}))
         return drive(body) if io.blocking else body
 
-    async def _call(self, value: Json, run: Run) -> Any:
+    async def _call(self, value: object, run: Run) -> Any:
+        if (engine := self._engine) is not None:
+            return await self._durably(engine, value, run)
         flow_run = FlowRun(self, run)
         output = await flow_run.result(value)
         if flow_run.interrupts:
@@ -158,11 +203,13 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             )
         return output
 
-    async def _once(self, input: Json, run: Run) -> Any:
+    async def _once(self, input: Json, run: Run) -> object:
+        if (engine := self._engine) is not None:
+            return await self._durably(engine, input, run)
         flow_run = FlowRun(self, run)
         return self._shown(flow_run, await flow_run.result(input))
 
-    def _shown(self, flow_run: FlowRun, output: Json) -> Any:
+    def _shown(self, flow_run: FlowRun, output: object) -> object:
         if flow_run.interrupts and flow_run.outer is not None:
             raise FlowInterrupt(flow_run.interrupts)
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
@@ -197,6 +244,8 @@ class _Arguments:
 class FlowThread(Generic[P, R]):
     """One thread of a flow."""
 
+    __repr__ = short_repr
+
     def __init__(
         self,
         flow: Workflow[P, R],
@@ -219,7 +268,7 @@ class FlowThread(Generic[P, R]):
         """Run the flow on this thread; the same input again carries on with an unfinished run."""
         return self.flow._start(self.config, _Arguments(args, kwargs))  # type: ignore[no-any-return]
 
-    def resume(self, answer: Any = None) -> R:
+    def resume(self, answer: object = None) -> R:
         """Go on: with the answer to what the flow asked, or a dict of answers by the ids of the questions."""
         return self.flow._start(self.config, Command(resume=answer))  # type: ignore[no-any-return]
 
@@ -303,10 +352,11 @@ def workflow(function: Callable[P, R], /) -> Workflow[P, R]: ...
 def workflow(
     *,
     checkpointer: BaseCheckpointSaver | None = None,
-    store: Any = None,
+    store: object = None,
     name: str | None = None,
     version: str | None = None,
     accepts: Collection[str | None] = (),
+    durability: Durability | None = None,
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a flow of a function: its steps are kept by the checkpointer, and it goes on where it was.

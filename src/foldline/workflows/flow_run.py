@@ -11,6 +11,7 @@ from foldline._run import Run
 from foldline.exceptions import FlowChangedError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.events import FlowEvent
+from foldline.workflows.flow_output import FlowOutput
 from foldline.workflows.interrupts import (
     Asking,
     Command,
@@ -19,10 +20,10 @@ from foldline.workflows.interrupts import (
     answers_for,
 )
 from foldline.workflows.journal import Journal, encode_error
-from foldline.workflows.nesting import within
 from foldline.workflows.scope import FlowContext, Scope, entered
 from foldline.workflows.steps import digest_of
 from foldline.workflows.values import Json, pack, unpack
+from foldline.workflows.within import Within, within
 
 if TYPE_CHECKING:
     from foldline.workflows.flow import Workflow
@@ -31,6 +32,8 @@ __all__ = ["Arguments", "FlowRun"]
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 UNDO = "undo"
+OWN_CHANNELS = frozenset({"messages", "tokens"})
+"""What a flow hears of its models by itself, wherever they are called inside it."""
 
 
 class FlowRun:
@@ -51,10 +54,15 @@ class FlowRun:
         outer = within.get()
         saver, thread_id = flow.checkpointer, run.configurable.get("thread_id")
         key, lineage = "", None
-        is_inner = outer is not None and outer.checkpointer is not None
-        if outer is not None and is_inner:  # inside a node or an agent's tool
-            saver, thread_id, lineage = outer.checkpointer, outer.thread_id, outer.lineage
-            key = f"{outer.next_place()[1]}|{flow.flow_name}"
+        namespace: tuple[str, ...] = ()
+        is_inner = outer is not None and outer.keeps(saver, thread_id)
+        if outer is not None:
+            namespace, place = outer.next_place()
+            if emit is None:
+                emit, wants = outer.emit, outer.wants
+            if is_inner:  # inside a node, an agent's tool or another flow
+                saver, thread_id, lineage = outer.checkpointer, outer.thread_id, outer.lineage
+                key = f"{place}|{flow.flow_name}"
         self.thread_id = (
             str(thread_id) if thread_id is not None else new_id() if saver is not None else None
         )
@@ -68,6 +76,9 @@ class FlowRun:
             store=flow.store,
             context=run.kwargs.get("context"),
         )
+        if outer is not None and emit is outer.emit:
+            self.context.namespace = (*namespace, flow.flow_name)
+        self.output = FlowOutput(self.context, self.journal)
 
     async def result(self, value: Json) -> Json:
         """Run to the end, or to a question; the questions are in `interrupts`."""
@@ -78,6 +89,13 @@ class FlowRun:
                 "value" in ending
             ):  # the node or tool around it runs again, and this flow was finished
                 return unpack(ending["value"], "the result", self.flow.returns)
+        try:
+            return await self._result(value)
+        finally:
+            if self.journal is not None:
+                await self.journal.release(self.io)
+
+    async def _result(self, value: Json) -> Json:
         arguments = await self._open(value)
         self.context.version = self._version()
         if self.journal is not None and self.journal.interrupts:
@@ -97,7 +115,7 @@ class FlowRun:
 
     # -- the beginning
 
-    async def _open(self, value: Json) -> Arguments:
+    async def _open(self, value: object) -> Arguments:
         if self.journal is None:
             if value is None or isinstance(value, Command):
                 raise UsageError(
@@ -108,6 +126,7 @@ class FlowRun:
         journal = self.journal
         at = None if self.outer is not None else self.run.configurable.get("checkpoint_id")
         await journal.load(self.io, at)
+        journal.set_durability(self.run.kwargs.get("durability"))
         is_unfinished = journal.run is not None and (
             journal.ending is None or "error" in journal.ending
         )
@@ -139,7 +158,7 @@ class FlowRun:
         )
         return arguments
 
-    def _packed(self, arguments: Arguments) -> Json:
+    def _packed(self, arguments: Arguments) -> object:
         args, kwargs = arguments
         types = self.flow.parameter_types
         positional = [
@@ -227,11 +246,13 @@ class FlowRun:
             }
             place = f"{self.thread_id}/{self.journal.namespace}/{self.journal.run_id}"
             self.context.questions = Asking(place, answered, True)  # noqa: FBT003
+        self.context.within = self._within()
         scope = Scope(
             self.context, self.journal, "", is_async, checks_order=self.journal is not None and not is_async
         )  # fmt: skip
+        self.output.tell_start(args, kwargs)
         kwargs = {**kwargs, **self.flow.injected(self.context, self.run)}
-        with entered(scope), self.run.current():
+        with entered(scope), self._observed_run().current():
             output = await self.io.call(function, *args, **kwargs)
         missed = None if self.journal is None else self.journal.unclaimed()
         if missed is not None:
@@ -242,9 +263,31 @@ class FlowRun:
             )
         return output
 
+    def _within(self) -> Within | None:
+        """Return what agents, graphs and flows called by this one inherit: they are kept on its thread."""
+        context, journal = self.context, self.journal
+        if journal is None and context.emit is None:
+            return None
+        key = context.name if journal is None else f"{context.name}@{journal.run_id}"
+        return Within(
+            namespace=context.namespace or (context.name,),
+            key=f"{journal.namespace}|{key}" if journal is not None and journal.namespace else key,
+            wants=context.wants - OWN_CHANNELS,
+            emit=context.emit,
+            checkpointer=None if journal is None else journal.saver,
+            thread_id=self.thread_id,
+            lineage=None if journal is None else journal.as_lineage(),
+            answers={} if context.questions is None else context.questions.answers,
+        )
+
+    def _observed_run(self) -> Run:
+        """Return the run that models inside are children of; their words go to whoever streams the flow."""
+        handler = None if self.outer is not None else self.output.token_handler()
+        return self.run if handler is None else self.run.child().patched({"callbacks": [handler]})
+
     # -- the end
 
-    async def _end(self, output: Json) -> Json:
+    async def _end(self, output: object) -> object:
         shown, saved = self.flow.ending(output)
         if self.journal is not None:
             returns = self.flow.returns
@@ -252,7 +295,7 @@ class FlowRun:
             if saved is not shown:
                 fields["saved"] = pack(saved, f"what {self.flow.flow_name} saves")
             await self.journal.write(self.io, "end", **fields)
-        self.context.tell(FlowEvent("values", (), None, shown))
+        self.output.tell_end(shown)
         return shown
 
     async def _stop(self, interrupts: list[Interrupt]) -> None:
@@ -260,15 +303,11 @@ class FlowRun:
         if self.journal is not None:
             questions = [[item.id, pack(item.value, "a question")] for item in interrupts]
             await self.journal.write(self.io, "stop", interrupts=questions)
-        for item in interrupts:
-            self.context.tell(
-                FlowEvent(
-                    "input.requested", (), None, {"interrupt_id": item.id, "payload": item.value}
-                )
-            )
+        self.output.tell_stop(interrupts)
 
     async def _fail(self, error: Exception) -> None:
         """Undo what has an `on_failure`, the newest first; without any, a next try repeats the failed steps."""
+        self.output.tell_result(error=error)
         undone = self.context.undo
         for place, compensate, value in reversed(undone):
             await self._undo(place, compensate, value)
@@ -285,7 +324,7 @@ class FlowRun:
         ]
         await self.journal.write(self.io, "end", error=encode_error(error), again=again)
 
-    async def _undo(self, place: str, compensate: Callable[..., Any], value: Json) -> None:
+    async def _undo(self, place: str, compensate: Callable[..., Any], value: object) -> None:
         journal, undo_place = self.journal, f"{place}/{UNDO}"
         if journal is not None and undo_place in journal.steps:
             return

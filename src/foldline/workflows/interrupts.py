@@ -64,7 +64,7 @@ class Asking:
     can_stop: bool
     count: int = field(default=0)
 
-    def ask(self, value: Json) -> Json:
+    def ask(self, value: object) -> Json:
         """Give the answer, or stop for it."""
         name = f"{self.place}/{self.count}"
         self.count += 1
@@ -82,7 +82,7 @@ class Asking:
 asking: ContextVar[Asking | None] = ContextVar("foldline_agent_asking", default=None)
 
 
-def interrupt(value: Json) -> Json:
+def interrupt(value: object) -> Json:
     """Stop this run until a person has answered; give the answer."""
     current = asking.get()
     if current is None:
@@ -92,7 +92,7 @@ def interrupt(value: Json) -> Json:
     return current.ask(value)
 
 
-def answers_for(resume: Json, interrupts: list[Interrupt]) -> dict[str, Json]:
+def answers_for(resume: object, interrupts: list[Interrupt]) -> dict[str, Json]:
     """Return the answers by the ids of their questions."""
     ids = [item.id for item in interrupts]
     if isinstance(resume, Mapping) and resume and set(resume) <= set(ids):

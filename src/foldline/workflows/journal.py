@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -56,12 +56,28 @@ class Journal:
     ending: dict[str, Json] | None = None
     previous: Json = None
     """The result of the run before this one, packed."""
+    on_write: Callable[[Entry, dict[str, Json]], None] | None = None
+    """Hears of every record that is safe."""
 
     def __post_init__(self) -> None:
         self._lock = mutex()
         self._log = Log(self.saver, self.thread_id, self.namespace, self.lineage)
         self._under: dict[str, list[str]] = {}
         """The places of records under a place, at any depth."""
+        self._chain: set[str] = set()
+        """The records of this run."""
+
+    def as_lineage(self) -> Lineage:
+        """Return where this run stands, for the logs of agents and graphs that it calls."""
+        return Lineage(self._log, self._chain)
+
+    def set_durability(self, durability: str | None) -> None:
+        """Choose when records are written: before the run goes on, beside the next step, or when the run ends."""
+        self._log.set_durability(durability)
+
+    async def release(self, io: IO) -> None:
+        """Write what was held back, and wait for what is being written."""
+        await self._log.release(io)
 
     # -- reading
 
@@ -75,6 +91,7 @@ class Journal:
 
     def _take(self, id: str, body: dict[str, Json]) -> None:
         self.head = id
+        self._chain.add(id)
         kind = body["kind"]
         try:
             if kind == "flow":
@@ -102,6 +119,8 @@ class Journal:
 
     def _begin(self, id: str, body: dict[str, Json]) -> None:
         self.run, self.run_id = body, id
+        self._chain.clear()
+        self._chain.add(id)
         self.steps, self.claimed = {}, set()
         self._under.clear()
         self.answers, self.interrupts, self.ending = {}, [], None
@@ -165,10 +184,12 @@ class Journal:
                 self.claimed.add(fields["place"])
         return pending
 
-    async def write(self, io: IO, kind: str, **fields: Json) -> str:
+    async def write(self, io: IO, kind: str, **fields: object) -> str:
         """Write a record and wait until it is safe; returns its id."""
         pending = self._add(kind, fields)
         await self._log.flush(io, pending)
+        if self.on_write is not None:
+            self.on_write(pending.entry, {"kind": kind, **fields})
         return pending.entry.id
 
     async def flush(self, io: IO) -> None:

@@ -8,10 +8,11 @@ fork of the outer thread sees what came before it, and not what another branch d
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from foldline._io import IO, mutex, shield
+from foldline._io import IO, Started, mutex, shield
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, StoreError, UsageError
 from foldline.utils.uuid import new_id
@@ -67,8 +68,11 @@ class Log:
         """Where the run around this one stands; None where there is none."""
         self.last: str | None = None
         """The last entry of the log, by whomever."""
-        self.holds_back = False
-        """Whether nothing is written before `release`."""
+        self.durability = "sync"
+        """When entries are written: before a run goes on, behind it (`async`), or at its end (`exit`)."""
+        self._writer: Started | None = None
+        self._is_writing = False
+        self._newest: str | None = None
         self._failure: BaseException | None = None
         self._pending: list[PendingEntry] = []
         self._adding = mutex()
@@ -92,8 +96,8 @@ class Log:
 
     @property
     def current(self) -> str | None:
-        """The last entry that counts: written, or held back with all others."""
-        return self._pending[-1].entry.id if self.holds_back and self._pending else self.last
+        """The last entry that counts: written, or to be written later with all others."""
+        return self.last if self.durability == "sync" else self._newest or self.last
 
     def add(self, body: dict[str, Json], parent: str | None) -> PendingEntry:
         """Add an entry that the next `flush` writes."""
@@ -102,32 +106,64 @@ class Log:
         pending = PendingEntry(Entry(new_id(), parent, to_text(body)))
         with self._adding:
             self._pending.append(pending)
+            self._newest = pending.entry.id
         return pending
 
     async def flush(self, io: IO, pending: PendingEntry | None = None) -> None:
-        """Wait until an entry, or everything added, is safe."""
+        """Wait until an entry, or everything added, is safe; unless entries are written later."""
         if pending is None:
             if not self._pending:
                 return
             pending = self._pending[-1]
-        if self.holds_back:
+        if self.durability == "exit":
             return
-        if self.saver.is_instant or io.blocking:
+        if self.durability == "async" and not self.saver.is_instant:
+            self._write_behind(io)
+        elif self.saver.is_instant or io.blocking:
             self._append(pending)
         else:
             # What was done is written down although its task is cancelled now.
             await shield(self._append_async(io, pending))
 
     def set_durability(self, durability: str | None) -> None:
-        """Choose when entries are written: at once, or (`"exit"`) when the run ends."""
+        """Choose when entries are written: before the run goes on, beside the next step, or when the run ends."""
         if durability not in (None, "sync", "async", "exit"):
             raise UsageError(f'durability={durability!r}: say "sync", "async" or "exit"')
-        self.holds_back = durability == "exit"
+        self.durability = durability or "sync"
 
     async def release(self, io: IO) -> None:
-        """Write what was held back."""
-        self.holds_back = False
+        """Write what was held back, and wait for what is being written."""
+        if self.durability == "sync":
+            return
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            await (writer.result() if io.blocking else shield(writer.result()))
+        self.durability = "sync"
+        if self._failure is not None:
+            raise self._failure
         await self.flush(io)
+
+    def _write_behind(self, io: IO) -> None:
+        """Let a writer beside the run write what was added; what it could not write ends the run at the next entry."""
+        if self._failure is not None:
+            raise self._failure
+        with self._adding:
+            if self._is_writing:
+                return
+            self._is_writing = True
+        self._writer = io.start(self._write_all(io))
+
+    async def _write_all(self, io: IO) -> None:
+        while True:
+            with self._adding:
+                if not self._pending or self._failure is not None:
+                    self._is_writing = False
+                    return
+                pending = self._pending[-1]
+            with suppress(
+                Exception
+            ):  # it is kept, and raised where the run adds its next entry or ends
+                await io.call(self._append, pending)
 
     async def _append_async(self, io: IO, pending: PendingEntry) -> None:
         # One thread at a time waits for the store, however many tasks have something to write.

@@ -4,59 +4,30 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from foldline._config import RunnableConfig
 from foldline._run import Run
+from foldline._traceback import closing
 from foldline.runnables import _trace
 from foldline.runnables.base import Runnable
 from foldline.workflows.events import FlowEvent
-from foldline.workflows.interrupts import FlowInterrupt, Interrupt
-from foldline.workflows.nesting import Within
+from foldline.workflows.interrupts import FlowInterrupt
+from foldline.workflows.run_loop import RunLoop
 from foldline.workflows.views import View
 
-__all__ = ["LoopRunnable", "RunLoop"]
+__all__ = ["LoopRunnable"]
 
 Json = Any
 Input = TypeVar("Input")
 Output = TypeVar("Output")
 
 
-class RunLoop(Protocol):
-    """One run: its events, and the state it came to."""
-
-    @property
-    def outer(self) -> Within | None:
-        """The step of another run that called this one."""
-
-    @property
-    def namespace(self) -> tuple[str, ...]:
-        """Where this run is inside the outer ones."""
-
-    @property
-    def is_inner(self) -> bool:
-        """Whether this run is kept as a part of the outer one."""
-
-    @property
-    def interrupts(self) -> list[Interrupt]:
-        """The questions that are open."""
-
-    def events(self, value: Json) -> AsyncGenerator[FlowEvent, None]:
-        """Run; give what happens."""
-
-    def result(self) -> Json:
-        """Return the state as callers see it, and the questions that are open."""
-
-    def partial_result(self) -> Json:
-        """Return what a run that was left had come to."""
-
-
 class LoopRunnable(Runnable[Input, Output]):
     """A runnable whose runs are loops: `invoke` gives the last state, `stream` views of the run."""
 
     @abstractmethod
-    def _loop(self, run: Run, wants: frozenset[str]) -> RunLoop:
+    def _loop(self, run: Run, wants: frozenset[str]) -> RunLoop[Any]:
         """Make the loop of one run."""
 
     def stream(
@@ -73,7 +44,7 @@ class LoopRunnable(Runnable[Input, Output]):
 
     async def _once(self, input: Input, run: Run) -> Output:
         loop = self._loop(run, frozenset())
-        async with aclosing(loop.events(input)) as events:
+        async with closing(loop.events(input)) as events:
             async for event in events:
                 _pass_on(event, loop)
         _stop_outer(loop)
@@ -81,12 +52,12 @@ class LoopRunnable(Runnable[Input, Output]):
         return output
 
     async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        async with aclosing(self._viewed(input, run, [])) as pieces:
+        async with closing(self._viewed(input, run, [])) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def _viewed(
-        self, input: Input, run: Run, loops: list[RunLoop]
+        self, input: Input, run: Run, loops: list[RunLoop[Any]]
     ) -> AsyncGenerator[Any, None]:
         view = View(
             run.kwargs.get("stream_mode") or "updates",
@@ -96,7 +67,7 @@ class LoopRunnable(Runnable[Input, Output]):
         loop = self._loop(run, view.wants)
         loops.append(loop)
         depth = len(loop.namespace)
-        async with aclosing(loop.events(input)) as events:
+        async with closing(loop.events(input)) as events:
             async for event in events:
                 _pass_on(event, loop)
                 # The caller of this run sees its namespaces from here.
@@ -108,11 +79,11 @@ class LoopRunnable(Runnable[Input, Output]):
     async def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         """Stream as a run in the traces, whose output is the last state and not the sum of the pieces."""
         run = run.patched()
-        loops: list[RunLoop] = []
+        loops: list[RunLoop[Any]] = []
         observers = _trace.observers(run.handlers)
         try:
             await _trace.begin(self, input, run)
-            async with aclosing(self._viewed(input, run, loops)) as pieces:
+            async with closing(self._viewed(input, run, loops)) as pieces:
                 async for piece in pieces:
                     for observer in observers:
                         observer.on_chunk(run.id, piece)
@@ -126,12 +97,12 @@ class LoopRunnable(Runnable[Input, Output]):
         await run.tell("on_chain_end", loops[0].result())
 
 
-def _pass_on(event: FlowEvent, loop: RunLoop) -> None:
+def _pass_on(event: FlowEvent, loop: RunLoop[Any]) -> None:
     if loop.outer is not None and loop.outer.emit is not None:
         loop.outer.emit(event)
 
 
-def _stop_outer(loop: RunLoop) -> None:
+def _stop_outer(loop: RunLoop[Any]) -> None:
     """Stop the run around this one for its questions."""
     if loop.is_inner and loop.interrupts:
         raise FlowInterrupt(loop.interrupts)

@@ -1,55 +1,15 @@
-"""Where an agent runs that is called by a tool of another agent: in a namespace of its own, on the same thread.
-
-A sub-agent is an ordinary call inside a tool. What it says goes into the outer run's stream under its namespace; what
-it keeps goes to the outer run's checkpointer; a question of it stops the outer run too.
-"""
+"""Let the code of a step know where it is: agents, graphs and flows that it calls, its steps, its questions."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any
 
-from foldline.checkpoint.base import BaseCheckpointSaver
-from foldline.workflows.events import Emit
 from foldline.workflows.interrupts import Asking, asking
-from foldline.workflows.log import Lineage
 from foldline.workflows.scope import FlowContext, Scope, current_scope
+from foldline.workflows.within import Within, within
 
 __all__ = ["Within", "inside", "within"]
-
-Json = Any
-
-
-@dataclass(slots=True)
-class Within:
-    """What an agent inherits from the step of another agent that called it."""
-
-    namespace: tuple[str, ...]
-    """The step's own."""
-    key: str
-    """Names the step where its parts are kept: two steps, and two forks of one, have different ones."""
-    wants: frozenset[str]
-    emit: Emit | None
-    checkpointer: BaseCheckpointSaver | None
-    thread_id: str | None
-    lineage: Lineage | None
-    """Where the run of the step stands in its log."""
-    answers: Mapping[str, Json]
-    tool_call_id: str | None = None
-    count: int = field(default=0)
-
-    def next_place(self) -> tuple[tuple[str, ...], str]:
-        """Name the next agent, graph or flow called here, and where it is kept; the same when the step is repeated."""
-        count, self.count = self.count, self.count + 1
-        if not count:
-            return self.namespace, self.key
-        return (*self.namespace[:-1], f"{self.namespace[-1]}#{count}"), f"{self.key}#{count}"
-
-
-within: ContextVar[Within | None] = ContextVar("foldline_agent_within", default=None)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from uuid import UUID, uuid4
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.exceptions import UsageError
-from foldline.workflows.events import FlowEvent
 from foldline.workflows.scope import current_scope
 from foldline.workflows.values import Json, pack, unpack
 
@@ -102,9 +101,9 @@ def flow_version() -> str | None:
     return None if scope is None else scope.flow.version
 
 
-def write(chunk: Json) -> None:
+def write(chunk: object) -> None:
     """Send something to whoever streams this flow (`stream_mode="custom"`); said once more in a replay."""
     scope = current_scope.get()
     if scope is None:
         raise UsageError("write() works inside a flow or a step")
-    scope.flow.tell(FlowEvent("custom", (), None, {"payload": chunk}))
+    scope.flow.tell("custom", None, {"payload": chunk})

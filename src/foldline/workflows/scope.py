@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from foldline.checkpoint.base import BaseCheckpointSaver
-from foldline.workflows.events import FlowEvent
+from foldline.workflows.events import FlowEvent, Method
 from foldline.workflows.interrupts import Asking, asking
 from foldline.workflows.journal import Journal
 from foldline.workflows.log import Lineage
+from foldline.workflows.within import Within, within
 
 __all__ = ["FlowContext", "Scope", "current_scope", "entered"]
 
@@ -40,11 +41,16 @@ class FlowContext:
     write: Callable[[Json], None] | None = None
     questions: Asking | None = None
     """Where the whole run asks; every step inside asks at a place of its own."""
+    within: Within | None = None
+    """What agents, graphs and flows inherit that the flow calls; None where a node or a tool says it."""
 
-    def tell(self, event: FlowEvent) -> None:
-        """Send an event to whoever streams the run."""
-        if self.emit is not None and event.method in self.wants:
-            self.emit(event)
+    namespace: tuple[str, ...] = ()
+    """Where the flow is inside the run that is streamed."""
+
+    def tell(self, method: Method, node: str | None, data: Json) -> None:
+        """Say to whoever streams the run what happened."""
+        if self.emit is not None and method in self.wants:
+            self.emit(FlowEvent(method, self.namespace, node, data))
 
 
 @dataclass(slots=True)
@@ -99,6 +105,13 @@ class Scope:
             return questions
         return Asking(f"{questions.place}/{self.path}", questions.answers, questions.can_stop)
 
+    def within(self) -> Within | None:
+        """Return what agents, graphs and flows called in this scope inherit."""
+        outer = self.flow.within or within.get()
+        if outer is None or not self.path:
+            return outer
+        return outer.inside(self.path.rstrip("/"))
+
 
 current_scope: ContextVar[Scope | None] = ContextVar("foldline_flow_scope", default=None)
 
@@ -109,9 +122,11 @@ def entered(scope: Scope) -> Generator[None, None, None]:
     token = current_scope.set(scope)
     questions = scope.asking()
     asked = asking.set(questions) if questions is not None else None
+    outer = within.set(scope.within())
     try:
         yield
     finally:
+        within.reset(outer)
         if asked is not None:
             asking.reset(asked)
         current_scope.reset(token)

@@ -19,7 +19,8 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._io.waiting import is_async_callable
 from foldline.exceptions import FlowChangedError, SchemaError, UsageError
-from foldline.workflows.events import FlowEvent
+from foldline.utils.short_repr import short_repr
+from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
@@ -30,6 +31,8 @@ __all__ = ["Call", "Step", "agather", "gather", "step"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+RETURNED = "__return__"
+"""The key of what a step gave in `stream_mode="tasks"`, as LangGraph has it."""
 
 
 @dataclass(slots=True)
@@ -45,6 +48,8 @@ class Call(Generic[R]):
 
 class Step(Generic[P, R]):
     """A function whose results are kept. Made by `step`."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,
@@ -108,7 +113,7 @@ class Step(Generic[P, R]):
         """Make a call for each item, for `gather`."""
         return [self.later(item) for item in items]  # type: ignore[call-arg]
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> object:
         """Bind a step that was written as a method."""
         if instance is None:
             return self
@@ -163,7 +168,17 @@ async def run_call(call: Call[Any], io: IO) -> Any:
         return await _attempt(call, io, None)
     journal = scope.journal
     if journal is None:
-        return await _attempt(call, io, scope)
+        where, returns = f"the result of {call.place}", call.step.returns
+        value = await durable_step(
+            call.place,
+            lambda: _tell_task(call, io, scope),
+            lambda value: pack(value, where, returns),
+            lambda packed: unpack(packed, where, returns),
+            io,
+        )
+        _remember(call, scope, value)
+        _tell_value(call, scope, value)
+        return value
     await journal.load(io)
     digest = digest_of(call.args, call.kwargs)
     record = journal.steps.get(call.place)
@@ -186,7 +201,7 @@ def _check_order(scope: Scope, journal: Journal, place: str) -> None:
         )
 
 
-def _replay(call: Call[Any], scope: Scope, record: dict[str, Json]) -> Any:
+def _replay(call: Call[Any], scope: Scope, record: dict[str, Json]) -> object:
     if record["kind"] == "fail":
         error = decode_error(record.get("error") or {}, call.place)
         scope.flow.failures[id(error)] = (error, call.place)
@@ -196,14 +211,14 @@ def _replay(call: Call[Any], scope: Scope, record: dict[str, Json]) -> Any:
     return value
 
 
-def _remember(call: Call[Any], scope: Scope, value: Json) -> None:
+def _remember(call: Call[Any], scope: Scope, value: object) -> None:
     if call.step.on_failure is not None:
         scope.flow.undo.append((call.place, call.step.on_failure, value))
 
 
-async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, digest: str) -> Any:
+async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, digest: str) -> object:
     try:
-        value = await _attempt(call, io, scope)
+        value = await _tell_task(call, io, scope)
         packed = pack(value, f"the result of {call.place}", call.step.returns)
     except FlowChangedError:
         raise
@@ -216,13 +231,39 @@ async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, dig
         raise
     await journal.write(io, "step", place=call.place, args=digest, value=packed)
     _remember(call, scope, value)
-    scope.flow.tell(
-        FlowEvent("updates", (), call.step.name, {"node": call.step.name, "values": value})
-    )
+    _tell_value(call, scope, value)
     return value
 
 
-async def _attempt(call: Call[Any], io: IO, scope: Scope | None) -> Any:
+def _tell_value(call: Call[Any], scope: Scope, value: Json) -> None:
+    scope.flow.tell("updates", call.step.name, {"node": call.step.name, "values": value})
+
+
+async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> Any:
+    """Run a call; say that it begins, and what came of it."""
+    flow, name = scope.flow, call.step.name
+    if "tasks" not in flow.wants:
+        return await _attempt(call, io, scope)
+    about = {"step": 0, "id": scope.key_of(call.place), "name": name}
+    given = {"input": (call.args, call.kwargs), "triggers": ("call",)}
+    flow.tell("tasks", name, {"type": "task", **about, **given})
+    end: dict[str, Any] = {"type": "task_result", **about, "error": None, "result": {}}
+    end["interrupts"] = []
+    try:
+        value = await _attempt(call, io, scope)
+        end["result"] = {RETURNED: value}
+    except FlowInterrupt as stop:
+        end["interrupts"] = [{"value": one.value, "id": one.id} for one in stop.interrupts]
+        raise
+    except Exception as error:
+        end["error"] = error
+        raise
+    finally:
+        flow.tell("tasks", name, end)
+    return value
+
+
+async def _attempt(call: Call[Any], io: IO, scope: Scope | None) -> object:
     step = call.step
 
     async def run(attempt: int) -> Any:
@@ -246,7 +287,7 @@ def digest_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _plain(value: Json) -> Json:
+def _plain(value: object) -> object:
     if value is None or type(value) in (str, int, float, bool):
         return value
     try:
@@ -255,7 +296,7 @@ def _plain(value: Json) -> Json:
         return {"type": f"{type(value).__module__}.{type(value).__qualname__}"}
 
 
-def _return_type(function: Callable[..., Any]) -> Json:
+def _return_type(function: Callable[..., Any]) -> object:
     target = inspect.unwrap(function)
     try:
         hints = get_type_hints(target)
@@ -298,18 +339,18 @@ async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) ->
     scope = current_scope.get()
     place = "" if scope is None else scope.place("gather")
     results: list[Any] = [None] * len(calls)
-    interrupts: list[Interrupt] = []
+    interrupts: dict[int, list[Interrupt]] = {}
     errors: dict[int, BaseException] = {}
     outcomes = io.as_completed(
         lambda number: _run_one(calls[number], io, scope, f"{place}/{number}"),
         range(len(calls)),
-        limit=limit,
+        limit=limit if ENGINE.get() is None else 1,  # an engine knows steps by their order
     )
     async with aclosing(outcomes):
         async for number, value, error in outcomes:
             results[number] = value
             if isinstance(error, FlowInterrupt):
-                interrupts += error.interrupts
+                interrupts[number] = error.interrupts
             elif isinstance(error, Exception):
                 errors[number] = error
             elif error is not None:
@@ -317,13 +358,13 @@ async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) ->
     if errors and not keep:
         raise errors[min(errors)]
     if interrupts:
-        raise FlowInterrupt(interrupts)
+        raise FlowInterrupt([one for number in sorted(interrupts) for one in interrupts[number]])
     for number, failure in errors.items():
         results[number] = failure
     return results
 
 
-async def _run_one(call: Any, io: IO, scope: Scope | None, place: str) -> Any:
+async def _run_one(call: Any, io: IO, scope: Scope | None, place: str) -> object:
     if isinstance(call, Call):
         return await run_call(call, io)
     if inspect.isawaitable(call):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -30,7 +31,10 @@ __all__ = ["Json", "adapter_of", "from_text", "pack", "to_text", "unpack", "unpa
 
 Json = Any
 TAG = "__foldline__"
-ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+NUMBER = "__foldline_number__"
+"""The key of a number that JSON does not have."""
+NUMBERS = {repr(value): value for value in (math.nan, math.inf, -math.inf)}
+ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 MODEL = "model"
 """The tag of what only a declared type can make again."""
 DEEPEST = 200
@@ -59,7 +63,7 @@ class _Packer:
             return {TAG: kind.__name__, "v": [self.pack(item, depth + 1) for item in items]}
         return self._object(value, depth)
 
-    def _dict(self, value: dict[Json, Json], depth: int) -> Json:
+    def _dict(self, value: dict[Json, Json], depth: int) -> object:
         if TAG not in value and all(type(key) is str for key in value):
             return {key: self.pack(item, depth + 1) for key, item in value.items()}
         pairs = [
@@ -67,7 +71,7 @@ class _Packer:
         ]
         return {TAG: "dict", "v": pairs}
 
-    def _object(self, value: Json, depth: int) -> Json:
+    def _object(self, value: object, depth: int) -> object:
         if isinstance(value, Serializable) and value.is_lc_serializable():
             return {TAG: "lc", "v": dumpd(value)}
         fields: Json
@@ -104,7 +108,7 @@ WRITERS: dict[type, Callable[[Any], Json]] = {
     datetime: datetime.isoformat,
     date: date.isoformat,
     time: time.isoformat,
-    timedelta: timedelta.total_seconds,
+    timedelta: lambda value: [value.days, value.seconds, value.microseconds],
     Decimal: str,
     UUID: str,
     complex: str,
@@ -114,7 +118,7 @@ READERS: dict[str, Callable[[Any], Json]] = {
     "datetime": datetime.fromisoformat,
     "date": date.fromisoformat,
     "time": time.fromisoformat,
-    "timedelta": lambda value: timedelta(seconds=value),
+    "timedelta": lambda value: timedelta(*value),
     "Decimal": Decimal,
     "UUID": UUID,
     "complex": complex,
@@ -162,7 +166,7 @@ def unpack(packed: Json, where: str, declared: Json = Any) -> Json:
     return value
 
 
-def unpack_plain(packed: Json, where: str) -> Json:
+def unpack_plain(packed: object, where: str) -> Json:
     """Return the value that was packed, with models and dataclasses as plain data: to be looked at."""
     try:
         return _Reader().unpack(packed)
@@ -198,7 +202,7 @@ class _Reader:
         raise SchemaError(f"a value has the tag {tag!r:.40}, which this version does not know")
 
 
-def adapter_of(declared: Json) -> TypeAdapter[Any] | None:
+def adapter_of(declared: object) -> TypeAdapter[Any] | None:
     """Return what checks and makes values of a declared type; None where the type says nothing."""
     try:
         return _adapter(declared)
@@ -226,15 +230,37 @@ _adapter = lru_cache(maxsize=1024)(_build)
 
 
 def to_text(body: dict[str, Json]) -> str:
-    """Write JSON that any store can keep: half a character (a lone surrogate) is escaped, and comes back as it was."""
-    text = ENCODE(body)
+    """Write JSON that any store can keep, and any program can read.
+
+    Half a character (a lone surrogate) is escaped, a number that JSON does not have (NaN and the infinities) has a
+    tag; both come back as they were.
+    """
+    try:
+        text = ENCODE(body)
+    except ValueError:
+        body = _tag_numbers(body)
+        text = ENCODE(body)
     return json.dumps(body) if has_surrogates(text) else text
+
+
+def _tag_numbers(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _tag_numbers(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_tag_numbers(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {NUMBER: repr(value)}
+    return value
+
+
+def _read_number(value: dict[str, Json]) -> Json:
+    return NUMBERS.get(str(value[NUMBER]), value) if value.keys() == {NUMBER} else value
 
 
 def from_text(text: str, where: str) -> dict[str, Json]:
     """Read the JSON of an entry."""
     try:
-        body = json.loads(text)
+        body = json.loads(text, object_hook=_read_number if NUMBER in text else None)
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"{where} is damaged and was not read: {error}") from error
     if not isinstance(body, dict) or "v" not in body or "kind" not in body:

@@ -26,6 +26,8 @@ from tests.providers.anthropic.recordings import (
 )
 from tests.servers.script import Answer, json_answer
 
+pytestmark = pytest.mark.timing
+
 PATH = "/v1/messages"
 SSE = {"content-type": "text/event-stream; charset=utf-8"}
 

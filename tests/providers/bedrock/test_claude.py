@@ -37,6 +37,8 @@ from tests.servers import Answer
 from tests.servers.bedrock import ACCESS_KEY, BEARER, REGION, SECRET_KEY
 from tests.servers.event_stream import chunk, event, exception, frame
 
+pytestmark = pytest.mark.timing
+
 KEYS = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
 MODEL = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 KNOWN = [name for name in PAIRS if name != "unknown-block"]

@@ -28,6 +28,8 @@ from tests.servers.bedrock import ACCESS_KEY, REGION, SECRET_KEY
 from tests.servers.event_stream import error, event, exception, frame
 from tests.servers.script import Answer, json_answer
 
+pytestmark = pytest.mark.timing
+
 MODEL = "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/eu.anthropic.claude-sonnet-4-5-v1:0"
 KEYS = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
 STREAM_PATH = "/model/m/converse-stream"

@@ -33,6 +33,8 @@ from foldline.providers.local._bridge import Feed
 from tests.conftest import open_files
 from tests.faults.cancelling import Stepped
 
+pytestmark = pytest.mark.timing
+
 ONE_LOAD = """
 import sys
 from foldline.exceptions import FoldlineError

@@ -13,6 +13,8 @@ from foldline._io.drive import drive_each
 from foldline.exceptions import ModelAPIError
 from foldline.providers.local._bridge import ROOM, Feed
 
+pytestmark = pytest.mark.timing
+
 
 def read(feed, colour, limit=None):
     """Read a feed to its end, or the first `limit` items and then leave."""

@@ -17,6 +17,8 @@ from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers.local import model_path
 from foldline.providers.local.chat import ChatLlamaCpp
 
+pytestmark = pytest.mark.timing
+
 FRANCE = "What is the capital of France?"
 
 

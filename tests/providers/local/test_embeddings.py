@@ -10,6 +10,8 @@ from foldline.exceptions import ContextOverflowError
 from foldline.providers.local import LocalEmbeddings
 from foldline.providers.local.tools import cosine
 
+pytestmark = pytest.mark.timing
+
 
 def test_a_vector_has_384_numbers_and_length_one(call, embeddings):
     vector = call.run(embeddings, "embed_query", "a small red house")

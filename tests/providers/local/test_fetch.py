@@ -20,6 +20,8 @@ from foldline.providers.local._resume import PIECE
 from foldline.providers.local.fetch import MODELS, Model, is_fetched, model_path
 from tests.providers.local.index import Index
 
+pytestmark = pytest.mark.timing
+
 CONTENT = b"GGUF" + bytes(range(256)) * 400
 FETCH_IN_ANOTHER_PROCESS = """
 import sys

@@ -10,6 +10,8 @@ import pytest
 from foldline.exceptions import SchemaError
 from foldline.providers.local.gguf import convert_minilm
 
+pytestmark = pytest.mark.timing
+
 
 def safetensors(header, data=b""):
     text = json.dumps(header).encode()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 
+import pytest
+
 from foldline.providers.local import Runtime, Settings
 from foldline.providers.local.prompt_state import (
     MOST_FILES,
@@ -12,6 +14,8 @@ from foldline.providers.local.prompt_state import (
     _forget_oldest,
     common_beginning,
 )
+
+pytestmark = pytest.mark.timing
 
 TEMPLATE = (
     "{{ 'Once upon a time there was a small house. ' * 25 }}"

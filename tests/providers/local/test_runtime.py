@@ -27,6 +27,8 @@ from foldline.providers.local import runtime as runtime_module
 from foldline.providers.local.runtime import decode_error
 from foldline.providers.local.tools import encode_tools
 
+pytestmark = pytest.mark.timing
+
 SYSTEM = {"role": "system", "content": "You are a helpful assistant."}
 
 

@@ -15,6 +15,8 @@ from foldline._io.drive import drive_each
 from foldline.exceptions import ModelError, ModelNotFoundError
 from foldline.providers.local import LocalModel, Settings, fetch, model_path, session, unload
 
+pytestmark = pytest.mark.timing
+
 TOOLS = [
     {
         "type": "function",

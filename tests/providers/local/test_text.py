@@ -11,6 +11,8 @@ from foldline.exceptions import ContextOverflowError, ModelNotFoundError
 from foldline.load import dumps, loads
 from foldline.providers.local import LlamaCpp
 
+pytestmark = pytest.mark.timing
+
 PROMPT = "The days of the week are Monday, Tuesday,"
 
 

@@ -7,6 +7,8 @@ import pytest
 from foldline.exceptions import UsageError
 from foldline.providers.local.tools import ArgumentMender, bound_schema, encode_tools, route
 
+pytestmark = pytest.mark.timing
+
 
 def tool(name, description="", **properties):
     parameters = {"type": "object", "properties": properties}

@@ -25,6 +25,8 @@ from tests.providers import recordings
 from tests.providers.test_shared_http import CHAT, HELLO, STOP, chunk, model
 from tests.servers import FaultServer, sse_answer
 
+pytestmark = pytest.mark.timing
+
 
 def heard(*chunks: dict[str, Any], others: list[Any] | None = None) -> AIMessage:
     """The message of a stream."""

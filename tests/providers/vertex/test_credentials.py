@@ -28,6 +28,8 @@ from foldline.providers.google import credentials as google_credentials
 from foldline.providers.vertex import ChatAnthropicVertex, ChatVertexAI, VertexAIEmbeddings
 from tests.servers.vertex import LOCATION, PRIVATE_KEY, PROJECT
 
+pytestmark = pytest.mark.timing
+
 GEMINI = {
     "candidates": [
         {"content": {"role": "model", "parts": [{"text": "Hello."}]}, "finishReason": "STOP"}

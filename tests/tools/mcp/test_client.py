@@ -29,6 +29,8 @@ from foldline.tools.mcp import (
 )
 from foldline.utils.function_calling import convert_to_openai_tool
 
+pytestmark = pytest.mark.timing
+
 COMMAND = [sys.executable, str(Path(__file__).parent / "official_server.py"), "stdio"]
 DATA = base64.b64encode(b"data").decode()
 

@@ -3,6 +3,7 @@
     input      values given by a caller, and the step to begin with
     fork       a run goes on from an earlier record
     node       a step is done: its update of the state, and the step after it
+    update     somebody changed the state from outside, and the step under way stays under way
     tool       one tool call of the step under way is done: its messages, so that it never runs twice
     start      a tool call that must not run twice begins
     interrupt  the run stopped for these questions
@@ -28,10 +29,13 @@ from foldline.load import dumpd, load
 from foldline.messages import BaseMessage
 from foldline.workflows.interrupts import Interrupt
 from foldline.workflows.journal import VERSION, read_body
+from foldline.workflows.thread_state import ThreadState
 
 __all__ = ["Codec", "Record", "Thread"]
 
-KINDS = frozenset({"input", "fork", "node", "start", "tool", "interrupt", "resume", "claim"})
+KINDS = frozenset(
+    {"input", "fork", "node", "update", "start", "tool", "interrupt", "resume", "claim"}
+)
 BASES = frozenset({"input", "fork", "node"})
 """The kinds after which another step comes."""
 Json = Any
@@ -56,28 +60,21 @@ class Record:
 
 
 @dataclass(slots=True)
-class Thread:
+class Thread(ThreadState):
     """Where a thread stands: the sum of its records."""
 
     values: Values = field(default_factory=dict)
     next: str | None = None
     """The step to take; None before the first input and after the last step."""
-    step: int = 0
-    head: str | None = None
-    """The last record of the chain."""
-    base: str | None = None
-    """The last record after which a step comes; places of the step are named after it."""
-    chain: set[str] = field(default_factory=set)
-    """The records since then."""
     finished: dict[str, Values] = field(default_factory=dict)
     """What the finished tool calls of the step under way gave, by call."""
     started: set[str] = field(default_factory=set)
     """Calls of the step under way that must not run twice, and began."""
-    interrupts: list[Interrupt] = field(default_factory=list)
-    asked: list[Interrupt] = field(default_factory=list)
-    """The questions that were answered in the step under way; a wrong answer can be given again."""
-    answers: dict[str, Json] = field(default_factory=dict)
-    at: str | None = None
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a step comes."""
+        return self.next is not None
 
     def take(self, record: Record, schema: StateSchema) -> None:
         """Add a record."""
@@ -90,15 +87,16 @@ class Thread:
             self.interrupts = record.interrupts
             self.started = set()  # what asks is called again, from its beginning
         elif record.kind == "resume":
-            self.answers |= record.answers
-            self.asked, self.interrupts = self.interrupts or self.asked, []
+            self.take_answers(record.answers)
+        elif record.kind == "update":
+            self.values = schema.update(self.values, record.values)
         elif record.kind in ("input", "node"):
             self.values = schema.update(self.values, record.values)
             self.next = record.next
             self.step = record.step
         if record.kind in BASES:
-            self.finished, self.interrupts, self.asked, self.answers = {}, [], [], {}
-            self.started = set()
+            self.finished, self.started = {}, set()
+            self.forget_questions()
 
     def come_to(self, record: Record) -> None:
         """Go on to a record of the log."""
@@ -162,14 +160,14 @@ class Codec:
         """Return values of the state."""
         return {key: self._unpacked(key, value) for key, value in packed.items()}
 
-    def _packed(self, key: str, value: Json) -> Json:
+    def _packed(self, key: str, value: Json) -> object:
         if key == "messages":
             return [dumpd(message) for message in value]
         if isinstance(value, BaseMessage):
             return dumpd(value)
         return _plain(value, f"the state's {key!r}")
 
-    def _unpacked(self, key: str, value: Json) -> Json:
+    def _unpacked(self, key: str, value: Json) -> object:
         if key == "messages":
             return [_message(one) for one in value]
         if key == "structured_response" and self._structured is not None:
@@ -177,14 +175,14 @@ class Codec:
         return self._schema.read(key, value)
 
 
-def _message(value: Json) -> BaseMessage:
+def _message(value: object) -> BaseMessage:
     message = load(value)
     if not isinstance(message, BaseMessage):
         raise SchemaError(f"a checkpoint's messages hold a {type(message).__name__}")
     return message
 
 
-def _plain(value: Json, what: str) -> Json:
+def _plain(value: object, what: str) -> object:
     try:
         return to_jsonable_python(value)
     except (PydanticSerializationError, ValueError) as error:

@@ -44,6 +44,7 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.utils import AddableDict
 from foldline.tools.base import BaseTool
 from foldline.utils.input import get_color_mapping
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["AgentExecutor", "AgentExecutorIterator", "ExceptionTool", "InvalidTool", "planner_of"]
 
@@ -80,7 +81,7 @@ class AgentExecutor(Acting):
 
     @classmethod
     def from_agent_and_tools(
-        cls, agent: Any, tools: Sequence[BaseTool], callbacks: Callbacks = None, **kwargs: Any
+        cls, agent: object, tools: Sequence[BaseTool], callbacks: Callbacks = None, **kwargs: object
     ) -> AgentExecutor:
         """Make an executor."""
         return cls(agent=agent, tools=tools, callbacks=callbacks, **kwargs)
@@ -201,7 +202,7 @@ class AgentExecutor(Acting):
 
     def _iter_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
-        intermediate_steps: Steps, run_manager: Any = None,
+        intermediate_steps: Steps, run_manager: object = None,
     ) -> Iterator[FlowEvent]:  # fmt: skip
         run = Run.blocking(_config(run_manager))
         doing = Doing(name_to_tool_map, color_mapping, inputs, run, intermediate_steps)
@@ -209,7 +210,7 @@ class AgentExecutor(Acting):
 
     def _aiter_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
-        intermediate_steps: Steps, run_manager: Any = None,
+        intermediate_steps: Steps, run_manager: object = None,
     ) -> AsyncIterator[FlowEvent]:  # fmt: skip
         run = Run.asynchronous(_config(run_manager))
         return self._iterated(
@@ -218,46 +219,46 @@ class AgentExecutor(Acting):
 
     def _take_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
-        intermediate_steps: Steps, run_manager: Any = None,
+        intermediate_steps: Steps, run_manager: object = None,
     ) -> AgentFinish | Steps:  # fmt: skip
         given = (name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager)
         return self._consume_next_step(list(self._iter_next_step(*given)))
 
     async def _atake_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
-        intermediate_steps: Steps, run_manager: Any = None,
+        intermediate_steps: Steps, run_manager: object = None,
     ) -> AgentFinish | Steps:  # fmt: skip
         given = (name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager)
         return self._consume_next_step([one async for one in self._aiter_next_step(*given)])
 
     def _perform_agent_action(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], agent_action: AgentAction,
-        run_manager: Any = None,
+        run_manager: object = None,
     ) -> AgentStep:  # fmt: skip
         run = Run.blocking(_config(run_manager))
         return drive(self._perform(Doing(name_to_tool_map, color_mapping, {}, run), agent_action))
 
     async def _aperform_agent_action(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], agent_action: AgentAction,
-        run_manager: Any = None,
+        run_manager: object = None,
     ) -> AgentStep:  # fmt: skip
         run = Run.asynchronous(_config(run_manager))
         return await self._perform(Doing(name_to_tool_map, color_mapping, {}, run), agent_action)
 
     def _return(
-        self, output: AgentFinish, intermediate_steps: Steps, run_manager: Any = None
+        self, output: AgentFinish, intermediate_steps: Steps, run_manager: object = None
     ) -> Values:
         kept = {"intermediate_steps": intermediate_steps} if self.return_intermediate_steps else {}
         return {**output.return_values, **kept}
 
     async def _areturn(
-        self, output: AgentFinish, intermediate_steps: Steps, run_manager: Any = None
+        self, output: AgentFinish, intermediate_steps: Steps, run_manager: object = None
     ) -> Values:
         return self._return(output, intermediate_steps, run_manager)
 
     def iter(
         self,
-        inputs: Any,
+        inputs: object,
         callbacks: Callbacks = None,
         *,
         include_run_info: bool = False,
@@ -269,6 +270,8 @@ class AgentExecutor(Acting):
 
 class AgentExecutorIterator:
     """The steps of a run, one at a time, then its outputs."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,
@@ -302,7 +305,7 @@ def _config(run_manager: Any) -> Any:
 
 
 def planner_of(
-    runnable: Runnable[Any, Any], **fields: Any
+    runnable: Runnable[Any, Any], **fields: object
 ) -> RunnableAgent | RunnableMultiActionAgent:
     """Return the planning agent of a runnable, by whether it gives one action at a time."""
     cls = RunnableMultiActionAgent if _gives_several(runnable) else RunnableAgent

@@ -129,7 +129,7 @@ OWN_VARIABLES = frozenset({"agent_scratchpad", "tools", "tool_names"})
 
 def initialize_agent(
     tools: Sequence[BaseTool],
-    llm: Any,
+    llm: object,
     agent: AgentType | str | None = None,
     callback_manager: Callbacks = None,
     agent_path: str | None = None,

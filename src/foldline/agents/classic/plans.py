@@ -74,7 +74,7 @@ class _Planner(BaseModel, ABC):
         return self.return_stopped_response(method, steps, **inputs)
 
     def return_stopped_response(
-        self, early_stopping_method: str, intermediate_steps: Steps, **_: Any
+        self, early_stopping_method: str, intermediate_steps: Steps, **_: object
     ) -> AgentFinish:
         """Give the answer of a run that had to stop."""
         if early_stopping_method == "force":
@@ -89,12 +89,12 @@ class BaseSingleActionAgent(_Planner):
 
     @abstractmethod
     def plan(
-        self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: Any
+        self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
     ) -> AgentAction | AgentFinish:
         """Decide what to do next."""
 
     async def aplan(
-        self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: Any
+        self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
     ) -> AgentAction | AgentFinish:
         """Decide what to do next; where an author wrote only `plan`, it is called in a thread."""
         planned: AgentAction | AgentFinish = await Run.asynchronous().io.call(
@@ -108,12 +108,12 @@ class BaseMultiActionAgent(_Planner):
 
     @abstractmethod
     def plan(
-        self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: Any
+        self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
     ) -> list[AgentAction] | AgentFinish:
         """Decide what to do next."""
 
     async def aplan(
-        self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: Any
+        self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
     ) -> list[AgentAction] | AgentFinish:
         """Decide what to do next; where an author wrote only `plan`, it is called in a thread."""
         planned: list[AgentAction] | AgentFinish = await Run.asynchronous().io.call(
@@ -169,13 +169,13 @@ class _OfRunnable(_Planner):
         said = planned[-1] if isinstance(planned, list) else planned
         return AgentFinish({"output": said.log}, said.log)
 
-    def plan(self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: Any) -> Any:
+    def plan(self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object) -> Any:
         """Decide what to do next."""
         run = Run.blocking({"callbacks": callbacks} if callbacks else None)
         return drive(self._asked(intermediate_steps, run, kwargs))
 
     async def aplan(
-        self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: Any
+        self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
     ) -> Any:
         """Decide what to do next."""
         run = Run.asynchronous({"callbacks": callbacks} if callbacks else None)

@@ -88,7 +88,7 @@ def _stopping(llm: Any, stop_sequence: bool | list[str]) -> Any:  # noqa: FBT001
 
 
 def _in_a_row(
-    write: Callable[[Any], Any], prompt: Prompt, model: Any, parser: Any
+    write: Callable[[Any], Any], prompt: Prompt, model: object, parser: object
 ) -> Runnable[Any, Any]:
     steps: Any = RunnablePassthrough.assign(
         **{SCRATCHPAD: lambda given: write(given["intermediate_steps"])}
@@ -98,7 +98,7 @@ def _in_a_row(
 
 
 def create_react_agent(
-    llm: Any,
+    llm: object,
     tools: Sequence[BaseTool],
     prompt: Prompt,
     output_parser: AgentOutputParser | None = None,
@@ -114,7 +114,7 @@ def create_react_agent(
 
 
 def create_tool_calling_agent(
-    llm: Any,
+    llm: object,
     tools: Sequence[BaseTool],
     prompt: Prompt,
     *,
@@ -135,7 +135,7 @@ create_openai_tools_agent = create_tool_calling_agent
 
 
 def create_structured_chat_agent(
-    llm: Any,
+    llm: object,
     tools: Sequence[BaseTool],
     prompt: Prompt,
     tools_renderer: Renderer = render_text_description_and_args,
@@ -151,7 +151,7 @@ def create_structured_chat_agent(
 
 
 def create_json_chat_agent(
-    llm: Any,
+    llm: object,
     tools: Sequence[BaseTool],
     prompt: Prompt,
     stop_sequence: bool | list[str] = True,  # noqa: FBT001, FBT002  LangChain's signature
@@ -183,7 +183,7 @@ def create_openai_functions_agent(
 
 
 def create_xml_agent(
-    llm: Any,
+    llm: object,
     tools: Sequence[BaseTool],
     prompt: Prompt,
     tools_renderer: Renderer = render_text_description,

@@ -19,6 +19,7 @@ from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallReques
 from foldline.agents.runtime import Runtime
 from foldline.agents.state import AgentState
 from foldline.messages import AIMessage, ToolMessage
+from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "AgentMiddleware",
@@ -54,6 +55,8 @@ class AgentMiddleware:
     ```
     """
 
+    __repr__ = short_repr
+
     state_schema: type = AgentState
     """Keys that this middleware adds to the agent's state."""
     tools: Sequence[Any] = ()
@@ -86,7 +89,7 @@ class AgentMiddleware:
     async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Json:
         return await handler(request)
 
-    async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> Json:
+    async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> object:
         return await handler(request)
 
     # -- LangChain's methods

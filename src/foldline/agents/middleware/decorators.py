@@ -44,7 +44,7 @@ def _made(
     def call(self: object, first: Any, second: Any) -> Any:
         return function(first, second)
 
-    async def acall(self: object, first: Any, second: Any) -> Any:
+    async def acall(self: object, first: object, second: object) -> Any:
         return await function(first, second)
 
     label = str(name or getattr(function, "__name__", kind))

@@ -17,7 +17,7 @@ NOT_THE_MODELS = (BudgetExceeded, BlockingCallError)
 """Errors that another model would not mend."""
 
 
-def as_model(model: Any) -> Any:
+def as_model(model: object) -> Any:
     """Return the chat model of a name; a model is returned as it is."""
     return init_chat_model(model) if isinstance(model, str) else model
 

@@ -95,7 +95,7 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
             )
         return {"action_requests": requests, "review_configs": configs}
 
-    def _decisions(self, answer: Any, calls: list[Any]) -> list[Decision]:
+    def _decisions(self, answer: object, calls: list[Any]) -> list[Decision]:
         decisions = answer.get("decisions") if isinstance(answer, Mapping) else answer
         if not isinstance(decisions, list) or len(decisions) != len(calls):
             count = len(decisions) if isinstance(decisions, list) else "none"

@@ -16,6 +16,7 @@ from foldline.agents.middleware.base import AgentMiddleware, State, Update
 from foldline.agents.runtime import Runtime
 from foldline.exceptions import SecurityError, UsageError
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["PIIDetectionError", "PIIMatch", "PIIMiddleware", "RedactionRule"]
 
@@ -77,6 +78,8 @@ CHECKS: dict[str, Callable[[str], bool]] = {"credit_card": _luhn, "ip": _is_addr
 
 class RedactionRule:
     """What to look for and what to put in its place."""
+
+    __repr__ = short_repr
 
     def __init__(
         self, pii_type: str, strategy: Strategy = "redact", detector: Detector | str | None = None
@@ -171,7 +174,7 @@ class PIIMiddleware(AgentMiddleware):
                 changed.append(message.model_copy(update={"content": content}))
         return {"messages": changed} if changed else None
 
-    def _clean(self, content: Any) -> Any:
+    def _clean(self, content: Any) -> object:
         if isinstance(content, str):
             return self.rule.apply(content)
         return [

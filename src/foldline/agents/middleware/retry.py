@@ -66,7 +66,7 @@ class _Retry(AgentMiddleware):
         return delay * random.uniform(0.75, 1.25) if self.jitter else delay
 
     async def _again(
-        self, request: Json, handler: Handler, run: Run
+        self, request: object, handler: Handler, run: Run
     ) -> tuple[Json, Exception | None]:
         for attempt in range(self.max_retries + 1):
             try:
@@ -110,7 +110,7 @@ class ToolRetryMiddleware(_Retry):
         )
         self.named_tools = frozenset(self.only or ())
 
-    async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> Json:
+    async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> object:
         name = request.tool_call["name"]
         if self.only is not None and name not in self.only:
             return await handler(request)

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, TypedDict
 
 from foldline._io import ASYNC
 from foldline.exceptions import UsageError
+from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "BaseStore",
@@ -137,6 +138,8 @@ Op = GetOp | PutOp | SearchOp | ListNamespacesOp
 
 class BaseStore(ABC):
     """JSON values by namespace and key, with search."""
+
+    __repr__ = short_repr
 
     @abstractmethod
     def batch(self, ops: Iterable[Op]) -> list[Any]:

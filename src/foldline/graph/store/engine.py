@@ -223,7 +223,7 @@ def matches(value: Json, filter: Mapping[str, Any]) -> bool:
     return all(_matches(value.get(key), wanted) for key, wanted in filter.items())
 
 
-def _matches(given: Json, wanted: Json) -> bool:
+def _matches(given: object, wanted: object) -> bool:
     if isinstance(wanted, Mapping) and any(str(key).startswith("$") for key in wanted):
         for name, limit in wanted.items():
             if name not in COMPARE:
@@ -259,7 +259,7 @@ def texts_at(value: Json, path: str) -> list[str]:
     return [one for one in texts if one]
 
 
-def _inside(value: Json, part: str) -> list[Json]:
+def _inside(value: object, part: str) -> list[Json]:
     if part == "[*]":
         return (
             list(value)

@@ -42,7 +42,7 @@ from foldline.language_models.policies.received import ReceivedMessage
 from foldline.language_models.policies.stack import find_policy
 from foldline.language_models.policies.tool_names import ToolNamesPolicy
 from foldline.language_models.policies.usage import UsagePolicy, time_left
-from foldline.messages.usage import UsageMetadata, add_usage
+from foldline.messages.usage import UsageMetadata, add_request_usage
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
 
@@ -181,7 +181,7 @@ class _Attempt:
 
     # -- what comes in
 
-    async def receive(self, item: Any) -> Batch:
+    async def receive(self, item: object) -> Batch:
         """Take an event or a batch, through the policies; return what may go out."""
         batch = self._with_start(_batch(item))
         for policy in self._call.event_policies if self.last is None else ():
@@ -332,7 +332,7 @@ class _Attempt:
                 self.parting = [reset_event(call.builder.id, call.attempts, error)]
             return self._next_request(error)
         if isinstance(error, StructuredOutputError):
-            error.usage = add_usage(call.spent, error.usage)
+            error.usage = add_request_usage(call.spent, error.usage)
         outcome = await call.rescue(self._request, error)
         if isinstance(outcome, WholeAnswer) and is_delivered and not call.is_invoke:
             outcome = error
@@ -375,7 +375,7 @@ class _Attempt:
         """Count what was spent; return the next request, with what was wrong with an answer that was rejected."""
         call, request = self._call, self._request
         if (usage := usage_of_failure(error, call.builder)) is not None:
-            call.spent = add_usage(call.spent, usage)
+            call.spent = add_request_usage(call.spent, usage)
         checks = find_policy(call.policies, ChecksPolicy)
         if checks is None or not isinstance(error, StructuredOutputError):
             return request
@@ -407,7 +407,7 @@ def _is_start(event: Any) -> bool:
     return _kind(event) == "message-start" and bool(event.get("id"))
 
 
-def _kind(event: Any) -> str:
+def _kind(event: object) -> str:
     """Return what an event is; raise for what is no event."""
     if type(event) is not dict and not isinstance(event, Mapping):
         raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast, overload
 
 from foldline.messages import AIMessage, BaseMessage
-from foldline.messages.usage import UsageMetadata, add_usage
+from foldline.messages.usage import UsageMetadata, add_request_usage
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.events import Event
 from foldline.protocol.replay import message_to_events
@@ -90,7 +90,7 @@ def with_finish(
         first, *others = (generation.message for generation in batch.result.generations)
         changes: dict[str, Any] = {"response_metadata": {**first.response_metadata, **metadata}}
         if spent is not None:
-            changes["usage_metadata"] = add_usage(spent, batch.message.usage_metadata)
+            changes["usage_metadata"] = add_request_usage(spent, batch.message.usage_metadata)
         return batch.replace([first.model_copy(update=changes), *others])
     return [_finish(event, metadata, spent) for event in batch]
 
@@ -99,5 +99,5 @@ def _finish(event: Any, metadata: dict[str, Any], spent: UsageMetadata | None) -
     if event["event"] == "message-finish":
         event = {**event, "metadata": {**(event.get("metadata") or {}), **metadata}}
         if spent is not None:
-            event["usage"] = add_usage(spent, event.get("usage"))
+            event["usage"] = add_request_usage(spent, event.get("usage"))
     return cast("Event", event)

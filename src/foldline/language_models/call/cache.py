@@ -110,7 +110,7 @@ def cache_in_force(own: Choice) -> BaseCache | None:
     return cache
 
 
-def is_complete(message: Any) -> bool:
+def is_complete(message: object) -> bool:
     """Whether an answer may be kept: it said it was complete, and no call in it is broken."""
     if not isinstance(message, AIMessage):
         return True

@@ -36,7 +36,7 @@ class KeyedModel(Protocol):
     def is_lc_serializable(cls) -> bool: ...
 
 
-def cache_key(model: KeyedModel, request: ChatRequest, policies: Any = None) -> tuple[str, str]:
+def cache_key(model: KeyedModel, request: ChatRequest, policies: object = None) -> tuple[str, str]:
     """Give (prompt, model) as text: every message and option on one side or the other.
 
     `policies` tells answers that had to pass checks or guards from others.

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from typing import Any, Literal, cast
 
 from foldline._run import Run
+from foldline._traceback import cut_traceback
 from foldline.exceptions import BudgetExceeded, ModelError, StreamClosedError
 from foldline.globals import SETTINGS
 from foldline.language_models.call.attempts import attempts
@@ -165,6 +166,7 @@ class ChatCall:
         except BaseException as error:
             if not self.is_complete:
                 await self._fail(error)
+            cut_traceback(error)
             raise
         if self._end_error is not None:
             raise self._end_error

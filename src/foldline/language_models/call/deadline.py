@@ -120,5 +120,5 @@ class _BoundedSource:
             self._context.run(drive, self._source.aclose())
 
 
-async def _next_of(source: AsyncGenerator[Any, None]) -> Any:
+async def _next_of(source: AsyncGenerator[Any, None]) -> object:
     return await anext(source, END)

@@ -22,7 +22,7 @@ CallOptions = dict[str, Any]
 """Keyword arguments of a call: tools, tool_choice, response_format, temperature, and what a provider knows besides."""
 
 
-def _nothing(**_: Any) -> None:
+def _nothing(**_: object) -> None:
     return None
 
 
@@ -56,7 +56,7 @@ class ChatRequest:
         return self.options.get("tools") or []
 
 
-def messages_of(value: Any) -> list[BaseMessage]:
+def messages_of(value: object) -> list[BaseMessage]:
     """Read any form of input as messages: text, a prompt value, messages, tuples, dicts."""
     if isinstance(value, str):
         return [_human(value)]
@@ -73,7 +73,7 @@ def messages_of(value: Any) -> list[BaseMessage]:
     raise _refused(value)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Read any form of input as text, for a model that continues text."""
     if isinstance(value, str):
         return value
@@ -97,7 +97,7 @@ def _human(text: str) -> HumanMessage:
     return build_trusted(HumanMessage, fields, {"content"}, {})
 
 
-def _refused(value: Any) -> UsageError:
+def _refused(value: object) -> UsageError:
     return UsageError(
         f"a model takes text, a prompt value or a list of messages, not {type(value).__name__}: "
         "wrap it in HumanMessage(...) or format a prompt first"

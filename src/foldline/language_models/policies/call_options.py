@@ -75,7 +75,7 @@ def tool_choice_of(options: Mapping[str, Any]) -> ToolChoice | None:
     return read_tool_choice(choice, parallel=parallel)
 
 
-def read_tool_choice(choice: Any, *, parallel: bool | None = None) -> ToolChoice:
+def read_tool_choice(choice: object, *, parallel: bool | None = None) -> ToolChoice:
     """Read any form of tool choice: a word, True or False, a tool's name, a dict of any of the vendors."""
     if isinstance(choice, ToolChoice):
         return choice
@@ -156,7 +156,7 @@ class FromConfig:
     default: Any = None
 
 
-def from_config(key: str, default: Any = None) -> Any:
+def from_config(key: str, default: object = None) -> Any:
     """Let an option be looked up under `key` in `config["configurable"]` at each call."""
     return FromConfig(key, default)
 
@@ -199,7 +199,7 @@ def merge_options(
     return merged
 
 
-def _looked_up(value: Any, configurable: Mapping[str, Any]) -> Any:
+def _looked_up(value: object, configurable: Mapping[str, Any]) -> object:
     if isinstance(value, FromConfig):
         return configurable.get(value.key, value.default)
     if isinstance(value, dict):
@@ -207,7 +207,7 @@ def _looked_up(value: Any, configurable: Mapping[str, Any]) -> Any:
     return value
 
 
-def is_late(value: Any) -> bool:
+def is_late(value: object) -> bool:
     """Whether an option, or one inside it, is still to be looked up."""
     if isinstance(value, dict):
         return any(is_late(inner) for inner in value.values())

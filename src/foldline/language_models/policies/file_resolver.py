@@ -7,9 +7,10 @@ to the very address that was checked, and every redirect checked anew.
 
 from __future__ import annotations
 
+import re
 import socket
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
@@ -25,6 +26,20 @@ __all__ = ["FileResolver"]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_REDIRECTS = 5
+
+
+CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPage:
+    """What a server answered at the end of all redirects."""
+
+    url: str
+    status: int
+    data: bytes
+    media_type: str
+    charset: str | None
 
 
 def _look_up(host: str, port: int) -> list[str]:
@@ -70,19 +85,32 @@ class FileResolver:
 
     async def fetch(self, url: str, io: IO) -> tuple[bytes, str | None]:
         """Fetch a URL of the allowed hosts: its bytes and media type."""
+        page = await self.fetch_page(url, io)
+        if page.status != 200:
+            raise UsageError(f"{origin(page.url)} answered {page.status} to a file a message names")
+        return page.data, page.media_type or media_type(page.data, urlsplit(page.url).path)
+
+    async def fetch_page(
+        self, url: str, io: IO, headers: Mapping[str, str] | None = None
+    ) -> FetchedPage:
+        """Fetch a URL of the allowed hosts, whatever its status: the body of an error is not read."""
         for _ in range(MOST_REDIRECTS + 1):
             request = await self._request(url, io)
+            request = replace(request, headers={**request.headers, **(headers or {})})
             async with self._transport().open(request, blocking=io.blocking) as response:
                 if response.status in REDIRECTS and "location" in response.headers:
-                    url = _join(url, response.headers["location"])
+                    target = _join(url, response.headers["location"])
+                    if origin(target) != origin(url):
+                        headers = None  # what was meant for one host is not sent to another
+                    url = target
                     continue
-                if response.status != 200:
-                    raise UsageError(
-                        f"{origin(url)} answered {response.status} to a file a message names"
-                    )
-                data = await response.read(self.max_bytes)
-                said = response.headers.get("content-type", "").split(";")[0].strip().lower()
-                return data, said or media_type(data, urlsplit(url).path)
+                is_fine = response.status == 200
+                data = await response.read(self.max_bytes) if is_fine else b""
+                kind, _, options = response.headers.get("content-type", "").partition(";")
+                found = CHARSET.search(options)
+                return FetchedPage(
+                    url, response.status, data, kind.strip().lower(), found[1] if found else None
+                )
         raise SecurityError(f"{origin(url)} redirects more than {MOST_REDIRECTS} times")
 
     async def _request(self, url: str, io: IO) -> Request:

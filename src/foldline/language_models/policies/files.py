@@ -31,6 +31,14 @@ MEDIA: Final = frozenset({"image", "audio", "video", "file", "text-plain"})
 SOURCE: Final = frozenset({"path", "url", "mime_type", "source_type"})
 """Keys of a block that say where its file is."""
 
+INPUTS: Final = {
+    "image": "image_inputs",
+    "image_url": "image_inputs",
+    "audio": "audio_inputs",
+    "input_audio": "audio_inputs",
+    "video": "video_inputs",
+}
+"""Type of a block -> the key of a profile that says whether a model takes it."""
 NOT_FETCHED: Final = ("data:", "s3:")
 """Beginnings of addresses that hold their data, or that only the provider can read."""
 
@@ -47,6 +55,7 @@ class FilesPolicy(Policy):
         """Put bytes in place of paths and URLs."""
         if not any(isinstance(message.content, list) for message in request.messages):
             return request
+        self._refuse(request.messages)
         settings = self._call.settings
         takes_urls = self._call.profile.get("image_url_inputs") is not False
         takes_urls = takes_urls and settings.prefer_input_file_type != "file"
@@ -57,6 +66,20 @@ class FilesPolicy(Policy):
             takes_urls=takes_urls,
         )
         return request.replace(messages=messages)
+
+    def _refuse(self, messages: Sequence[BaseMessage]) -> None:
+        """Raise where a message holds what the model is known not to take, before anything is sent."""
+        refused = {kind for kind, key in INPUTS.items() if self._call.profile.get(key) is False}
+        if not refused:
+            return
+        for at, message in enumerate(messages):
+            for block in message.content if isinstance(message.content, list) else ():
+                kind = block.get("type") if isinstance(block, Mapping) else None
+                if kind in refused:
+                    raise UsageError(
+                        f"messages[{at}] holds a block of type {kind!r}, which this model does not take (its profile): "
+                        f"choose another model, or pass profile={{{INPUTS[str(kind)]!r}: True}} if it does"
+                    )
 
     async def after(self, request: ChatRequest, message: AIMessage) -> AIMessage:
         """Deliver the files of the answer in the form asked for."""
@@ -92,7 +115,7 @@ async def resolve_messages(
     return resolved
 
 
-def _file_of(block: Any) -> Mapping[str, Any] | None:
+def _file_of(block: object) -> Mapping[str, Any] | None:
     """Give a block that names a file by path or URL, OpenAI's form of an image read as ours; None for another."""
     if not isinstance(block, Mapping):
         return None
@@ -104,7 +127,9 @@ def _file_of(block: Any) -> Mapping[str, Any] | None:
     return block if is_named else None
 
 
-async def _resolved(given: Any, resolver: FileResolver | None, io: IO, *, takes_urls: bool) -> Any:
+async def _resolved(
+    given: object, resolver: FileResolver | None, io: IO, *, takes_urls: bool
+) -> object:
     block = _file_of(given)
     if block is None:
         return given

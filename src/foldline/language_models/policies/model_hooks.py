@@ -64,7 +64,7 @@ class ModelHooks:
         return cast("Exception | AIMessage", _replacement(outcome, error, kinds, "on_error"))
 
 
-def _replacement(value: Any, otherwise: Any, kind: Any, name: str) -> Any:
+def _replacement(value: Any, otherwise: object, kind: Any, name: str) -> object:
     if value is None:
         return otherwise
     if not isinstance(value, kind):

@@ -38,7 +38,7 @@ class OutputCheck(Protocol):
     def judge(self, message: AIMessage) -> Verdict:
         """Say what is wrong with the answer."""
 
-    def screen(self, call: Any) -> str | None:
+    def screen(self, call: object) -> str | None:
         """Say what is wrong with one finished tool call that is to be marked invalid, if anything."""
 
     def key(self) -> Any:

@@ -69,7 +69,7 @@ class CacheConfig:
         return {"type": "ephemeral", **({"ttl": self.ttl} if self.ttl else {})}
 
 
-def cache_control_of(thing: Any) -> dict[str, Any] | None:
+def cache_control_of(thing: object) -> dict[str, Any] | None:
     """Read the mark on a block, a message or a tool, whichever way it was put there."""
     if isinstance(thing, BaseMessage):
         found = thing.additional_kwargs.get(CONTROL)
@@ -155,7 +155,7 @@ def _mark_last(message: BaseMessage, control: dict[str, Any]) -> BaseMessage | N
     return None
 
 
-def _plain_tool(tool: Any) -> Any:
+def _plain_tool(tool: object) -> Any:
     control = cache_control_of(tool)
     if control is None or not isinstance(tool, Mapping):
         return tool
@@ -168,7 +168,7 @@ def _plain_tool(tool: Any) -> Any:
     return {**tool, CONTROL: control}
 
 
-def _markable(tool: Any) -> bool:
+def _markable(tool: object) -> bool:
     return isinstance(tool, Mapping) and cache_control_of(tool) is None
 
 

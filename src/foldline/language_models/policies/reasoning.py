@@ -7,7 +7,7 @@ the table of the profile. What was applied is reported, never guessed at by the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from foldline.exceptions import UsageError
 from foldline.language_models.call.request import ChatRequest
@@ -75,7 +75,7 @@ class ReasoningPolicy(Policy):
         return request.replace(options=options)
 
 
-def apply_effort(effort: Any, profile: ModelProfile | None) -> AppliedEffort | None:
+def apply_effort(effort: object, profile: ModelProfile | None) -> AppliedEffort | None:
     """Map an effort by a profile; None where the profile says that the model does not reason."""
     asked = _read(effort)
     if profile is None:
@@ -89,7 +89,7 @@ def apply_effort(effort: Any, profile: ModelProfile | None) -> AppliedEffort | N
     return None if profile.get("reasoning_output") is False else AppliedEffort(asked, asked)
 
 
-def map_effort(effort: Any, rules: ReasoningRules) -> AppliedEffort:
+def map_effort(effort: object, rules: ReasoningRules) -> AppliedEffort:
     """Map an effort by the rules of a provider."""
     asked = _read(effort)
     levels = rules.get("levels") or BUDGETS
@@ -98,7 +98,7 @@ def map_effort(effort: Any, rules: ReasoningRules) -> AppliedEffort:
     return AppliedEffort(asked, _budget(asked, levels, rules))
 
 
-def _read(effort: Any) -> str | int:
+def _read(effort: object) -> str | int:
     if isinstance(effort, str) and effort in LEVELS:
         return effort
     if isinstance(effort, int) and not isinstance(effort, bool) and effort >= 0:

@@ -85,6 +85,8 @@ def _read(root: str, parts: list[str], path: str, limit: int) -> bytes | None:
     """Walk down without following a link, look before opening, and look again at what was opened."""
     if not parts:
         raise SecurityError(f"{path!r} is a folder and no file")
+    if os.open not in os.supports_dir_fd:
+        return _read_by_path(root, parts, path, limit)
     here = os.open(root, FOLDER_FLAGS)
     try:
         for piece in parts[:-1]:
@@ -108,6 +110,32 @@ def _read(root: str, parts: list[str], path: str, limit: int) -> bytes | None:
         raise SecurityError(f"{path!r} cannot be read: {error.strerror}") from error
     finally:
         os.close(here)
+
+
+def _read_by_path(root: str, parts: list[str], path: str, limit: int) -> bytes | None:
+    """Look at every part before the file is opened, where a system opens nothing relative to a folder (Windows).
+
+    Somebody who may write in the allowed folder can put a link in between look and opening; elsewhere nobody can.
+    """
+    place = root
+    for at, piece in enumerate(parts):
+        if piece == ".." or any(sign in piece for sign in '\\:*?"<>|'):
+            raise SecurityError(f"{path!r} holds {piece!r}, which is no plain name")
+        place = os.path.join(place, piece)
+        try:
+            kind = os.lstat(place).st_mode
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise SecurityError(f"{path!r} cannot be read: {error.strerror}") from error
+        if at < len(parts) - 1 and not stat.S_ISDIR(kind):
+            raise SecurityError(f"{path!r} goes through {piece!r}, which is a link or no folder")
+    if not stat.S_ISREG(kind):
+        raise SecurityError(f"{path!r} is a link, a device or a pipe, and no plain file")
+    try:
+        return _contents(os.open(place, FILE_FLAGS | getattr(os, "O_BINARY", 0)), path, limit)
+    except OSError as error:
+        raise SecurityError(f"{path!r} cannot be read: {error.strerror}") from error
 
 
 def _kind(name: str, folder: int) -> int | None:

@@ -16,7 +16,7 @@ from foldline.language_models.policies.usage_scope import (
     scope_lock,
     time_left,
 )
-from foldline.messages.usage import UsageMetadata, add_usage
+from foldline.messages.usage import UsageMetadata, add_request_usage
 from foldline.prices.cost import cost_of
 from foldline.prices.types import Prices
 
@@ -235,7 +235,7 @@ class Spending:
         if not usage:
             return
         scope.settled_calls += 1
-        scope.usage = add_usage(scope.usage, cast("UsageMetadata", usage))
+        scope.usage = add_request_usage(scope.usage, cast("UsageMetadata", usage))
         scope.largest_output = max(scope.largest_output, usage.get("output_tokens") or 0)
         excess = (usage.get("input_tokens") or 0) - self._expected.input_tokens
         scope.largest_excess = max(scope.largest_excess, excess)

@@ -95,7 +95,7 @@ class NameCodec:
         """Rename calls and results in history; messages without them are the same objects."""
         return [_renamed(message, self._out) for message in messages]
 
-    def _tool(self, tool: Any) -> Any:
+    def _tool(self, tool: object) -> object:
         if not isinstance(tool, Mapping):
             return tool
         function = tool.get("function")
@@ -105,7 +105,7 @@ class NameCodec:
             return {**tool, "name": self._out[tool["name"]]}
         return tool
 
-    def _choice(self, choice: Any) -> Any:
+    def _choice(self, choice: object) -> object:
         if not isinstance(choice, Mapping):
             return self.encode(choice) if isinstance(choice, str) else choice
         changed = dict(choice)
@@ -250,7 +250,7 @@ def _renamed(message: BaseMessage, names: Mapping[str, str]) -> BaseMessage:
     return message.model_copy(update=changes) if changes else message
 
 
-def _block(block: Any, names: Mapping[str, str]) -> Any:
+def _block(block: object, names: Mapping[str, str]) -> object:
     if (
         isinstance(block, Mapping)
         and block.get("type") in NAMED_BLOCKS
@@ -260,7 +260,7 @@ def _block(block: Any, names: Mapping[str, str]) -> Any:
     return block
 
 
-def _raw_call(call: Any, names: Mapping[str, str]) -> Any:
+def _raw_call(call: Any, names: Mapping[str, str]) -> object:
     function = call.get("function") if isinstance(call, Mapping) else None
     if isinstance(function, Mapping) and function.get("name") in names:
         return {**call, "function": {**function, "name": names[function["name"]]}}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
-from foldline.exceptions import BudgetExceeded, RateLimitError
+from foldline.exceptions import BudgetExceeded
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.policies.base import (
@@ -19,6 +19,7 @@ from foldline.language_models.policies.base import (
     Policy,
     ends_message,
 )
+from foldline.language_models.policies.permits import take_permit, tokens_used
 from foldline.language_models.policies.spending import Expectation, Spending
 from foldline.language_models.policies.usage_scope import (
     SCOPE,
@@ -85,23 +86,8 @@ class UsagePolicy(Policy):
         return cast("QuotaLimiter", limiter)
 
     async def _enter(self, limiter: QuotaLimiter, expected: Expectation) -> None:
-        tokens = 0.0
-        if limiter.rules.counts_tokens:
-            tokens = limiter.estimate(expected.input_tokens, expected.max_tokens)
-        left = time_left()
         try:
-            self._permit = await limiter.enter(self._call.run.io, tokens, left)
-        except RateLimitError as error:
-            self.cancel()
-            is_bound = limiter.max_wait is None or (left is not None and left <= limiter.max_wait)
-            if left is None or not is_bound or error.wait is None:
-                raise
-            raise BudgetExceeded(
-                f"the {round(left, 1):g} s left of this usage_scope are over before the rate limit leaves room: raise "
-                "Limits(timeout=…), or ask for less",
-                used=left,
-                limit=left,
-            ) from error
+            self._permit = await take_permit(limiter, expected, self._call.run.io)
         except BaseException:
             self.cancel()
             raise
@@ -120,7 +106,7 @@ class UsagePolicy(Policy):
             call.model_label,
         )
 
-    def _prices(self, other_model: Any) -> Prices | None:
+    def _prices(self, other_model: object) -> Prices | None:
         """Return the prices of the model that is asked: those of its profile, else of the table."""
         model = self._call.model
         if not other_model or other_model == model._model_name:
@@ -194,13 +180,4 @@ class UsagePolicy(Policy):
             self._spending.settle(usage, cost, was_answered=was_answered)
 
     def _tokens(self, usage: Mapping[str, Any] | None) -> float | None:
-        """Return what an answer says it has used, and learn from it how long answers are."""
-        if not usage:
-            return None
-        sent, said = usage.get("input_tokens"), usage.get("output_tokens")
-        if isinstance(said, int) and (limiter := self._limiter) is not None:
-            limiter.observe_answer(said)
-        total = usage.get("total_tokens")
-        if isinstance(sent, int) and isinstance(said, int):
-            return float(sent + said)
-        return float(total) if isinstance(total, int) else None
+        return tokens_used(usage, self._limiter)

@@ -160,6 +160,16 @@ class UsageScope:
     """By how much the input of a call was counted too low, at most."""
     line: WaitingLine = field(default_factory=lambda: WaitingLine())
 
+    def __repr__(self) -> str:
+        """Say what was spent."""
+        return f"UsageScope({self.model_calls} model calls, {self.usage!r}, cost={self.cost})"
+
+    def _repr_html_(self) -> str:
+        from foldline._display.messages import usage_html  # noqa: PLC0415  for notebooks only
+
+        cost = "unknown" if self.cost is None else self.cost
+        return usage_html({"model_calls": self.model_calls, **self.usage, "cost": cost})
+
     @property
     def cost(self) -> float | None:
         """What the calls have cost; None, and not 0, where the price of one of them is not known."""

@@ -45,7 +45,7 @@ async def call_postprocess(
 
 
 async def process_events(
-    method: Any, model_name: str | None, request: ChatRequest, run: Run
+    method: object, model_name: str | None, request: ChatRequest, run: Run
 ) -> AsyncGenerator[Batch, None]:
     """Yield what an author's `process` answers, a record or deltas, as events."""
     named = request.options.get("model") or model_name
@@ -73,7 +73,7 @@ async def _call(run: Run, method: Any, *arguments: Any) -> Any:
     return await run.io.call(method, *arguments)
 
 
-def _options(request: ChatRequest, run: Run, **more: Any) -> AgentInvokeOptions:
+def _options(request: ChatRequest, run: Run, **more: object) -> AgentInvokeOptions:
     return AgentInvokeOptions({**request.options, **more}, run)
 
 

@@ -58,7 +58,7 @@ class ChatModel(BaseChatModel, metaclass=_ChatModelType):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown_options(cls, values: Any) -> Any:
+    def _refuse_unknown_options(cls, values: Any) -> object:
         """Raise for an option that the model does not have: it would be dropped."""
         if not isinstance(values, dict) or cls.model_config.get("extra") in ("allow", "forbid"):
             return values

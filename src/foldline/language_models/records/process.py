@@ -94,7 +94,7 @@ class Teller:
         writer.additional_kwargs(message.additional_kwargs)
         return events
 
-    def _call(self, call: Any) -> list[Event]:
+    def _call(self, call: object) -> list[Event]:
         """Say a tool call; one that a delta says again, as lists that grow do, is said once."""
         self._reason = "tool_use"
         read = _named_call(call)
@@ -104,7 +104,7 @@ class Teller:
         events = self._writer.tool_call(key=id, id=id, **read)
         return [*events, *self._writer.close(id)]
 
-    def _file(self, file: Any) -> list[Event]:
+    def _file(self, file: object) -> list[Event]:
         read = read_file(file)
         if read in self._files:
             return []
@@ -112,7 +112,7 @@ class Teller:
         return self._writer.block(read, whole=True)
 
 
-def _fields(said: Any) -> Options:
+def _fields(said: object) -> Options:
     if isinstance(said, ChatModelOutput):
         fields = {
             name: getattr(said, name) for name in ChatModelOutput.model_fields if name != "json_"
@@ -137,7 +137,7 @@ def _fields(said: Any) -> Options:
     return fields
 
 
-def replaced(changed: Any, before: AIMessage) -> AIMessage:
+def replaced(changed: object, before: AIMessage) -> AIMessage:
     """Give the message that `postprocess` gave instead of another.
 
     A record stands for the whole answer: what its fields say as before keeps its blocks, the rest is said anew. Tokens
@@ -196,7 +196,7 @@ def _named_call(call: Any) -> Options:
     return {**read, "id": read["id"] or f"call_{new_id()}"}
 
 
-def _merged(left: Any, right: Any) -> Any:
+def _merged(left: object, right: object) -> object:
     """Overlay what came later: objects merge, anything else replaces."""
     if not isinstance(left, dict) or not isinstance(right, Mapping):
         return right

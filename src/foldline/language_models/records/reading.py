@@ -31,7 +31,7 @@ FORMAT_KEYS: Final = frozenset({"type", "json_schema"})
 SCHEMA_KEYS: Final = frozenset({"name", "description", "schema", "strict"})
 
 
-def read_message(value: Any) -> Any:
+def read_message(value: object) -> Any:
     """Read a message of AIGNE's: role `agent`, `toolCalls` with arguments as an object, `toolCallId`, `cacheControl`.
 
     What is no such dict is returned as it is, for the usual reading of messages.
@@ -84,7 +84,7 @@ def read_call(call: Any) -> Options:
     return {**read, "extras": extras} if extras else read
 
 
-def _read_content(content: Any) -> Any:
+def _read_content(content: object) -> object:
     if content is None:
         return ""
     if not isinstance(content, list):
@@ -92,7 +92,7 @@ def _read_content(content: Any) -> Any:
     return [read_file(block) for block in content]
 
 
-def read_file(block: Any) -> Any:
+def read_file(block: object) -> Any:
     """Read a block: AIGNE's files (`{"type": "url" | "file" | "local"}`) become media blocks of the kind they are.
 
     The kind comes from the MIME type, and where none is given from the name or the first bytes.
@@ -111,7 +111,7 @@ def read_file(block: Any) -> Any:
     return {**read, "mime_type": mime} if mime else read
 
 
-def _guessed(source: str, place: Any, filename: Any) -> str | None:
+def _guessed(source: str, place: object, filename: object) -> str | None:
     """Return the media type of a file by its first bytes, where they are at hand, else by its name."""
     name = str(filename or "")
     data = b""
@@ -127,7 +127,7 @@ def _guessed(source: str, place: Any, filename: Any) -> str | None:
     return media_type(data, name)
 
 
-def read_tool(tool: Any) -> Any:
+def read_tool(tool: object) -> Any:
     """Read a tool: AIGNE's dict in either spelling; anything else that `bind_tools` takes as it is."""
     if not isinstance(tool, Mapping):
         return tool

@@ -33,6 +33,7 @@ from foldline.language_models.structured.output import StructuredCheck, structur
 from foldline.language_models.structured.tool_binding import bound_tools
 from foldline.messages import AIMessage, BaseMessage
 from foldline.utils.json import dumps_canonical, to_jsonable
+from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 __all__ = [
     "ChatModelInput",
@@ -56,6 +57,11 @@ class _Record(BaseModel):
         defer_build=True,
         extra="forbid",
     )
+    __signature__: ClassVar[ClassSignature] = SIGNATURE
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        keep_signature(cls)
 
 
 class ChatModelInput(_Record):
@@ -71,19 +77,19 @@ class ChatModelInput(_Record):
 
     @field_validator("messages", mode="before")
     @classmethod
-    def _read_messages(cls, value: Any) -> list[BaseMessage]:
+    def _read_messages(cls, value: object) -> list[BaseMessage]:
         if isinstance(value, list):
             value = [read_message(one) for one in value]
         return messages_of(value)
 
     @field_validator("tools", mode="before")
     @classmethod
-    def _read_tools(cls, value: Any) -> Any:
+    def _read_tools(cls, value: object) -> object:
         return [read_tool(tool) for tool in value] if isinstance(value, list) else value
 
     @field_validator("response_format", mode="before")
     @classmethod
-    def _read_format(cls, value: Any) -> Any:
+    def _read_format(cls, value: object) -> object:
         return read_response_format(value) if isinstance(value, Mapping) else value
 
     def call_options(
@@ -165,7 +171,7 @@ class ChatModelOutput(_Record):
     message: AIMessage | None = Field(default=None, exclude=True)
     """The answer with its blocks in order; the other fields are views of it."""
 
-    def __getattribute__(self, name: str) -> Any:
+    def __getattribute__(self, name: str) -> object:
         # `json` is a method of every Pydantic model, long deprecated; here it is the answer's JSON.
         return super().__getattribute__("json_" if name == "json" else name)
 
@@ -174,12 +180,12 @@ class ChatModelOutput(_Record):
         return [_aigne_file(file) for file in files] if info.by_alias else files
 
 
-def is_record(value: Any) -> bool:
+def is_record(value: object) -> bool:
     """Whether the input of a model is a record of AIGNE's: a `ChatModelInput`, or a dict with messages."""
     return isinstance(value, ChatModelInput) or (type(value) is dict and "messages" in value)
 
 
-def input_of(value: Any) -> ChatModelInput:
+def input_of(value: object) -> ChatModelInput:
     """Read a record, or a dict in snake or camel case; a key nobody knows is an error."""
     if isinstance(value, ChatModelInput):
         return value
@@ -261,7 +267,7 @@ def _usage(usage: Any) -> ChatModelOutputUsage | None:
     )
 
 
-def _aigne_file(file: Any) -> Any:
+def _aigne_file(file: object) -> object:
     """Write a media block as AIGNE's file, keys in camelCase; anything else as it is."""
     if not isinstance(file, Mapping) or file.get("type") not in MEDIA:
         return file

@@ -74,6 +74,20 @@ class StreamState:
         """Whether the stream is over, one way or another."""
         return self._is_done
 
+    def _repr_html_(self) -> str:
+        from foldline._display.runs import stream_html  # noqa: PLC0415  for notebooks only
+
+        return stream_html(
+            self.partial,
+            is_done=self._is_done,
+            error=self._failure.error if self._failure else None,
+        )
+
+    def __repr__(self) -> str:
+        """Say what has been said so far; does not wait."""
+        end = "" if self._is_done else " …"
+        return f"<{type(self).__name__} so far: {str(self.partial.text)!r:.200}{end}>"
+
     @property
     def has_events(self) -> bool:
         """Whether anything was said yet."""

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from types import FrameType
 from typing import Any, Self
 
-from foldline._io import HomeLoop, Interruptible, OneAtATime, Signal, running_loop
+from foldline._io import ASYNC, HomeLoop, Interruptible, OneAtATime, Signal, running_loop
 from foldline._io.drive import drive_each
 from foldline.exceptions import MalformedStreamError, StreamClosedError, UsageError
 from foldline.language_models.call.batch import Batch
@@ -144,6 +144,14 @@ class ChatModelStream(StreamState):
         yield from self._log.read(self._more)
         if self._failure is not None:
             raise self._failure.again()
+
+    def _ipython_display_(self) -> None:
+        from foldline._display import live  # noqa: PLC0415  for notebooks only
+
+        if live.can_renew():
+            live.show_live(iter(self), live.LiveOutput(self._repr_html_))
+        else:
+            print(repr(self))  # noqa: T201  a terminal cannot renew what it has shown
 
     def _drain(self) -> None:
         while self._more():
@@ -316,6 +324,15 @@ class AsyncChatModelStream(StreamState):
             yield event
         if self._failure is not None:
             raise self._failure.again()
+
+    def _ipython_display_(self) -> None:
+        from foldline._display import live  # noqa: PLC0415  for notebooks only
+
+        if live.can_renew() and running_loop() is not None:
+            output = live.LiveOutput(self._repr_html_)
+            self._display = ASYNC.start(live.ashow_live(aiter(self), output))
+        else:
+            print(repr(self))  # noqa: T201  a terminal cannot renew what it has shown
 
     async def _drain(self) -> None:
         while await self._more():

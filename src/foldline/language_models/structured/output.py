@@ -59,7 +59,7 @@ class OutputSchema:
         self._strict = strict
         if isinstance(schema, Mapping) and is_server_tool(schema):
             raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider and no schema")
-        self.given = schema
+        self.given: Any = schema
         self.is_model: bool = isinstance(schema, type) and issubclass(schema, BaseModel)
         self.is_dataclass = isinstance(schema, type) and dataclasses.is_dataclass(schema)
         self.json_schema: dict[str, Any] = _json_schema(schema)
@@ -129,7 +129,7 @@ SCHEMA_WORDS = frozenset(
 """Words of which a JSON Schema of an answer has at least one."""
 
 
-def _json_schema(schema: Any) -> dict[str, Any]:
+def _json_schema(schema: object) -> dict[str, Any]:
     if isinstance(schema, Mapping):
         if "name" in schema or isinstance(schema.get("function"), Mapping):
             return convert_to_json_schema(schema)
@@ -152,7 +152,7 @@ def _json_schema(schema: Any) -> dict[str, Any]:
     )
 
 
-def _name(title: Any) -> str:
+def _name(title: object) -> str:
     name = "".join(
         char if (char.isalnum() and char.isascii()) or char in "_-" else "_"
         for char in str(title or "")
@@ -204,7 +204,7 @@ class StructuredCheck:
         answer = self.read(message)
         return Verdict(answer.issues, answer.repairs)
 
-    def screen(self, call: Any) -> str | None:
+    def screen(self, call: object) -> str | None:
         """Nothing: the answer is judged as a whole."""
         return None
 
@@ -276,7 +276,7 @@ class StructuredCheck:
                 return Answer(None, [CUT_OFF])
         return self._read_value(value, repairs)
 
-    def _read_value(self, value: Any, repairs: list[str]) -> Answer:
+    def _read_value(self, value: object, repairs: list[str]) -> Answer:
         answer = self.schema.read(value)
         if answer.issues and self.repair:
             schema = self.schema.json_schema
@@ -322,7 +322,7 @@ def chosen_method(method: str, profile: ModelProfile | None, *, has_tools: bool)
 
 
 def structured_options(
-    schema: Any,
+    schema: object,
     profile: ModelProfile | None,
     *,
     method: str = "auto",

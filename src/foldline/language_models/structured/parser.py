@@ -102,7 +102,7 @@ class StructuredParser(Runnable[AIMessage, Any]):
         return answer.value
 
 
-def _is_reset(chunk: Any) -> bool:
+def _is_reset(chunk: object) -> bool:
     return isinstance(chunk, AIMessageChunk) and "reset" in chunk.response_metadata
 
 
@@ -121,7 +121,7 @@ class _Partial:
         self._has_begun = False
         self._last: Any = None
 
-    def feed(self, chunk: Any) -> Any:
+    def feed(self, chunk: object) -> Any:
         """Give the object so far, if it has changed."""
         if _is_reset(chunk):
             self._begin()
@@ -138,7 +138,7 @@ class _Partial:
         self._last = value
         return self._made(value)
 
-    def _slices(self, chunk: Any) -> list[str]:
+    def _slices(self, chunk: object) -> list[str]:
         if self._check.method != "tool":
             return [text] if isinstance(chunk, AIMessage) and (text := str(chunk.text)) else []
         found = []
@@ -217,7 +217,7 @@ def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:
     return shape
 
 
-def _as_given(value: Any) -> Any:
+def _as_given(value: object) -> Any:
     """Make dataclasses of their shapes; what is not there yet is None, and no `__post_init__` sees it."""
     if isinstance(value, list):
         return [_as_given(one) for one in value]
@@ -229,7 +229,7 @@ def _as_given(value: Any) -> Any:
     return whole
 
 
-def _loosened(annotation: Any, made: dict[type, Any]) -> Any:
+def _loosened(annotation: object, made: dict[type, Any]) -> Any:
     if isinstance(annotation, type) and (
         issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)
     ):

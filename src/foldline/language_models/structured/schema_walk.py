@@ -11,7 +11,7 @@ from foldline.utils.json_schema import resolve_ref, validate
 __all__ = ["unknown", "unpacked", "without_nulls"]
 
 
-def unknown(value: Any, schema: Any, root: Any, path: str) -> Iterator[str]:
+def unknown(value: object, schema: object, root: object, path: str) -> Iterator[str]:
     """Give the paths of properties that a schema does not have, and that reading by it leaves out."""
     branches = _branches(schema, root)
     if isinstance(value, list):
@@ -37,7 +37,7 @@ def unknown(value: Any, schema: Any, root: Any, path: str) -> Iterator[str]:
             yield where
 
 
-def without_nulls(value: Any, schema: Any, root: Any) -> Any:
+def without_nulls(value: object, schema: object, root: object) -> Any:
     """Leave out nulls that the schema does not admit: they stand for properties that are not there."""
     branches = _branches(schema, root)
     if isinstance(value, list):
@@ -68,7 +68,7 @@ def without_nulls(value: Any, schema: Any, root: Any) -> Any:
     return kept
 
 
-def unpacked(value: Any, schema: Any, root: Any, path: str) -> tuple[Any, list[str]]:
+def unpacked(value: object, schema: object, root: object, path: str) -> tuple[Any, list[str]]:
     """Take JSON out of strings where the schema wants an object or a list; say where."""
     branches = _branches(schema, root)
     if isinstance(value, str):
@@ -116,7 +116,7 @@ def _definitions(root: Any) -> dict[str, Any]:
     return {key: root[key] for key in ("$defs", "definitions") if key in root}
 
 
-def _branches(schema: Any, root: Any, depth: int = 0) -> list[dict[str, Any]]:
+def _branches(schema: object, root: object, depth: int = 0) -> list[dict[str, Any]]:
     if not isinstance(schema, dict) or depth > 20:
         return []
     if "$ref" in schema:

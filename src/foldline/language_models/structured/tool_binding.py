@@ -58,7 +58,7 @@ def tool_name(tool: Mapping[str, Any]) -> str | None:
 def bound_tools(
     tools: Sequence[Any],
     *,
-    tool_choice: Any = None,
+    tool_choice: object = None,
     parallel_tool_calls: bool | None = None,
     strict: bool | None = None,
     validate: Validate = "off",
@@ -114,7 +114,7 @@ class ToolCheck:
             )
         return Verdict(issues + self._missing(message))
 
-    def screen(self, call: Any) -> str | None:
+    def screen(self, call: object) -> str | None:
         """Say what is wrong with one call, where it is to be marked invalid."""
         return self._issue_of(call) if self.mode == "invalid" else None
 
@@ -169,7 +169,7 @@ def _check_choice(choice: ToolChoice, tools: list[Described]) -> None:
         raise UsageError('tool_choice="required" needs at least one tool')
 
 
-def _with_extras(tool: Any, described: Described) -> Described:
+def _with_extras(tool: object, described: Described) -> Described:
     """Keep what a tool says for one provider alone, as `extras` of its description."""
     extras: Described = {}
     if isinstance(tool, Mapping):
@@ -183,7 +183,7 @@ def _with_extras(tool: Any, described: Described) -> Described:
     return {**described, "extras": extras} if extras else described
 
 
-def _described(tool: Any, strict: bool | None) -> Described:  # noqa: FBT001
+def _described(tool: object, strict: bool | None) -> Described:  # noqa: FBT001
     if isinstance(tool, Mapping):
         return convert_to_openai_tool(tool, strict=strict)
     mark = (

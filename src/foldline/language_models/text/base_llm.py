@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from abc import ABC
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from pydantic import Field
 
 from foldline._config import Configs
 from foldline._io import ASYNC, BLOCKING, IO
@@ -21,12 +23,18 @@ from foldline.exceptions import UsageError
 from foldline.language_models.base import BaseLanguageModel, Params
 from foldline.language_models.call.cache import CacheSlot, cache_in_force
 from foldline.language_models.call.cache_key import text_model_key
+from foldline.language_models.call.deadline import bounded_source
 from foldline.language_models.call.request import text_of
+from foldline.language_models.text.metering import ask_metered, meter_prompts, read_counts
 from foldline.language_models.text.prompt_runs import PerPrompt, runs_of_prompts
 from foldline.load.lazy_dump import LazyDump
 from foldline.outputs import Generation, GenerationChunk, LLMResult, RunInfo
 from foldline.prompt_values import PromptValue
-from foldline.runnables._trace import NOTHING, add_up, runs_of
+from foldline.rate_limiters import BaseRateLimiter
+from foldline.runnables._trace import NOTHING, add_up, batch_inputs, batch_progress, runs_of
+
+if TYPE_CHECKING:
+    from foldline.utils.progress import ProgressOption
 
 __all__ = ["BaseLLM"]
 
@@ -52,7 +60,12 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     ```
     """
 
+    rate_limiter: BaseRateLimiter | None = Field(default=None, exclude=True)
+    """Says when a request may be sent."""
+
     _kind: ClassVar[Any] = "llm"
+    _meters_requests: ClassVar[bool] = False
+    """Whether this class takes the share of limits and budgets for each of its requests itself."""
 
     # -- what an author writes
 
@@ -61,7 +74,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[str],
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         if type(self)._agenerate is BaseLLM._agenerate:
             raise NotImplementedError(f"{type(self).__name__} must implement `_generate`")
@@ -72,7 +85,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[str],
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         blocking = run_manager.get_sync() if run_manager is not None else None
         return cast(
@@ -85,7 +98,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Iterator[GenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_stream`")
 
@@ -94,7 +107,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[GenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_astream`")
 
@@ -149,16 +162,37 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         self, missing: list[_Asked], stop: list[str] | None, options: Params, io: IO
     ) -> LLMResult:
         prompts, manager = [one.prompt for one in missing], missing[0].run.run_manager("llm")
-        if io.blocking:
-            result = self._generate(prompts, stop=stop, run_manager=manager, **options)
-        else:
-            result = await self._agenerate(prompts, stop=stop, run_manager=manager, **options)
+        meter = None
+        if not self._counts_its_calls():
+            meter = meter_prompts(self, self.rate_limiter, prompts, options, io)
+        result = await ask_metered(
+            meter,
+            lambda: self._ask_author(prompts, stop, manager, options, io),
+            io,
+            lambda answer: read_counts(answer.llm_output),
+        )
         if len(result.generations) != len(prompts) or not all(result.generations):
             raise UsageError(
                 f"{type(self).__name__}._generate must give at least one generation for each of "
                 f"{len(prompts)} prompts"
             )
         return result
+
+    async def _ask_author(
+        self,
+        prompts: list[str],
+        stop: list[str] | None,
+        manager: Any,
+        options: Params,
+        io: IO,
+    ) -> LLMResult:
+        if io.blocking:
+            return self._generate(prompts, stop=stop, run_manager=manager, **options)
+        return await self._agenerate(prompts, stop=stop, run_manager=manager, **options)
+
+    def _counts_its_calls(self) -> bool:
+        """Whether the calls behind whole answers take their share of limits and budgets one by one."""
+        return self._meters_requests
 
     async def _tell_start(
         self, one: _Asked, stop: list[str] | None, options: Params, size: int
@@ -196,24 +230,28 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         kwargs: Params,
         *,
         keep_errors: bool,
+        progress: ProgressOption = None,
     ) -> list[Any]:
         """Answer a batch in one call of the model, or in several of `max_concurrency` prompts each."""
-        inputs = list(inputs)
+        inputs = list(batch_inputs(inputs))
         run_of, limit = runs_of(inputs, config, io, kwargs)
         results: list[Any] = []
-        for start in range(0, len(inputs), limit or max(1, len(inputs))):
-            part = inputs[start : start + (limit or len(inputs))]
-            asked = [
-                _Asked(text_of(value), self._own_run(run_of(start + place).patched()))
-                for place, value in enumerate(part)
-            ]
-            try:
-                answers, _ = await self._answer_all(asked, kwargs, io)
-                results += [answer[0].text for answer in answers]
-            except Exception as error:
-                if not keep_errors:
-                    raise
-                results += [error] * len(part)
+        with batch_progress(progress, len(inputs), self) as shown:
+            for start in range(0, len(inputs), limit or max(1, len(inputs))):
+                part = inputs[start : start + (limit or len(inputs))]
+                asked = [
+                    _Asked(text_of(value), self._own_run(run_of(start + place).patched()))
+                    for place, value in enumerate(part)
+                ]
+                try:
+                    answers, _ = await self._answer_all(asked, kwargs, io)
+                    results += [answer[0].text for answer in answers]
+                except Exception as error:
+                    if not keep_errors:
+                        raise
+                    results += [error] * len(part)
+                if shown is not None:
+                    shown.advance(len(part))
         return results
 
     # -- piece by piece
@@ -228,13 +266,22 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         stop = options.pop("stop", None)
         await self._tell_start(asked, stop, options, 1)
         whole: GenerationChunk | None = None
+        meter = None
+        if not self._meters_requests:
+            meter = meter_prompts(self, self.rate_limiter, [asked.prompt], options, run.io)
         try:
-            chunks = run.io.adapt(getattr(self, hook)(asked.prompt, stop=stop, **options))
-            async with aclosing(chunks):
-                async for chunk in chunks:
-                    whole = chunk if whole is None else whole + chunk
-                    await asked.run.tell("on_llm_new_token", chunk.text, chunk=chunk)
-                    yield chunk.text
+            async with meter or nullcontext():
+                chunks = run.io.adapt(getattr(self, hook)(asked.prompt, stop=stop, **options))
+                if meter is not None:
+                    chunks = bounded_source(chunks, run.io, meter.held)
+                async with aclosing(chunks):
+                    async for chunk in chunks:
+                        whole = chunk if whole is None else whole + chunk
+                        if meter is not None:
+                            meter.is_begun = True
+                            meter.usage = read_counts(whole.generation_info)
+                        await asked.run.tell("on_llm_new_token", chunk.text, chunk=chunk)
+                        yield chunk.text
             if whole is None:
                 raise UsageError(f"{type(self).__name__}.{hook} gave no chunk at all")
         except BaseException as error:
@@ -317,7 +364,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[PromptValue],
         stop: list[str] | None = None,
         callbacks: PerPrompt = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts in one call."""
         return self.generate([one.to_string() for one in prompts], stop, callbacks, **kwargs)
@@ -327,7 +374,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         prompts: list[PromptValue],
         stop: list[str] | None = None,
         callbacks: PerPrompt = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts in one call."""
         return await self.agenerate([one.to_string() for one in prompts], stop, callbacks, **kwargs)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, cast
 
-from foldline._io import ASYNC, BLOCKING
+from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.language_models.text.base_llm import BaseLLM
+from foldline.language_models.text.metering import ask_metered, meter_prompts
 from foldline.outputs import Generation, LLMResult
 
 __all__ = ["LLM"]
@@ -19,8 +21,8 @@ class LLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> str:
         if type(self)._acall is LLM._acall:
             raise NotImplementedError(f"{type(self).__name__} must implement `_call`")
@@ -31,7 +33,7 @@ class LLM(BaseLLM):
         prompt: str,
         stop: list[str] | None = None,
         run_manager: Any = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> str:
         blocking = run_manager.get_sync() if run_manager is not None else None
         return cast(
@@ -42,23 +44,41 @@ class LLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> LLMResult:
-        texts = [
-            self._call(prompt, stop=stop, run_manager=run_manager, **kwargs) for prompt in prompts
-        ]
-        return LLMResult(generations=[[Generation(text=text)] for text in texts])
+        return drive(self._call_each(prompts, stop, run_manager, kwargs, BLOCKING))
 
     async def _agenerate(
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> LLMResult:
-        texts = [
-            await self._acall(prompt, stop=stop, run_manager=run_manager, **kwargs)
-            for prompt in prompts
-        ]
-        return LLMResult(generations=[[Generation(text=text)] for text in texts])
+        return await self._call_each(prompts, stop, run_manager, kwargs, ASYNC)
+
+    def _counts_its_calls(self) -> bool:
+        own = type(self)
+        return own._generate is LLM._generate and own._agenerate is LLM._agenerate
+
+    async def _call_each(
+        self, prompts: list[str], stop: list[str] | None, manager: Any, options: Any, io: IO
+    ) -> LLMResult:
+        """Ask for one prompt after another, each call with its own share of limits and budgets."""
+        counts = self._counts_its_calls()
+        generations: list[Any] = []
+        for prompt in prompts:
+            meter = (
+                meter_prompts(self, self.rate_limiter, [prompt], options, io) if counts else None
+            )
+            ask = partial(self._ask_once, prompt, stop, manager, options, io)
+            generations.append([Generation(text=await ask_metered(meter, ask, io))])
+        return LLMResult(generations=generations)
+
+    async def _ask_once(
+        self, prompt: str, stop: list[str] | None, manager: Any, options: Any, io: IO
+    ) -> str:
+        if io.blocking:
+            return self._call(prompt, stop=stop, run_manager=manager, **options)
+        return await self._acall(prompt, stop=stop, run_manager=manager, **options)

@@ -20,7 +20,7 @@ PerPrompt = Any
 
 def runs_of_prompts(
     io: IO,
-    prompts: Any,
+    prompts: object,
     callbacks: PerPrompt,
     tags: PerPrompt,
     metadata: PerPrompt,

@@ -79,3 +79,7 @@ def register_translator(
         "translate_content": translate_content,
         "translate_content_chunk": translate_content_chunk,
     }
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

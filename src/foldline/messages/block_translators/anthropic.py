@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
 from foldline.messages.block_translators.pipeline import of_message
-from foldline.protocol.blocks import Json
 from foldline.protocol.merge import copy_json
 
 __all__ = [
@@ -127,7 +126,7 @@ def _server_result(block: Block) -> Block:
     return with_extras(result, extras)
 
 
-def _is_failure(content: Json) -> bool:
+def _is_failure(content: object) -> bool:
     return isinstance(content, dict) and str(content.get("type") or "").endswith("_error")
 
 

@@ -6,7 +6,6 @@ from base64 import b64encode
 
 from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
 from foldline.messages.block_translators.pipeline import of_message
-from foldline.protocol.blocks import Json
 from foldline.protocol.merge import copy_json
 
 __all__ = [
@@ -93,7 +92,7 @@ def _media(block: Block) -> list[Block] | None:
     return None
 
 
-def _encoded(data: Json) -> str | None:
+def _encoded(data: object) -> str | None:
     if isinstance(data, bytes | bytearray):
         return b64encode(data).decode()
     return data if isinstance(data, str) else None

@@ -51,7 +51,7 @@ def _reasoning(kwargs: Mapping[str, Json], blocks: list[Block]) -> list[Block]:
     return []
 
 
-def _executed(tools: Json) -> list[Block]:
+def _executed(tools: object) -> list[Block]:
     """Read the tools that Groq ran itself."""
     blocks: list[Block] = []
     for place, tool in enumerate(tools if isinstance(tools, list) else []):

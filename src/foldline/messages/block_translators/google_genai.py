@@ -213,12 +213,12 @@ def _media(part: Block) -> list[Block]:
     return [media(_kind_of(mime), fields, rest_of(part, known))]
 
 
-def _kind_of(mime: Json) -> str:
+def _kind_of(mime: object) -> str:
     family = str(mime or "").partition("/")[0]
     return family if family in KINDS else "file"
 
 
-def _encoded(data: Json) -> str | None:
+def _encoded(data: object) -> str | None:
     if isinstance(data, bytes | bytearray):
         return b64encode(data).decode()
     return data if isinstance(data, str) else None

@@ -9,7 +9,6 @@ from foldline.exceptions import UsageError
 from foldline.messages.block_translators import common
 from foldline.messages.block_translators.common import Block, data_url, media, rest_of, with_extras
 from foldline.messages.block_translators.pipeline import of_message
-from foldline.protocol.blocks import Json
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
 from foldline.utils.media_types import media_type_of_block
@@ -57,7 +56,7 @@ def _text(block: Block) -> list[Block] | None:
     return [new]
 
 
-def _annotation(item: Json) -> Block:
+def _annotation(item: object) -> Block:
     if not isinstance(item, dict) or item.get("type") in ("citation", "non_standard_annotation"):
         return item if isinstance(item, dict) else _odd_annotation({"value": item})
     if item.get("type") not in CITATIONS:

@@ -189,7 +189,7 @@ class ChoiceDecoder:
             events += self._executed_tools(executed)
         return events
 
-    def _executed_tools(self, tools: Json) -> list[Event]:
+    def _executed_tools(self, tools: object) -> list[Event]:
         """Tell of tools that the host ran: each call once, and each result once, though the host sends a tool again."""
         for place, tool in enumerate(tools if isinstance(tools, list) else ()):
             if isinstance(tool, dict):
@@ -323,7 +323,7 @@ class ChoiceDecoder:
         return events + self.writer.close(AUDIO_KEY, kind="audio")
 
 
-def _texts(said: Json) -> str | None:
+def _texts(said: object) -> str | None:
     """Give the text of reasoning, in whichever shape a host sends it."""
     if isinstance(said, str):
         return said or None

@@ -162,7 +162,7 @@ class CompletionsDecoder:
             first.writer.usage(decode_usage(usage))
         self._metadata["token_usage"] = usage
 
-    def _feed_apart(self, index: Json, choice: Choice) -> None:
+    def _feed_apart(self, index: object, choice: Choice) -> None:
         if index not in self._apart:
             self._apart[index] = (self._choice(), [])
         decoder, events = self._apart[index]

@@ -142,7 +142,7 @@ def encode_tools(
     return encoded
 
 
-def encode_tool_choice(choice: Json, tools: list[Body], host: Host) -> Json:
+def encode_tool_choice(choice: object, tools: list[Body], host: Host) -> object:
     """Read every way to say which tool must be called."""
     if choice is None:
         return None
@@ -173,7 +173,7 @@ def name_of(tool: Mapping[str, Json]) -> str | None:
     return inner.get("name")
 
 
-def schema_format(given: Json, strict: bool | None) -> Body | None:  # noqa: FBT001
+def schema_format(given: object, strict: bool | None) -> Body | None:  # noqa: FBT001
     """Read a schema of the answer as name, schema and strict; None for `text` and `json_object`."""
     if isinstance(given, Mapping):
         if isinstance(given.get("json_schema"), Mapping):

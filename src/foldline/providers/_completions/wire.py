@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 from typing_extensions import TypedDict
 
+from foldline.providers._cost import read_cost
+
 Json: TypeAlias = Any
 
 
@@ -100,6 +102,12 @@ TEXT_FIELDS = frozenset({"role", "content"})
 REASONS = {"function_call": "tool_use", "eos": "stop", "model_length": "length"}
 """Hosts' words for why they stopped that mean something else elsewhere, or nothing."""
 COUNTS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
+PROMPT_DETAILS = {
+    "cached_tokens": "cache_read",
+    "cache_write_tokens": "cache_creation",
+    "audio_tokens": "audio",
+}
+"""Names of what a prompt is made of -> ours; those that are not here keep theirs."""
 CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 """Where hosts outside OpenAI's form count cached tokens: DeepSeek, Moonshot."""
 
@@ -121,9 +129,7 @@ def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
     told = _totals(usage)
     if usage.keys() <= COUNTS:
         return told
-    details = _details(
-        usage.get("prompt_tokens_details"), {"cached_tokens": "cache_read", "audio_tokens": "audio"}
-    )
+    details = _details(usage.get("prompt_tokens_details"), PROMPT_DETAILS)
     for name in CACHED:
         if "cache_read" not in details and isinstance(usage.get(name), int):
             details["cache_read"] = usage[name]
@@ -135,6 +141,8 @@ def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
         details["reasoning"] = usage["reasoning_tokens"]
     if details:
         told["output_token_details"] = details
+    if (cost := read_cost(usage)) is not None:
+        told["total_cost"] = cost
     return told
 
 
@@ -149,7 +157,7 @@ def _totals(usage: dict[str, Json]) -> dict[str, Json]:
     return counts
 
 
-def _details(given: Json, names: dict[str, str]) -> dict[str, Json]:
+def _details(given: object, names: dict[str, str]) -> dict[str, Json]:
     if not isinstance(given, dict):
         return {}
     return {

@@ -102,6 +102,7 @@ class ChatAnthropic(Counting, HttpChatModel):
     stream_usage: bool = True
     """LangChain's: usage always comes with this API."""
 
+    batches: ClassVar[str] = "foldline.providers.anthropic.batches:AnthropicBatches"
     provider_name: ClassVar[str] = PROVIDER
     key_variables: ClassVar[Sequence[str]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
@@ -114,7 +115,7 @@ class ChatAnthropic(Counting, HttpChatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_betas(cls, values: Json) -> Json:
+    def _read_betas(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         headers = dict(values.get("default_headers") or {})
@@ -189,7 +190,7 @@ class ChatAnthropic(Counting, HttpChatModel):
         """The provider that answers name as their writer."""
         return self._provider
 
-    def _read_error(self, body: Json) -> Failure:
+    def _read_error(self, body: object) -> Failure:
         return errors.read_error(body)
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:

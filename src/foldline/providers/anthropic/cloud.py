@@ -22,6 +22,8 @@ class CloudClaude(ChatAnthropic):
     anthropic_version: str | None = None
     """The version of the API, in the words of the cloud."""
 
+    batches: ClassVar[str] = ""
+    """A cloud has batches of its own kind, which are not spoken here."""
     api_version: ClassVar[str] = ""
     """The version that is asked for by default."""
 

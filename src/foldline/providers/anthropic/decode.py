@@ -253,7 +253,7 @@ class AnthropicDecoder:
             return []
 
 
-def _arguments(given: Json) -> Json:
+def _arguments(given: object) -> Json:
     """Give arguments as the writer takes them; what is no object is judged as the text it is."""
     return given if isinstance(given, (dict, str)) else json.dumps(given)
 
@@ -293,7 +293,7 @@ def decode_usage(usage: Usage) -> dict[str, Json]:
     return told
 
 
-def _is_number(value: Json) -> TypeGuard[int]:
+def _is_number(value: object) -> TypeGuard[int]:
     return type(value) is int
 
 

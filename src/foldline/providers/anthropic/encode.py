@@ -144,7 +144,7 @@ def _add_thinking(body: Body, said: Body, profile: ModelProfile, notes: list[str
         del body["thinking"]  # the rest of a setting whose type a call overruled
 
 
-def _add_effort(body: Body, asked: Json, profile: ModelProfile, notes: list[str]) -> None:
+def _add_effort(body: Body, asked: object, profile: ModelProfile, notes: list[str]) -> None:
     applied = apply_effort(asked, profile or None)
     if applied is None:
         notes.append(f"{body.get('model')} does not reason: reasoning_effort was left out")
@@ -199,7 +199,7 @@ def _add_output(body: Body, said: Body, notes: list[str]) -> None:
     body["output_config"] = {**(body.get("output_config") or {}), "format": wanted}
 
 
-def _schema_of(given: Json) -> Body:
+def _schema_of(given: object) -> Body:
     if not isinstance(given, Mapping):
         return convert_to_json_schema(given)
     inner = given.get("json_schema", given)
@@ -273,12 +273,12 @@ def describe_tools(tools: list[Json], notes: list[str], strict: bool | None) -> 
 encode_tools = remember_tools(describe_tools)
 
 
-def convert_to_anthropic_tool(tool: Json, *, strict: bool | None = None) -> Body:
+def convert_to_anthropic_tool(tool: object, *, strict: bool | None = None) -> Body:
     """Describe one tool as Anthropic takes it: name, description, input_schema."""
     return describe_tools([tool], [], strict)[0]
 
 
-def _tool(named: Mapping[str, Json], schema: Body, given: Json, strict: bool | None) -> Body:  # noqa: FBT001
+def _tool(named: Mapping[str, Json], schema: Body, given: object, strict: bool | None) -> Body:  # noqa: FBT001
     asked = given.get("strict") if isinstance(given, Mapping) else None
     is_strict = next((one for one in (strict, named.get("strict"), asked) if one is not None), None)
     new: Body = {"name": named["name"]}
@@ -297,7 +297,7 @@ def _tool(named: Mapping[str, Json], schema: Body, given: Json, strict: bool | N
     return new
 
 
-def _extras(tool: Json) -> Body:
+def _extras(tool: object) -> Body:
     """Give what a tool says for one provider alone."""
     inner = tool.get("extras") if isinstance(tool, Mapping) else getattr(tool, "extras", None)
     return dict(inner) if isinstance(inner, Mapping) else {}
@@ -321,7 +321,7 @@ def betas_of(said: Mapping[str, Json], request: ChatRequest) -> list[str]:
     return list(dict.fromkeys(betas))
 
 
-def _has_file(content: Json) -> bool:
+def _has_file(content: object) -> bool:
     if not isinstance(content, list):
         return False
     return any(

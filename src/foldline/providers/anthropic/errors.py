@@ -6,7 +6,7 @@ From https://platform.claude.com/docs/en/api/errors; the finer codes come in `er
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from foldline.exceptions import (
     ModelAPIError,
@@ -56,7 +56,7 @@ MEANS_QUOTA: Final = ("credit balance is too low", "usage limits", "spend limit"
 """How an invalid request says that the account has run dry: it has no code of its own there."""
 
 
-def read_error(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
+def read_error(body: object) -> Failure:
     """Find type, code and message in an error's JSON."""
     failure = read_failure(body)
     error = body.get("error") if isinstance(body, dict) else None

@@ -20,7 +20,7 @@ UP_TO_MAX: Final = ("low", "medium", "high", "max")
 SAMPLING: Final = ["temperature", "top_p", "top_k"]
 
 
-def _levels(*names: str) -> Any:  # noqa: ANN401  the words a family knows
+def _levels(*names: str) -> object:
     return {"form": "level", "levels": {name: LEVELS[name] for name in ("none", *names)}}
 
 

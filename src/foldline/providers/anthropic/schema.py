@@ -78,5 +78,5 @@ def _nested(schema: Schema) -> Schema:
     return new
 
 
-def _inner(value: Json) -> Json:
+def _inner(value: Json) -> object:
     return encode_schema(value) if isinstance(value, dict) else value

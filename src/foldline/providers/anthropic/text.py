@@ -115,7 +115,7 @@ class AnthropicLLM(HttpLLM):
     def _decoder(self) -> TextDecoder:
         return MessagesTextDecoder(self._stream_error)
 
-    def _read_error(self, body: Json) -> Failure:
+    def _read_error(self, body: object) -> Failure:
         return errors.read_error(body)
 
 

@@ -42,7 +42,7 @@ def cache_point(control: Mapping[str, Json]) -> Block:
     return {"cachePoint": point}
 
 
-def with_cache_point(encoded: Block, block: Json) -> list[Block]:
+def with_cache_point(encoded: Block, block: object) -> list[Block]:
     """Return a block, and behind it the cache point that it was marked with."""
     control = cache_control_of(block)
     return [encoded, cache_point(control)] if control else [encoded]
@@ -80,7 +80,7 @@ def encode_document(block: Block, name: str) -> Block:
     return {"document": document}
 
 
-def _option(block: Block, name: str) -> Json:
+def _option(block: Block, name: str) -> object:
     value = block.get(name)
     return (block.get("extras") or {}).get(name) if value is None else value
 
@@ -107,7 +107,7 @@ def _source(block: Block) -> tuple[Block, str]:
     )
 
 
-def encode_native(value: Json) -> Block | None:
+def encode_native(value: object) -> Block | None:
     """Encode a block in Bedrock's own words, or in LangChain's for it; None for what is neither."""
     if not isinstance(value, Mapping):
         return None
@@ -120,7 +120,7 @@ def encode_native(value: Json) -> Block | None:
     return encoded
 
 
-def _plain_json(value: Json) -> Json:
+def _plain_json(value: object) -> Json:
     """Return a value with its bytes in base64, as the wire has them."""
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()

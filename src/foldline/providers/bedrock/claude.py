@@ -111,6 +111,9 @@ class ChatAnthropicBedrock(VendorModel, CloudClaude):
 class MantleModel(VendorModel):
     """A model on Mantle, where AWS serves the own APIs of vendors."""
 
+    batches: ClassVar[str] = ""
+    """The clouds' own kind of batches is not spoken here."""
+
     service: ClassVar[str] = MANTLE_SERVICE
 
     def _mantle_url(self) -> str:

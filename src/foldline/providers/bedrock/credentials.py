@@ -226,7 +226,7 @@ def session_credentials(session: Any) -> Credentials | None:  # noqa: ANN401  of
     return Credentials(keys.access_key, keys.secret_key, keys.token or None)
 
 
-def session_region(session: Any) -> str | None:  # noqa: ANN401  of botocore or boto3
+def session_region(session: object) -> str | None:
     """Read the region of a session."""
     region = getattr(session, "region_name", None)  # boto3
     get = getattr(session, "get_config_variable", None)

@@ -201,7 +201,7 @@ class BedrockDecoder:
     def _citation_delta(self, key: int | None, delta: Block) -> list[Event]:
         return self._writer.text("", key, annotations=[decode_citation(delta)])
 
-    def _hold(self, key: int | None, kind: str, value: Json) -> None:
+    def _hold(self, key: int | None, kind: str, value: object) -> None:
         """Let a block grow that is written at its end."""
         pending = self._pending.setdefault(key, {})
         if kind == "toolResult" and isinstance(value, list):
@@ -285,11 +285,11 @@ class BedrockDecoder:
         return [event for part in blocks for event in self._writer.block(part, whole=True)]
 
 
-def _is_of_known_shape(kind: str, value: Json) -> bool:
+def _is_of_known_shape(kind: str, value: object) -> bool:
     return isinstance(value, str if kind == "text" else dict)
 
 
-def _arguments(value: Json) -> Json:
+def _arguments(value: object) -> Json:
     """Return arguments as the writer takes them; what is no object is judged as the text it is."""
     return value if isinstance(value, dict | str) else json.dumps(value)
 
@@ -368,7 +368,7 @@ def decode_usage(usage: Usage) -> dict[str, Json]:
     return counts
 
 
-def _count_by_lifetime(details: Json) -> dict[str, Json]:
+def _count_by_lifetime(details: object) -> dict[str, Json]:
     """Return the tokens written to the cache by how long they stay, under the names that Anthropic has for them."""
     rows = details if isinstance(details, list) else []
     return {
@@ -378,5 +378,5 @@ def _count_by_lifetime(details: Json) -> dict[str, Json]:
     }
 
 
-def _is_number(value: Json) -> TypeGuard[int]:
+def _is_number(value: object) -> TypeGuard[int]:
     return type(value) is int

@@ -20,6 +20,7 @@ Vectors = list[list[float]]
 MOST_COHERE_TEXTS: Final = 96
 FAMILIES: Final = {"amazon.titan-embed": "titan", "cohere.embed": "cohere"}
 """Beginning of a model's id -> the form of its requests."""
+TOKENS_HEADER: Final = "x-amzn-bedrock-input-token-count"
 TITAN_WITHOUT_OPTIONS: Final = ("amazon.titan-embed-text-v1", "amazon.titan-embed-g1")
 
 
@@ -73,9 +74,8 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
             "pass model_family='titan' or 'cohere'"
         )
 
-    async def _embed(self, texts: list[str], io: IO, *, is_query: bool = False) -> Vectors:
+    async def _prepare(self, io: IO) -> None:
         await self._preload_region(io)
-        return await super()._embed(texts, io, is_query=is_query)
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
         is_titan = self._family() == "titan"
@@ -108,6 +108,12 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
             if isinstance(vectors, Mapping):  # by type, as Cohere 4 does
                 vectors = vectors["float"]
         return [read_vector(vector) for vector in vectors]
+
+    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+        told = answer.get("inputTextTokenCount")
+        if told is None and headers.get(TOKENS_HEADER, "").isdigit():
+            told = int(headers[TOKENS_HEADER])
+        return told if isinstance(told, int) else None
 
     def _wanted_length(self) -> int | None:
         return (

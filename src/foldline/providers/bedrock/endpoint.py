@@ -202,12 +202,12 @@ class AwsEndpoint(Endpoint):
             raise sources.missing_credentials(self._provider)
         return credentials
 
-    def _read_credentials(self, source: Any) -> Credentials | None:  # noqa: ANN401
+    def _read_credentials(self, source: object) -> Credentials | None:
         if source == "profile":
             return sources.profile_credentials(self.profile_name)
         return sources.session_credentials(self._open_session())
 
-    def _open_session(self) -> Any:  # noqa: ANN401  a class of an extra
+    def _open_session(self) -> object:
         if self.credentials != "botocore":
             return self.credentials
         if self._session is None:
@@ -272,7 +272,7 @@ class AwsEndpoint(Endpoint):
             retry_after=retry_after(response.headers),
         )
 
-    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
+    def _read_error(self, body: object) -> Failure:
         return read_error(body)
 
     @property

@@ -7,7 +7,7 @@ header `x-amzn-errortype`, in the body's `__type`, or as the type of an exceptio
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from foldline.exceptions import (
     ContextOverflowError,
@@ -81,7 +81,7 @@ MEANS_OVERFLOW: Final = (
 """How models behind a ValidationException, each in its own words, say that the prompt does not fit."""
 
 
-def read_error(body: Any, name: str = "") -> Failure:  # noqa: ANN401  whatever JSON an error is
+def read_error(body: object, name: str = "") -> Failure:
     """Find name and message in an error's JSON; `name` is that of the header or of the stream."""
     fields = body if isinstance(body, dict) else {}
     name = _plain_name(name or str(fields.get("__type") or fields.get("type") or ""))

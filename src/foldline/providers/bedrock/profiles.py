@@ -22,7 +22,7 @@ UNSUPPORTED: Final = [
 ]  # fmt: skip
 
 
-def _levels(*names: str) -> Any:  # noqa: ANN401  the words a family knows
+def _levels(*names: str) -> object:
     return {"form": "level", "levels": {name: LEVELS[name] for name in ("none", *names)}}
 
 

@@ -55,7 +55,7 @@ def encode_tools(
     return encoded, others
 
 
-def _encode_tool(tool: Json, strict: bool | None, notes: list[str]) -> Block:  # noqa: FBT001
+def _encode_tool(tool: object, strict: bool | None, notes: list[str]) -> Block:  # noqa: FBT001
     described = convert_to_openai_tool(tool)
     if described.get("type") == "custom":
         function = described.get("custom", described)
@@ -102,7 +102,7 @@ def encode_tool_choice(choice: ToolChoice, names: list[str]) -> Block:
 # -- the schema of an answer
 
 
-def encode_output_format(option: Json, notes: list[str]) -> Block | None:
+def encode_output_format(option: object, notes: list[str]) -> Block | None:
     """Return the form that an answer must have; None where only the prompt can ask for it."""
     kind = option.get("type") if isinstance(option, Mapping) else None
     if kind == "json_object":
@@ -129,7 +129,7 @@ def _read_schema(option: Json) -> tuple[str | None, str | None, Schema]:
     return title, description, schema
 
 
-def close_objects(schema: Json) -> Json:
+def close_objects(schema: object) -> Json:
     """Return a schema whose objects take no properties but those they name, as schemas that are enforced must be."""
     if isinstance(schema, list):
         return [close_objects(item) for item in schema]

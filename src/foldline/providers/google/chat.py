@@ -107,6 +107,7 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
     retry_malformed_calls: bool = False
     """Ask again when the model stopped at a call that does not parse (MALFORMED_FUNCTION_CALL)."""
 
+    batches: ClassVar[str] = "foldline.providers.google.batches:GoogleBatches"
     provider_name: ClassVar[str] = PROVIDER
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
@@ -153,15 +154,18 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
             retries_malformed_calls=self.retry_malformed_calls,
         )
 
+    def _batch_api(self) -> Any:  # noqa: ANN401  see `Endpoint`
+        return None if self._is_vertex() else super()._batch_api()
+
     # -- errors
 
-    def _read_error(self, body: Json) -> Failure:
+    def _read_error(self, body: object) -> Failure:
         return errors.read_error(body)
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         return errors.with_delay(super()._status_error(response, body), body)
 
-    def _stream_error(self, body: Json) -> ModelError:
+    def _stream_error(self, body: object) -> ModelError:
         return errors.with_delay(super()._stream_error(body), body)
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:

@@ -101,7 +101,7 @@ def _add_support(
         text.add(cast("Note", note), part)
 
 
-def _meant(texts: list[SpokenText], part: int | None, said: Json) -> SpokenText:
+def _meant(texts: list[SpokenText], part: int | None, said: object) -> SpokenText:
     """Find the text that a segment is of: the part it names, else the last that says what it says, else the last."""
     for text in texts:
         if part in text.starts:

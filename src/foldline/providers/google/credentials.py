@@ -33,7 +33,7 @@ REJECTED_AFTER: Final = 30.0
 """Seconds after which a token that was refused may simply be old: a younger one would be refused again."""
 
 
-def check_credentials(value: Any) -> Any:  # noqa: ANN401  a class of an extra
+def check_credentials(value: object) -> Any:  # noqa: ANN401  a class of an extra
     """Refuse what is no source of tokens: an object of google-auth, the fields or the path of a key file."""
     is_known = value is None or isinstance(value, str | Path | Mapping)
     if is_known or (hasattr(value, "refresh") and hasattr(value, "token")):
@@ -111,7 +111,7 @@ class TokenSource:
                 self._fetched_at = monotonic()
 
 
-def load_credentials(given: Any, transport: Transport) -> tuple[Any, str | None]:  # noqa: ANN401
+def load_credentials(given: object, transport: Transport) -> tuple[Any, str | None]:
     """Return credentials of google-auth and the project that they name: those given, else the application's default."""
     auth = _google_auth()
     try:
@@ -224,7 +224,7 @@ def _request_class() -> type[Any]:
             body: Any = None,  # noqa: ANN401
             headers: Mapping[str, str] | None = None,
             timeout: float | None = None,
-            **_: Any,
+            **_: object,
         ) -> TransportResponse:
             clocks = TIMEOUTS if timeout is None else Timeouts(connect=timeout, total=timeout)
             data = body.encode() if isinstance(body, str) else body or b""

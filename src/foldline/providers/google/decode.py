@@ -67,7 +67,7 @@ SNAKE: Final = {
 """Names in response metadata; what is in them stays in Gemini's spelling."""
 
 
-def _text_of(part: Json) -> str:
+def _text_of(part: object) -> str:
     text = part.get("text") if isinstance(part, dict) else None
     return text if isinstance(text, str) else ""
 
@@ -219,7 +219,7 @@ class GoogleDecoder:
             "blocks": blocks_so_far(self._untold) + self._first.parts.unfinished(),
         }
 
-    def _count(self, usage: Json) -> None:
+    def _count(self, usage: object) -> None:
         """Keep running totals; what is no object counts nothing, and is kept as it came (E1)."""
         if isinstance(usage, dict):
             grow_usage(cast("dict[str, Json]", self._usage), usage)

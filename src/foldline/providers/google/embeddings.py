@@ -54,11 +54,8 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
     error_table: ClassVar[ErrorTable] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
 
-    async def _embed(
-        self, texts: list[str], io: IO, *, is_query: bool = False
-    ) -> list[list[float]]:
+    async def _prepare(self, io: IO) -> None:
         await self._load_project(io)
-        return await super()._embed(texts, io, is_query=is_query)
 
     def _batch_size(self) -> int:
         if not self._is_vertex():
@@ -93,14 +90,20 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
             return [read_vector(one["embeddings"]["values"]) for one in answer["predictions"]]
         return [read_vector(one["values"]) for one in answer["embeddings"]]
 
+    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+        if not self._is_vertex():
+            return None
+        told = [(one["embeddings"].get("statistics") or {}) for one in answer["predictions"]]
+        return sum(int(one["token_count"]) for one in told)
+
     def _wanted_length(self) -> int | None:
         return self.output_dimensionality
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         return with_delay(super()._status_error(response, body), body)
 
-    def _stream_error(self, body: Any) -> ModelError:  # noqa: ANN401
+    def _stream_error(self, body: object) -> ModelError:
         return with_delay(super()._stream_error(body), body)
 
-    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401
+    def _read_error(self, body: object) -> Failure:
         return read_error(body)

@@ -119,7 +119,7 @@ def _schema(said: Body) -> Body:
     return {"responseMimeType": JSON, "responseJsonSchema": _json_schema(given)}
 
 
-def _json_schema(given: Json) -> Body:
+def _json_schema(given: object) -> Body:
     if not isinstance(given, Mapping):
         return convert_to_json_schema(given)
     inner = given.get("json_schema", given)
@@ -147,7 +147,7 @@ def _thinking(said: Body, profile: ModelProfile, notes: list[str]) -> Body:
     return told
 
 
-def _effort(asked: Json, said: Body, profile: ModelProfile, notes: list[str]) -> Body:
+def _effort(asked: object, said: Body, profile: ModelProfile, notes: list[str]) -> Body:
     applied = apply_effort(asked, profile or None)
     if applied is None:
         notes.append(f"{said.get('model')} does not reason: reasoning_effort was left out")
@@ -166,7 +166,7 @@ def _safety(given: Json) -> list[Body]:
     return [dict(one) for one in given]
 
 
-def _word(value: Json) -> str:
+def _word(value: object) -> str:
     """Spell a member of somebody's enum as the wire does."""
     return str(getattr(value, "name", value))
 
@@ -225,7 +225,7 @@ def encode_tools(tools: list[Json], notes: list[str]) -> list[Body]:
     return [*([{"functionDeclarations": functions}] if functions else []), *others]
 
 
-def _own_tool(tool: Json) -> Body | None:
+def _own_tool(tool: object) -> Body | None:
     """Read a tool in Gemini's own form; None for a function."""
     if not isinstance(tool, Mapping):
         return None

@@ -63,7 +63,7 @@ ERRORS: Final[dict[str, type[ModelError]]] = {
 DELAY: Final = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
-def read_error(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
+def read_error(body: object) -> Failure:
     """Find status, reason and message in an error's JSON."""
     failure = read_failure(body)
     reason = next(
@@ -75,7 +75,7 @@ def read_error(body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
     return replace(failure, code=code)
 
 
-def read_delay(body: Any) -> float | None:  # noqa: ANN401
+def read_delay(body: object) -> float | None:
     """Find how long to wait, which Google says in the body: `RetryInfo`."""
     for one in details_of(body):
         found = DELAY.fullmatch(str(one.get("retryDelay") or ""))
@@ -84,7 +84,7 @@ def read_delay(body: Any) -> float | None:  # noqa: ANN401
     return None
 
 
-def with_delay(error: ModelError, body: Any) -> ModelError:  # noqa: ANN401
+def with_delay(error: ModelError, body: object) -> ModelError:
     """Note in an error how long to wait, where no header said it; the body is JSON, parsed or not."""
     if error.retry_after is None:
         try:
@@ -94,7 +94,7 @@ def with_delay(error: ModelError, body: Any) -> ModelError:  # noqa: ANN401
     return error
 
 
-def details_of(body: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+def details_of(body: object) -> list[dict[str, Any]]:
     """Give `error.details`."""
     if isinstance(body, list) and body:
         body = body[0]
@@ -103,7 +103,7 @@ def details_of(body: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     return dicts(details)
 
 
-def _is_daily(body: Any) -> bool:  # noqa: ANN401
+def _is_daily(body: object) -> bool:
     """Whether a quota is used up for the day: then waiting does not help."""
     broken = [violation for one in details_of(body) for violation in dicts(one.get("violations"))]
     return any("PerDay" in str(one.get("quotaId")) for one in broken)

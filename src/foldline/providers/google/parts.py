@@ -146,7 +146,7 @@ class PartsDecoder:
         return self._whole(block)
 
     def _call(
-        self, id: str | None, name: str | None, args: Json, extras: dict[str, Json]
+        self, id: str | None, name: str | None, args: object, extras: dict[str, Json]
     ) -> dict[str, Json]:
         """Give the next call as a block."""
         block: dict[str, Json] = {

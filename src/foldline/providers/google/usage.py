@@ -46,7 +46,7 @@ def _sums(counts: dict[str, int]) -> dict[str, Json]:
     return {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
 
 
-def _details(given: Json) -> dict[str, Json]:
+def _details(given: object) -> dict[str, Json]:
     """Count by modality; text is what is left, and not counted apart."""
     found = (
         (str(one.get("modality") or "").lower(), one.get("tokenCount")) for one in dicts(given)

@@ -115,7 +115,7 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def camel_keys(value: Json) -> Json:
+def camel_keys(value: object) -> Json:
     """Spell the keys of an option as the wire does, at every depth."""
     if isinstance(value, dict):
         return {
@@ -125,6 +125,6 @@ def camel_keys(value: Json) -> Json:
     return [camel_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def dicts(value: Json) -> list[dict[str, Json]]:
+def dicts(value: object) -> list[dict[str, Json]]:
     """Give the objects of a list; what is neither counts for nothing."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from foldline._lazy import publish
 from foldline.exceptions import StoreError
 
 if sys.platform == "win32":
@@ -119,12 +120,15 @@ def write_stamp(path: Path, sha256: str) -> None:
     status = path.stat()
     stamp = path.with_name(path.name + ".verified")
     temporary = stamp.with_name(f"{stamp.name}.{os.getpid()}")
-    temporary.write_text(json.dumps([sha256, status.st_size, status.st_mtime_ns]))
+    temporary.write_text(json.dumps([sha256, status.st_size, status.st_mtime_ns]), encoding="utf-8")
     temporary.replace(stamp)
 
 
 def _read_stamp(path: Path) -> object:
     try:
-        return json.loads(path.with_name(path.name + ".verified").read_text())
+        return json.loads(path.with_name(path.name + ".verified").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+publish("foldline.providers.local", cache_dir)

@@ -129,7 +129,7 @@ def _resumed(way: Way, wheel: Wheel, folder: Path, progress: Progress | None) ->
 def _from_the_start(way: Way, wheel: Wheel, folder: Path, progress: Progress | None) -> Path:
     finished = folder / "wheel"
     requirements = folder / "requirements.txt"
-    requirements.write_text(wheel.requirement)
+    requirements.write_text(wheel.requirement, encoding="utf-8")
     into = ["--target", str(finished)] if way.unpacks else ["--dest", str(finished)]
     pinned = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(requirements)]
     code, output = _run(

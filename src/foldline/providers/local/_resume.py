@@ -51,7 +51,7 @@ def main(package: str, version: str, sha256: str, target: str) -> int:
         return NOT_HERE
 
 
-def _fetch(session: Any, url: str, target: Path) -> int:  # noqa: ANN401  pip's session
+def _fetch(session: object, url: str, target: Path) -> int:
     for attempt in range(TRIES):
         before = _size(target)
         try:

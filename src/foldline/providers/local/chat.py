@@ -123,8 +123,8 @@ class ChatLlamaCpp(BaseChatModel):
     template: str | None = None
     """A chat template (Jinja) in place of the file's own."""
     verbose_library: bool = Field(default=False, exclude=True)
-    progress: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
-    """Told how far the model is fetched."""
+    progress: Callable[..., Any] | bool | None = Field(default=None, exclude=True, repr=False)
+    """Shows how far the model is fetched: true, or a function of (bytes done, bytes in all)."""
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further parameters of llama.cpp's requests: grammar, mirostat, ..."""
     foreign_blocks: ForeignBlocks = "convert"
@@ -133,7 +133,7 @@ class ChatLlamaCpp(BaseChatModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Json) -> Json:
+    def _read_names(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         read = {ALIASES.get(name, name): value for name, value in values.items()}
@@ -184,11 +184,11 @@ class ChatLlamaCpp(BaseChatModel):
 
     def explain(
         self,
-        input: Json,
+        input: object,
         config: RunnableConfig | None = None,
         *,
         stream: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Explained:
         """Give the exact request that llama.cpp would be asked, without asking it; nothing is fetched."""
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
@@ -259,5 +259,5 @@ class ChatLlamaCpp(BaseChatModel):
 register_profiles("local", PROFILES)
 
 
-def _failed(body: Json) -> ModelError:
+def _failed(body: object) -> ModelError:
     return ModelError(str(body), provider="local")

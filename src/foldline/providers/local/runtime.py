@@ -33,6 +33,7 @@ from foldline.exceptions import (
 from foldline.providers._wire import dump_body
 from foldline.providers.local._bridge import Emit, Feed, Lock, stop_all
 from foldline.providers.local.tools import ArgumentMender
+from foldline.utils.short_repr import short_repr
 
 Json = Any
 Request = dict[str, Json]
@@ -78,6 +79,8 @@ class Settings:
 
 class Runtime:
     """One loaded model. Made by `Runtime.of`; threads may share it."""
+
+    __repr__ = short_repr
 
     def __init__(self, path: Path, settings: Settings) -> None:
         self.path = path

@@ -34,7 +34,7 @@ class LocalModel:
     settings: Settings = field(default_factory=Settings)
     threshold: float = THRESHOLD
     """How near a question must be to a tool's description for an automatic call."""
-    progress: Progress | None = None
+    progress: Progress | bool | None = None
 
     @property
     def needs_help_with_tools(self) -> bool:
@@ -98,7 +98,11 @@ class LocalModel:
         return load(MINILM, ENCODER, self.progress).embed(texts)
 
 
-def load(model: str | Path, settings: Settings, progress: Progress | None = None) -> Runtime:
+def load(
+    model: str | Path,
+    settings: Settings,
+    progress: Progress | bool | None = None,  # noqa: FBT001  true shows a bar
+) -> Runtime:
     """Load a model by name or path; a fetched file that turns out to be damaged is fetched again."""
     if str(model) not in MODELS:
         return Runtime.of(model, settings)

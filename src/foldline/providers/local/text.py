@@ -10,10 +10,12 @@ from pydantic import Field, model_validator
 
 from foldline._io import IO
 from foldline.exceptions import StreamTruncatedError
+from foldline.language_models.policies.usage_scope import current_usage
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.providers._endpoint import Body
 from foldline.providers._names import read_names
 from foldline.providers._text import WireLLM
+from foldline.providers._text_metering import metered_pieces
 from foldline.providers.local.runtime import PROVIDER, Settings
 from foldline.providers.local.session import SMOLLM2, LocalModel
 
@@ -77,7 +79,7 @@ class LlamaCpp(WireLLM):
     threads: int | None = None
     gpu_layers: int = 0
     verbose_library: bool = Field(default=False, exclude=True)
-    progress: Callable[..., Any] | None = Field(default=None, exclude=True, repr=False)
+    progress: Callable[..., Any] | bool | None = Field(default=None, exclude=True, repr=False)
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further parameters of llama.cpp's requests: mirostat, ..."""
 
@@ -85,7 +87,7 @@ class LlamaCpp(WireLLM):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_names(cls, values: Json) -> Json:
+    def _read_names(cls, values: object) -> object:
         return read_names(cls, values, ALIASES)
 
     @property
@@ -109,6 +111,17 @@ class LlamaCpp(WireLLM):
         return {name: value for name, value in body.items() if value is not None}
 
     async def _text_pieces(
+        self, prompt: str, stop: list[str] | None, options: Body, io: IO
+    ) -> AsyncGenerator[GenerationChunk, None]:
+        if self.rate_limiter is not None or current_usage() is not None:
+            await io.call(self.local.load)  # its tokenizer counts
+        meter = self._meter([prompt], self._encode(prompt, stop, options), io)
+        pieces = metered_pieces(meter, self._continue(prompt, stop, options, io), io)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+
+    async def _continue(
         self, prompt: str, stop: list[str] | None, options: Body, io: IO
     ) -> AsyncGenerator[GenerationChunk, None]:
         if self.echo:

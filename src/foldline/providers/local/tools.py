@@ -161,7 +161,7 @@ def _types_of(schema: Json) -> list[str]:
     return [kind] if isinstance(kind, str) else list(kind)
 
 
-def _bound_keyword(key: str, value: Json) -> Json:
+def _bound_keyword(key: str, value: Json) -> object:
     if key in ("properties", "$defs", "definitions", "patternProperties"):
         return {name: bound_schema(child) for name, child in value.items()}
     if key in ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 from urllib.parse import quote
 
 from pydantic import Field, model_validator
@@ -50,11 +50,13 @@ class AzureEndpoint(Endpoint):
     azure_ad_token: Key = Field(default=None, exclude=True, repr=False)
     """A token of Entra ID, or a function (also async) that gives one, in place of a key."""
 
+    batches: ClassVar[str] = ""
+    """Azure has batches of its own kind, which are not spoken here."""
     key_variables: ClassVar[Sequence[str]] = AZURE.keys
 
     @model_validator(mode="before")
     @classmethod
-    def _read_azure_names(cls, values: Any) -> Any:  # noqa: ANN401
+    def _read_azure_names(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         values = {ALIASES.get(name, name): value for name, value in values.items()}

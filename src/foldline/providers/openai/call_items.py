@@ -115,7 +115,7 @@ class CustomCallItem(CallItem):
     def _slice(self, text: str) -> str:
         return _escaped(text) if self._spoken else '{"__arg1": "' + _escaped(text)
 
-    def _check(self, final: Json) -> None:
+    def _check(self, final: object) -> None:
         """Take free text as it was said."""
 
     def _conclude(self) -> list[Event]:

@@ -105,6 +105,7 @@ class ChatOpenAI(CompletionsModel):
     prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
 
+    batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     block_paths: ClassVar[tuple[Path, ...]] = (("output",), *CompletionsModel.block_paths)
@@ -128,7 +129,7 @@ class ChatOpenAI(CompletionsModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_proxy(cls, values: Json) -> Json:
+    def _read_proxy(cls, values: object) -> object:
         if isinstance(values, dict) and (proxy := values.pop("openai_proxy", None)):
             values.setdefault("http", transports.HttpOptions(proxy=proxy))
         return values

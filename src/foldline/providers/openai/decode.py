@@ -44,7 +44,7 @@ class ResponsesDecoder:
         self._logprobs: list[Json] = []
         self._is_over = False
 
-    def feed(self, data: Json, event: str = "message") -> list[Event]:
+    def feed(self, data: object, event: str = "message") -> list[Event]:
         """Take one event of the stream."""
         if not isinstance(data, dict):
             raise MalformedStreamError(f"an event is a JSON object, not {type(data).__name__}")

@@ -46,6 +46,7 @@ class OpenAIEmbeddings(HttpEmbeddings):
     encoding_format: str = "base64"
     """How vectors travel: "base64" is a third of the size of "float"; servers that only know "float" are understood."""
 
+    batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
     provider_name: ClassVar[str] = "openai"
     key_variables: ClassVar[Sequence[str]] = ("OPENAI_API_KEY",)
     error_table: ClassVar[ErrorTable] = ERRORS
@@ -59,6 +60,10 @@ class OpenAIEmbeddings(HttpEmbeddings):
 
     def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
         return [_read_embedding(row["embedding"]) for row in order_rows(answer["data"])]
+
+    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+        usage = answer.get("usage")
+        return usage.get("total_tokens") if isinstance(usage, dict) else None
 
     def _wanted_length(self) -> int | None:
         return self.dimensions

@@ -166,7 +166,7 @@ def _flat(tool: Body) -> Body:
     return {"type": "custom", **inner} if isinstance(inner, Mapping) else tool
 
 
-def _flat_choice(choice: Json) -> Json:
+def _flat_choice(choice: object) -> object:
     if not isinstance(choice, Mapping):
         return choice
     if isinstance(choice.get("function"), Mapping):

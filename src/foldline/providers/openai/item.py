@@ -73,7 +73,7 @@ class Spoken:
         """Take a slice."""
         self._slices.append(piece)
 
-    def rest(self, final: Json) -> str:
+    def rest(self, final: object) -> str:
         """Give what the end says beyond the slices; nothing where it says less: what was said cannot be unsaid."""
         said = self.text
         return final[len(said) :] if isinstance(final, str) and final.startswith(said) else ""

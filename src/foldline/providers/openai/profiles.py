@@ -28,6 +28,8 @@ _LEVELS: Final = {"reasoning_effort_levels": ["none", "minimal", "low", "medium"
 _ROWS: Final[dict[str, dict[str, Any]]] = {
     "gpt-3.5-turbo": {
         **_CHATS,
+        "image_inputs": False,
+        "audio_inputs": False,
         "structured_output": False,
         "max_input_tokens": 16_385,
         "max_output_tokens": 4_096,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from foldline.providers.openai.item import Item, Json, Native
+from foldline.providers.openai.item import Item, Native
 
 __all__ = ["Roster"]
 
@@ -78,5 +78,5 @@ class Roster:
             yield index, native, None if is_other else placed
 
 
-def _name(id: Json) -> str:
+def _name(id: object) -> str:
     return str(id or "")

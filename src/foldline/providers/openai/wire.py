@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from foldline.providers._cost import read_cost
+
 Json = Any
 
 SERVER_TOOLS: Final[dict[str, tuple[str, str | None, str | None]]] = {
@@ -95,7 +97,7 @@ SERVER_TOOL_TYPES: Final = frozenset(
 """Tools that only Responses has."""
 
 
-def decode_usage(usage: Json) -> dict[str, Json]:
+def decode_usage(usage: object) -> dict[str, Json]:
     """Give the counts of a response under our names; what counts nothing must not cost the answer."""
     if not isinstance(usage, dict):
         return {}
@@ -118,4 +120,6 @@ def decode_usage(usage: Json) -> dict[str, Json]:
         }
         if details:
             told[f"{kind}_token_details"] = details
+    if (cost := read_cost(usage)) is not None:
+        told["total_cost"] = cost
     return told

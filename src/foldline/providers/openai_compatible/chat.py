@@ -84,7 +84,7 @@ class ChatOpenAICompatible(CompletionsModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_host_names(cls, values: Any) -> Any:  # noqa: ANN401
+    def _read_host_names(cls, values: object) -> object:
         """Read `groq_api_key` and the like, as LangChain's packages call them."""
         if not isinstance(values, dict):
             return values
@@ -106,7 +106,7 @@ class ChatOpenAICompatible(CompletionsModel):
             read[field] = value
         return read
 
-    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401
+    def model_post_init(self, context: object, /) -> None:
         """See at once whether there is such a host."""
         super().model_post_init(context)
         host_of(self.provider, self.base_url)

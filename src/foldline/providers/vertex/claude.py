@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 from urllib.parse import quote
 
 from foldline._io import IO
@@ -95,7 +95,7 @@ class ChatAnthropicVertex(GoogleEndpoint, CloudClaude):
             **counted,
         }
 
-    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
+    def _read_error(self, body: object) -> Failure:
         error = body.get("error") if isinstance(body, dict) else None
         is_anthropics = isinstance(error, dict) and "type" in error
         return (

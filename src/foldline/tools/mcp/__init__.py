@@ -23,3 +23,7 @@ __all__ = [
     "mcp_server",
     "serve_mcp",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

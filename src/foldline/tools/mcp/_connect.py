@@ -73,7 +73,7 @@ def _command(words: list[Any]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _http(url: Any, headers: Mapping[str, str]) -> Address:
+def _http(url: object, headers: Mapping[str, str]) -> Address:
     if (
         not isinstance(url, str)
         or urlsplit(url).scheme not in ("http", "https")

@@ -22,6 +22,7 @@ from foldline.tools.errors import ToolTimeoutError
 from foldline.tools.mcp._connect import Address, connected, read_address
 from foldline.tools.mcp._content import from_mcp
 from foldline.tools.mcp._package import part
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["MCPClient", "MCPConnectionError", "MCPTool", "aload_mcp_tools", "load_mcp_tools"]
 
@@ -51,6 +52,8 @@ class MCPClient:
         print([tool.name for tool in client.tools()])
     ```
     """
+
+    __repr__ = short_repr
 
     def __init__(
         self,
@@ -264,7 +267,7 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def load_mcp_tools(server: Server | Mapping[str, Server], **options: Any) -> list[BaseTool]:
+def load_mcp_tools(server: Server | Mapping[str, Server], **options: object) -> list[BaseTool]:
     """Give the tools of one server, or of several by name (`{"math": ["python", "math.py"], "web": "https://…"}`).
 
     Of several, each name is put before the names of its tools. The connection stays open while the tools are used.
@@ -272,7 +275,9 @@ def load_mcp_tools(server: Server | Mapping[str, Server], **options: Any) -> lis
     return [tool for client in _clients(server, options) for tool in client.tools()]
 
 
-async def aload_mcp_tools(server: Server | Mapping[str, Server], **options: Any) -> list[BaseTool]:
+async def aload_mcp_tools(
+    server: Server | Mapping[str, Server], **options: object
+) -> list[BaseTool]:
     """Give the tools of one server, or of several by name."""
     return [tool for client in _clients(server, options) for tool in await client.atools()]
 

@@ -122,7 +122,7 @@ def mcp_server(
         for tool in tools
     ]
 
-    async def list_tools(context: Any, params: Any) -> Any:
+    async def list_tools(context: object, params: object) -> Any:
         return types.ListToolsResult(tools=described)
 
     async def call_tool(context: Any, params: Any) -> Any:

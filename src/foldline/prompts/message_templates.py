@@ -73,7 +73,7 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
         """The variable, unless it may be missing."""
         return [] if self.optional else [self.variable_name]
 
-    def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    def format_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Give the messages that were given; pairs, texts and dicts become messages."""
         return self._fill(kwargs)
 
@@ -116,19 +116,19 @@ class _OneMessage(BaseMessagePromptTemplate, ABC):
     @abstractmethod
     def _message(self, values: Mapping[str, Any]) -> BaseMessage: ...
 
-    def format(self, **kwargs: Any) -> BaseMessage:
+    def format(self, **kwargs: object) -> BaseMessage:
         """Make the message."""
         return self._message(kwargs)
 
-    async def aformat(self, **kwargs: Any) -> BaseMessage:
+    async def aformat(self, **kwargs: object) -> BaseMessage:
         """Make the message."""
         return self.format(**kwargs)
 
-    def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    def format_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Make the message, as a list of one."""
         return [self.format(**kwargs)]
 
-    async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Make the message, as a list of one."""
         return [await self.aformat(**kwargs)]
 
@@ -159,12 +159,12 @@ class BaseStringMessagePromptTemplate(_OneMessage, ABC):
         return cls(prompt=prompt, **kwargs)
 
     @classmethod
-    def from_template_file(cls, template_file: str | Path, **kwargs: Any) -> Self:
+    def from_template_file(cls, template_file: str | Path, **kwargs: object) -> Self:
         """Make a message template of a file."""
         return cls(prompt=PromptTemplate.from_file(template_file), **kwargs)
 
     @abstractmethod
-    def format(self, **kwargs: Any) -> BaseMessage:
+    def format(self, **kwargs: object) -> BaseMessage:
         """Make the message."""
 
     def _message(self, values: Mapping[str, Any]) -> BaseMessage:
@@ -187,7 +187,7 @@ class ChatMessagePromptTemplate(BaseStringMessagePromptTemplate):
     role: str
     """Who speaks."""
 
-    def format(self, **kwargs: Any) -> BaseMessage:
+    def format(self, **kwargs: object) -> BaseMessage:
         """Make the message."""
         return self._message(kwargs)
 
@@ -245,7 +245,7 @@ class _RoleMessagePromptTemplate(_OneMessage):
 
     @classmethod
     def from_template_file(
-        cls, template_file: str | Path, input_variables: list[str] | None = None, **kwargs: Any
+        cls, template_file: str | Path, input_variables: list[str] | None = None, **kwargs: object
     ) -> Self:
         """Make a message template of a file."""
         return cls(prompt=PromptTemplate.from_file(template_file), **kwargs)
@@ -316,7 +316,7 @@ def _part(part: str | dict[str, Any], kind: PromptTemplateFormat) -> Part:
     return DictPromptTemplate(template=part, template_format=kind)
 
 
-def _image_part(image: Json, kind: PromptTemplateFormat) -> ImagePromptTemplate:
+def _image_part(image: object, kind: PromptTemplateFormat) -> ImagePromptTemplate:
     template = {"url": image} if isinstance(image, str) else image
     if not isinstance(template, dict):
         raise UsageError(f"image_url is text or a dict with 'url', not {type(image).__name__}")

@@ -21,27 +21,27 @@ class BaseChatPromptTemplate(BasePromptTemplate[str], ABC):
         """What is written besides the fields that differ from their defaults."""
         return {"input_variables": self.input_variables}
 
-    def format(self, **kwargs: Any) -> str:
+    def format(self, **kwargs: object) -> str:
         """Fill in the variables; give the messages as a transcript."""
         return self.format_prompt(**kwargs).to_string()
 
-    async def aformat(self, **kwargs: Any) -> str:
+    async def aformat(self, **kwargs: object) -> str:
         """Fill in the variables; give the messages as a transcript."""
         return (await self.aformat_prompt(**kwargs)).to_string()
 
-    def format_prompt(self, **kwargs: Any) -> ChatPromptValue:
+    def format_prompt(self, **kwargs: object) -> ChatPromptValue:
         """Fill in the variables; the value is for any kind of model."""
         return chat_value(self.format_messages(**kwargs))
 
-    async def aformat_prompt(self, **kwargs: Any) -> ChatPromptValue:
+    async def aformat_prompt(self, **kwargs: object) -> ChatPromptValue:
         """Fill in the variables; the value is for any kind of model."""
         return chat_value(await self.aformat_messages(**kwargs))
 
     @abstractmethod
-    def format_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    def format_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Fill in the variables; give the messages."""
 
-    async def aformat_messages(self, **kwargs: Any) -> list[BaseMessage]:
+    async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
         """Fill in the variables; give the messages."""
         return self.format_messages(**kwargs)
 

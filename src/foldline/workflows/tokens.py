@@ -1,4 +1,4 @@
-"""`TokenHandler`: sends what models inside a node say to `stream_mode="messages"`, piece by piece."""
+"""`TokenHandler`: sends what models inside a node or a flow say to `stream_mode="messages"`, piece by piece."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from foldline.callbacks.base import BaseCallbackHandler
-from foldline.graph.runtime import current_task
 from foldline.messages import BaseMessage, ToolMessage
 from foldline.tracers._streaming import StreamingHandler
 from foldline.workflows.events import FlowEvent
@@ -19,7 +18,7 @@ NO_STREAM = ("nostream", "langsmith:nostream")
 
 
 class TokenHandler(BaseCallbackHandler, StreamingHandler):
-    """Listens to the models that one task calls."""
+    """Listens to the models that a node or a flow calls."""
 
     run_inline = True
 
@@ -27,29 +26,26 @@ class TokenHandler(BaseCallbackHandler, StreamingHandler):
         self,
         say: Callable[[FlowEvent], None],
         namespace: tuple[str, ...],
-        node: str,
-        about: dict[str, Any],
+        about: Callable[[], dict[str, Any] | None],
     ) -> None:
+        """Listen; `about` describes where a model is called, and gives None for one that somebody else listens to."""
         self._say = say
         self._namespace = namespace
-        self._node = node
         self._about = about
         self._runs: dict[UUID, dict[str, Any]] = {}
         self._seen: set[str | None] = set()
 
     def on_chat_model_start(
-        self, serialized: Any, messages: Any, *, run_id: UUID, tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None, **kwargs: Any,
+        self, serialized: object, messages: object, *, run_id: UUID, tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None, **kwargs: object,
     ) -> None:  # fmt: skip
-        """Begin to listen to a model that this very task calls; a graph inside listens for itself."""
-        task = current_task.get()
-        info = None if task is None else task.execution_info
-        is_mine = info is None or info.task_id in self._about["langgraph_checkpoint_ns"]
-        if is_mine and not any(tag in NO_STREAM for tag in tags or ()):
-            self._runs[run_id] = {**(metadata or {}), "tags": tags or [], **self._about}
+        """Begin to listen to a model."""
+        about = self._about()
+        if about is not None and not any(tag in NO_STREAM for tag in tags or ()):
+            self._runs[run_id] = {**(metadata or {}), "tags": tags or [], **about}
 
     def on_llm_new_token(
-        self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any
+        self, token: object, *, chunk: object = None, run_id: UUID, **kwargs: object
     ) -> None:
         """Send a piece."""
         about = self._runs.get(run_id)
@@ -59,7 +55,7 @@ class TokenHandler(BaseCallbackHandler, StreamingHandler):
             about["streamed"] = True
             self._send(message, about)
 
-    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: object) -> None:
         """Send the whole answer, where no piece came."""
         about = self._runs.pop(run_id, None)
         message = (
@@ -81,8 +77,9 @@ class TokenHandler(BaseCallbackHandler, StreamingHandler):
                     and message.id not in self._seen
                 ):
                     self._seen.add(message.id)
-                    self._send(message, self._about)
+                    self._send(message, self._about() or {})
 
     def _send(self, message: BaseMessage, about: dict[str, Any]) -> None:
         shown = {key: value for key, value in about.items() if key != "streamed"}
-        self._say(FlowEvent("tokens", self._namespace, self._node, (message, shown)))
+        node = about.get("langgraph_node")
+        self._say(FlowEvent("tokens", self._namespace, node, (message, shown)))

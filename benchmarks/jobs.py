@@ -1,0 +1,138 @@
+"""Many items through `batch_job`, beside a plain asyncio loop, Ray and LangChain's `abatch`; see docs/batches.md.
+
+    python -m benchmarks.jobs --items 1000000
+    python -m benchmarks.jobs --items 100000 --only ray
+    .venv-peers/bin/python benchmarks/jobs.py --items 20000 --only langchain
+
+Each side is asked the same: a prompt, a model that answers at once, a parser. What is counted is what is
+around a model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SIDES = ("floor", "job", "job_async", "ray", "langchain")
+
+
+def rows(count: int) -> Iterator[dict[str, str]]:
+    return ({"topic": f"thing {number}"} for number in range(count))
+
+
+def chain() -> Any:
+    from foldline.language_models import FakeListChatModel
+    from foldline.output_parsers import StrOutputParser
+    from foldline.prompts import ChatPromptTemplate
+
+    model = FakeListChatModel(responses=["a short answer"])
+    return ChatPromptTemplate.from_template("Say something of {topic}") | model | StrOutputParser()
+
+
+def floor(count: int) -> int:
+    """Ask by hand: tasks, sixteen at a time, nothing kept."""
+
+    async def answer(row: dict[str, str]) -> str:
+        await asyncio.sleep(0)
+        return f"Say something of {row['topic']}"
+
+    async def main() -> int:
+        limit, done = asyncio.Semaphore(16), 0
+
+        async def work(row: dict[str, str]) -> None:
+            nonlocal done
+            async with limit:
+                await answer(row)
+                done += 1
+
+        pending: set[asyncio.Task[None]] = set()
+        for row in rows(count):
+            pending.add(asyncio.create_task(work(row)))
+            if len(pending) >= 1000:
+                _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.gather(*pending)
+        return done
+
+    return asyncio.run(main())
+
+
+def job(count: int) -> int:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        chain().batch_job(rows(count), store=Path(folder, "j.db")) as made,
+    ):
+        return sum(1 for _ in made.results())
+
+
+def job_async(count: int) -> int:
+    async def main() -> int:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            chain().batch_job(rows(count), store=Path(folder, "j.db")) as made,
+        ):
+            done = 0
+            async for _ in made.aresults():
+                done += 1
+            return done
+
+    return asyncio.run(main())
+
+
+def ray(count: int) -> int:
+    from foldline.batches import RayExecutor
+
+    with (
+        RayExecutor(workers=2, num_cpus=0.5, object_store_memory=80 * 1024 * 1024) as executor,
+        tempfile.TemporaryDirectory() as folder,
+        chain().batch_job(rows(count), store=Path(folder, "j.db"), executor=executor) as made,
+    ):
+        return sum(1 for _ in made.results())
+
+
+def langchain(count: int) -> int:
+    from langchain_core.language_models import FakeListChatModel
+    from langchain_core.output_parsers import StrOutputParser
+    from langchain_core.prompts import ChatPromptTemplate
+
+    model = FakeListChatModel(responses=["a short answer"])
+    made = ChatPromptTemplate.from_template("Say something of {topic}") | model | StrOutputParser()
+    return len(asyncio.run(made.abatch(list(rows(count)), {"max_concurrency": 16})))
+
+
+def measure(side: str, count: int) -> None:
+    wall, cpu = time.perf_counter(), time.process_time()
+    done = globals()[side](count)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    assert done == count, (done, count)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    row = {"side": side, "items": count, "cpu_us": round(cpu / count * 1e6, 1), "wall_us": round(wall / count * 1e6, 1),
+           "peak_mb": peak, "load": os.getloadavg()[0]}  # fmt: skip
+    print(json.dumps(row), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--only", choices=SIDES)
+    parser.add_argument("--here", action="store_true", help="measure in this process")
+    given = parser.parse_args()
+    if given.here or given.only == "langchain":
+        measure(given.only, given.items)
+        return
+    for side in [given.only] if given.only else [one for one in SIDES if one != "langchain"]:
+        command = [sys.executable, __file__, "--items", str(given.items), "--only", side, "--here"]
+        subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The pieces that views are made of: cards, folds, tables, values as text. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+__all__ = ["Value", "badge", "card", "code", "describe_value", "fold", "pairs"]
+
+Value = Any
+"""Whatever a program passed around."""
+
+LONGEST = 4000
+"""Characters shown of one value."""
+COLOURS = {
+    "human": "#3b82f6",
+    "ai": "#10b981",
+    "system": "#a855f7",
+    "tool": "#f59e0b",
+    "error": "#ef4444",
+}
+"""The edge of a card, by the kind of what it shows."""
+SMALL = "font-size:.85em;opacity:.7"
+
+
+def card(kind: str, title: str, body: str, footer: str = "") -> str:
+    """Return a box with a coloured edge; `title`, `body` and `footer` are HTML."""
+    colour = COLOURS.get(kind, "#6b7280")
+    head = f'<div style="{SMALL};font-weight:600">{title}</div>' if title else ""
+    foot = f'<div style="{SMALL}">{footer}</div>' if footer else ""
+    style = f"border-left:3px solid {colour};padding:.2em .8em;margin:.4em 0;max-width:60em"
+    return f'<div class="foldline-{escape(kind)}" style="{style}">{head}{body}{foot}</div>'
+
+
+def fold(summary: str, body: str, *, is_open: bool = False) -> str:
+    """Return something that opens at a click; `summary` and `body` are HTML."""
+    state = " open" if is_open else ""
+    return f'<details{state}><summary style="cursor:pointer">{summary}</summary>{body}</details>'
+
+
+def code(text: str) -> str:
+    """Return text as it is written."""
+    style = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.2em 0;font-size:.9em"
+    return f'<pre style="{style}">{escape(text)}</pre>'
+
+
+def badge(text: str) -> str:
+    """Return a short word in a frame."""
+    style = "border:1px solid rgba(128,128,128,.5);border-radius:3px;padding:0 .3em;font-size:.85em"
+    return f'<span style="{style}">{escape(text)}</span>'
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> str:
+    """Return names beside what they are, which is HTML."""
+    cell = 'style="text-align:left;vertical-align:top;padding:.1em .8em .1em 0"'
+    shown = "".join(
+        f'<tr><th {cell}>{escape(name)}</th><td style="text-align:left">{value}</td></tr>'
+        for name, value in rows
+    )
+    return f'<table style="border-collapse:collapse;margin:.2em 0">{shown}</table>'
+
+
+def describe_value(value: Value) -> str:
+    """Return a value as text: JSON where it can be, cut where it is long."""
+    if isinstance(value, str):
+        text = value
+    else:
+        try:
+            text = json.dumps(_plain(value, 0), indent=1, ensure_ascii=False, default=_describe)
+        except (TypeError, ValueError, RecursionError):
+            text = _describe(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… {len(text) - LONGEST:,} more"
+
+
+def _plain(value: Value, depth: int) -> Value:
+    if depth > 20:
+        return "… nested too deep to be shown"
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth + 1) for item in value]
+    return value
+
+
+def _describe(value: Value) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001  whatever a program passed around may refuse
+        return f"<{type(value).__name__}>"

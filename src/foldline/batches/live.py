@@ -1,0 +1,234 @@
+"""Live calls: groups of items under way at once, their results written together.
+
+Items are taken from the store in the transaction that writes the results before them, and count as asked from then on.
+Where calls are slow, that is one item for each free place; where they are quick (a cache, a fake), so many that a
+transaction comes every fiftieth of a second and not for every item.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from time import perf_counter
+from typing import Any, Final
+
+from foldline._io import IO, Channel
+from foldline.batches.executors import CHUNK, Executor, Shipment, workers_of
+from foldline.batches.records import Finished, Item
+from foldline.batches.target import Target, error_text
+from foldline.language_models.policies.usage_scope import UsageScope
+
+__all__ = ["Advance", "LiveCalls"]
+
+Advance = Callable[[list[Finished], int], list[Item]]
+"""Writes results and returns as many items as are asked for; fewer where no more wait."""
+
+QUICK: Final = 0.001
+"""Seconds: calls that take less wait for no network, and threads would only be in each other's way."""
+GROUP_SECONDS: Final = 0.02
+"""How long a group of quick calls may take."""
+WRITE_SECONDS: Final = 0.05
+"""How long a result, and a free place, wait for others before they are written and filled."""
+LARGEST_GROUP: Final = 500
+MOST_TAKEN: Final = 2000
+PROBE_SECONDS: Final = 0.05
+"""How long the first calls are made one at a time, to see whether they are quick."""
+PROBES: Final = 3
+
+
+class LiveCalls:
+    """The live calls of a job: some groups of items under way, here or on an executor."""
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        concurrency: int,
+        scope: UsageScope | None,
+        shipment: Shipment | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self._target = target
+        self._scope = scope
+        self._shipment = shipment
+        self._executor = executor
+        self._is_remote = executor is not None
+        chunk = int(getattr(executor, "chunk_size", 0) or CHUNK)
+        self._limit = workers_of(executor) * 2 if self._is_remote else concurrency
+        self._group = chunk if self._is_remote else target.group_size or 1
+        self._grows = not self._is_remote and target.group_size is None
+        self._seconds = 1.0
+        """How long an item takes, of late."""
+        self._calls = 0
+        self._has_answer = False
+        self._began = 0.0
+        self._dearest = 0.0
+        """What an item cost at most, where an executor's workers cannot share the scope."""
+        self._under_way: dict[int, tuple[list[Item], Any]] = {}
+        self._next_id = 0
+        self.is_out_of_budget = False
+
+    async def run(self, advance: Advance, io: IO) -> AsyncGenerator[list[Finished], None]:
+        """Ask for all items that `advance` gives; yield what was written, as it is."""
+        done = io.channel()
+        ready: deque[Item] = deque()
+        finished: list[Finished] = []
+        written_at, is_dry = perf_counter(), False
+        self._began = written_at
+        try:
+            while True:
+                room = 0 if is_dry or self.is_out_of_budget else self._room(len(ready))
+                has_waited = perf_counter() - written_at >= WRITE_SECONDS
+                is_idle = not self._under_way and not ready
+                if (finished and has_waited) or (
+                    room and (is_idle or has_waited or self._is_worth(room))
+                ):
+                    wanted = room
+                    taken = await io.call(advance, finished, wanted)
+                    written, finished, written_at = finished, [], perf_counter()
+                    is_dry = len(taken) < wanted if wanted else is_dry
+                    ready.extend(taken)
+                    if written:
+                        is_dry = is_dry and not any(one.is_retryable for one in written)
+                        yield written
+                self._start(ready, done, io)
+                if self.is_out_of_budget and ready:
+                    finished += [_put_back(item) for item in ready]
+                    ready.clear()
+                if not self._under_way:
+                    if finished:
+                        written_at = 0.0
+                        continue
+                    if not ready:
+                        break
+                is_probe = self._limit_now() < self._limit and not self._is_quick
+                waits = finished or room or is_probe
+                outcome = await (done.get_within(WRITE_SECONDS) if waits else done.get())
+                if outcome is not None:
+                    finished += self._take(outcome)
+        except BaseException as error:
+            # A reader who leaves waits for what is under way and paid for; a program that is to end does not.
+            waits = isinstance(error, GeneratorExit)
+            await self._leave(finished, ready, advance, done if waits else None)
+            raise
+
+    # -- what is taken and started
+
+    def _room(self, ready: int) -> int:
+        """Return how many items are to be taken now."""
+        if self._grows:
+            self._group = (
+                int(min(LARGEST_GROUP, GROUP_SECONDS / self._seconds)) if self._is_quick else 1
+            )
+        if self._is_quick:
+            return 0 if ready > self._group else MOST_TAKEN
+        free = self._limit_now() - len(self._under_way)
+        return max(0, min(MOST_TAKEN, free * self._group - ready))
+
+    @property
+    def _is_quick(self) -> bool:
+        # Not before something was answered: a chain that fails quickly must not fail for thousands at once.
+        return self._grows and self._has_answer and self._seconds < QUICK
+
+    def _limit_now(self) -> int:
+        """Return how many groups may be under way: at first one, to see how long a call takes."""
+        if not self._grows:
+            return self._limit
+        is_probe = self._calls < PROBES and perf_counter() - self._began < PROBE_SECONDS
+        return 1 if self._is_quick or is_probe else self._limit
+
+    def _is_worth(self, room: int) -> bool:
+        """Whether so many items are worth a transaction now."""
+        return self._is_quick or room >= max(1, self._limit_now() // 4) * self._group
+
+    def _start(self, ready: deque[Item], done: Channel, io: IO) -> None:
+        while ready and len(self._under_way) < self._limit_now():
+            size = self._affordable(min(self._group, len(ready)))
+            if not size:
+                return
+            items = [ready.popleft() for _ in range(size)]
+            id, self._next_id = self._next_id, self._next_id + 1
+            self._under_way[id] = (items, None)
+            self._under_way[id] = (items, self._launch(id, items, done, io))
+
+    def _launch(self, id: int, items: list[Item], done: Channel, io: IO) -> Any:  # noqa: ANN401  Started or a future
+        pairs = [(item.number, item.input) for item in items]
+        if self._executor is None or self._shipment is None:
+            return io.start(self._work(id, pairs, done, io))
+        future = self._shipment.submit(self._executor, pairs)
+        future.add_done_callback(lambda ended: done.put((id, *_outcome(ended))))
+        return future
+
+    async def _work(self, id: int, pairs: list[tuple[int, str]], done: Channel, io: IO) -> None:
+        began = perf_counter()
+        try:
+            finished = await self._target.run_some(pairs, io, self._scope)
+        except BaseException as error:
+            done.put((id, None, error))
+            raise
+        seconds = (perf_counter() - began) / len(pairs)
+        self._calls += 1
+        self._seconds = (
+            min(self._seconds, seconds)
+            if self._calls <= PROBES
+            else 0.7 * self._seconds + 0.3 * seconds
+        )
+        done.put((id, finished, None))
+
+    def _affordable(self, size: int) -> int:
+        """Return how many items an executor may be sent: until one has ended, one; then what the budget bears."""
+        limit = self._scope.limits.cost if self._scope is not None else None
+        if not self._is_remote or limit is None or self._scope is None:
+            return size
+        pending = sum(len(items) for items, _ in self._under_way.values())
+        if not self._dearest:
+            return 0 if pending else 1
+        left = limit - self._scope.known_cost - pending * self._dearest
+        fits = min(size, int(left / self._dearest))
+        if fits < 1 and not pending:
+            self.is_out_of_budget = True
+        return max(0, fits)
+
+    # -- what came of it
+
+    def _take(self, outcome: Any) -> list[Finished]:  # noqa: ANN401  of the channel: id, results, error
+        id, finished, error = outcome
+        items, _ = self._under_way.pop(id)
+        if error is not None:
+            if not isinstance(error, Exception):
+                raise error
+            text = error_text(error)
+            return [Finished(item.number, None, text, "live", is_retryable=True) for item in items]
+        if self._is_remote:
+            finished = [Finished(*one) for one in finished]
+            for one in finished:
+                self._dearest = max(self._dearest, one.cost or 0.0)
+                if self._scope is not None:
+                    self._scope.known_cost += one.cost or 0.0
+        self._has_answer = self._has_answer or any(one.error is None for one in finished)
+        if any(not one.was_asked for one in finished):
+            self.is_out_of_budget = True
+        return list(finished)
+
+    async def _leave(
+        self, finished: list[Finished], ready: deque[Item], advance: Advance, done: Channel | None
+    ) -> None:
+        """Write what is known; what was taken and not begun waits again."""
+        finished = [*finished, *(_put_back(item) for item in ready)]
+        while self._under_way and done is not None:
+            finished += self._take(await done.get())
+        for _, started in self._under_way.values():
+            started.cancel()
+        if finished:
+            advance(finished, 0)
+
+
+def _outcome(future: Any) -> tuple[Any, BaseException | None]:  # noqa: ANN401  of any executor
+    try:
+        return future.result(), None
+    except BaseException as error:  # noqa: BLE001  told to the reader
+        return None, error
+
+
+def _put_back(item: Item) -> Finished:
+    return Finished(item.number, None, "not begun", "live", is_retryable=True, was_asked=False)

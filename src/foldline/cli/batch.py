@@ -1,0 +1,201 @@
+"""`foldline batch`: a file of prompts in, a file of answers out; stopped and taken up again at will."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from foldline.batches import BatchJob, BatchReport, read_rows
+from foldline.batches.progress import progress_line
+from foldline.batches.records import RejectedRow
+from foldline.batches.store import JobStore
+from foldline.cli.choose import choose_model, prepare, read_options
+from foldline.cli.short_schema import read_schema
+from foldline.cli.start import Code
+from foldline.cli.terminal import note, say
+from foldline.exceptions import UsageError
+from foldline.language_models.policies.usage_scope import Limits
+from foldline.output_parsers import StrOutputParser
+from foldline.prompts import ChatPromptTemplate
+from foldline.runnables.base import Runnable
+
+__all__ = ["cancel", "resume", "run", "status"]
+
+PROMPTS = ("prompt", "text", "input", "question")
+"""Columns that hold the prompt where there is no template."""
+SETTINGS = "cli"
+NAME = "job"
+
+
+def run(
+    file: Path,
+    *,
+    model: str | None,
+    template: str | None,
+    system: str | None,
+    schema: Path | None,
+    store: Path | None,
+    out: Path | None,
+    key: str | None,
+    mode: str,
+    max_cost: float | None,
+    concurrency: int,
+    options: list[str],
+    as_json: bool,
+) -> int:
+    """Ask for every row of a file."""
+    settings: dict[str, Any] = {
+        "model": model, "template": template, "system": system, "options": options, "key": key, "mode": mode,
+        "concurrency": concurrency, "schema": read_schema(str(schema)) if schema else None,
+        "out": str(out) if out else None,
+    }  # fmt: skip
+    place = store or file.with_suffix(".jobs.db")
+    _write_settings(place, settings)
+    return _work(place, settings, _rows(file, template), max_cost, as_json=as_json)
+
+
+def resume(
+    store: Path, *, out: Path | None, max_cost: float | None, retry_failed: bool, as_json: bool
+) -> int:
+    """Go on with the job of a store."""
+    settings = _read_settings(store)
+    if out is not None:
+        settings["out"] = str(out)
+    return _work(store, settings, None, max_cost, as_json=as_json, retry_failed=retry_failed)
+
+
+def status(store: Path, *, as_json: bool) -> int:
+    """Tell where a job stands; another process may be at it."""
+    opened = _opened(store)
+    report = opened.report()
+    _tell(report, as_json=as_json)
+    for row in _few(opened.rejected()):
+        note(f"{row.place}: {row.reason}")
+    return Code.FINE
+
+
+def cancel(store: Path) -> int:
+    """Stop a job, here or wherever it runs, and its batches at the provider."""
+    settings = _read_settings(store)
+    job = _job(store, settings, None, None)
+    job.cancel()
+    say(progress_line(job.report()))
+    job.close()
+    return Code.FINE
+
+
+def _work(
+    store: Path,
+    settings: Mapping[str, Any],
+    rows: Iterator[Any] | None,
+    max_cost: float | None,
+    *,
+    as_json: bool,
+    retry_failed: bool = False,
+) -> int:
+    job = _job(store, settings, rows, max_cost)
+    if retry_failed:
+        job.retry_failed()
+    try:
+        report = job.run()
+    finally:
+        if settings["out"]:
+            job.write(settings["out"])
+    _tell(report, as_json=as_json)
+    for row in _few(job.rejected()):
+        note(f"{row.place}: {row.reason}")
+    job.close()
+    return Code.FAILED if report.failed else Code.FINE
+
+
+def _job(
+    store: Path, settings: Mapping[str, Any], rows: Iterator[Any] | None, max_cost: float | None
+) -> BatchJob:
+    return _chain(settings).batch_job(
+        rows,
+        store=store,
+        name=NAME,
+        key=settings["key"],
+        mode=settings["mode"],
+        max_concurrency=settings["concurrency"],
+        budget=None if max_cost is None else Limits(cost=max_cost),
+        progress=True,
+    )
+
+
+def _chain(settings: Mapping[str, Any]) -> Runnable[Any, Any]:
+    model = choose_model(settings["model"], read_options(settings["options"]))
+    prepare(model)
+    system = (
+        [("system", settings["system"].replace("{", "{{").replace("}", "}}"))]
+        if settings["system"]
+        else []
+    )
+    prompt = ChatPromptTemplate([*system, ("human", settings["template"] or "{prompt}")])
+    if settings["schema"] is not None:
+        answer: Runnable[Any, Any] = model.with_structured_output(settings["schema"])
+        return prompt | answer
+    plain: Runnable[Any, Any] = prompt | model | StrOutputParser()
+    return plain
+
+
+def _rows(file: Path, template: str | None) -> Iterator[Any]:
+    """Yield the rows as a template takes them; a row that is plain text is the prompt."""
+    for number, row in enumerate(read_rows(file)):
+        if isinstance(row, str):
+            yield {"prompt": row}
+        elif isinstance(row, RejectedRow) or (isinstance(row, Mapping) and template):
+            yield row
+        elif isinstance(row, Mapping) and (found := [name for name in PROMPTS if name in row]):
+            yield {**row, "prompt": row[found[0]]}
+        else:
+            reason = f"it has none of the columns {', '.join(PROMPTS)}: use --template"
+            yield RejectedRow(f"{file.name}, row {number}", reason, json.dumps(row)[:200])
+
+
+def _settings_file(store: Path) -> Path:
+    return store.with_name(f"{store.name}.json")
+
+
+def _write_settings(store: Path, settings: Mapping[str, Any]) -> None:
+    _settings_file(store).write_text(json.dumps({SETTINGS: settings}, indent=1), encoding="utf-8")
+
+
+def _read_settings(store: Path) -> dict[str, Any]:
+    file = _settings_file(store)
+    try:
+        settings: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))[SETTINGS]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{store}: there is no job of `foldline batch run` here ({file.name}: {error}); name its --store"
+        ) from error
+    return settings
+
+
+def _opened(store: Path) -> JobStore:
+    if not store.is_file():
+        raise UsageError(
+            f"there is no store {str(store)!r}: it is beside the prompts, as NAME.jobs.db"
+        )
+    opened = JobStore(store, NAME)
+    found = opened.find()
+    if found is None:
+        raise UsageError(f"{store} has no job of `foldline batch`")
+    opened.take_over(found)
+    return opened
+
+
+def _few(rows: Iterator[RejectedRow]) -> list[RejectedRow]:
+    return [row for row, _ in zip(rows, range(20), strict=False)]
+
+
+def _tell(report: BatchReport, *, as_json: bool) -> None:
+    if as_json:
+        shown = {name: getattr(report, name) for name in report.__dataclass_fields__}
+        say(json.dumps({**shown, "cost": report.cost, "is_finished": report.is_finished}))
+        return
+    say(progress_line(report))
+    for text, count in report.errors.items():
+        note(f"{count} × {text}")

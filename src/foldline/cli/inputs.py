@@ -1,0 +1,70 @@
+"""What a prompt is made of besides its words: piped text, fragments, files and addresses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from foldline._io import BLOCKING
+from foldline._io.drive import drive
+from foldline.cli.settings import read_settings
+from foldline.cli.terminal import is_terminal
+from foldline.exceptions import FoldlineError, UsageError
+from foldline.language_models import FileResolver
+from foldline.utils.media_types import media_type_of_bytes
+from foldline.utils.strings import suggestion
+
+__all__ = ["fetch", "fragment_text", "is_address", "read_stdin_bytes"]
+
+
+def is_address(place: str) -> bool:
+    """Say whether this is the address of something on the web."""
+    return place.startswith(("http://", "https://"))
+
+
+def fetch(url: str) -> tuple[bytes, str | None]:
+    """Fetch an address that the user named: public ones only, checked before anything is connected to."""
+    host = urlsplit(url).hostname or ""
+    resolver = FileResolver(allow_hosts=[host, f"www.{host}"], schemes=("https", "http"))
+    try:
+        page = drive(resolver.fetch_page(url, BLOCKING))
+    except FoldlineError as error:
+        raise UsageError(f"{url}: cannot be fetched: {error}") from error
+    if page.status != 200:
+        raise UsageError(f"{url}: the server answered {page.status}")
+    return page.data, media_type_of_bytes(page.data) or page.media_type or None
+
+
+def read_stdin_bytes() -> bytes:
+    """Read all of what is piped in, as bytes."""
+    if sys.stdin is None or is_terminal(sys.stdin):
+        raise UsageError(
+            "-a - reads what is piped in, and nothing is: foldline chat ... -a - < photo.png"
+        )
+    stream = getattr(sys.stdin, "buffer", None)
+    return stream.read() if stream is not None else sys.stdin.read().encode()
+
+
+def fragment_text(places: Sequence[str]) -> str:
+    """Return the texts of fragments, each a file, an address or a name that `foldline fragments` keeps."""
+    return "\n\n".join(_fragment(place) for place in places)
+
+
+def _fragment(place: str) -> str:
+    known: dict[str, str] = read_settings().get("fragments") or {}
+    target = known.get(place, place)
+    if is_address(target):
+        data, _ = fetch(target)
+    else:
+        try:
+            data = Path(target).expanduser().read_bytes()
+        except OSError as error:
+            raise UsageError(
+                f"-f {place}: is neither a file ({error.strerror}) nor a fragment{suggestion(place, known)}"
+            ) from error
+    try:
+        return data.decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"-f {place}: is not text; -a attaches a file") from error

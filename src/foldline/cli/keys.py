@@ -1,0 +1,157 @@
+"""`foldline keys`: API keys that the command line finds without a variable, in a file of mode 0600 or the keyring.
+
+A variable of the environment wins over a stored key. No command prints a key.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from foldline.cli import places
+from foldline.cli.models import key_variables, main_names
+from foldline.cli.settings import read_json, write_json
+from foldline.cli.terminal import is_terminal, note, say, table
+from foldline.exceptions import FoldlineError, MissingExtraError, UsageError
+from foldline.providers import find_provider, provider_names
+from foldline.utils.strings import suggestion
+
+__all__ = ["keys", "keys_file", "use_stored_keys"]
+
+KEYRING = "foldline"
+ACTIONS = ("list", "set", "delete", "path")
+
+
+def keys_file() -> Path:
+    """Return where keys are kept."""
+    return places.data_dir() / "keys.json"
+
+
+def keys(action: str, name: str | None, *, in_keyring: bool, as_json: bool) -> int:
+    """List, set or delete."""
+    if action == "path":
+        say(str(keys_file()))
+    elif action == "list":
+        _list(as_json=as_json)
+    elif action not in ACTIONS:
+        raise UsageError(
+            f"foldline keys {action}: it is list, set, delete or path{suggestion(action, ACTIONS)}"
+        )
+    elif not name:
+        raise UsageError(f"which one? foldline keys {action} PROVIDER, for example openai")
+    elif action == "set":
+        _set(_variable(name), in_keyring=in_keyring)
+    else:
+        _delete(_variable(name))
+    return 0
+
+
+def use_stored_keys() -> None:
+    """Put the stored keys into the environment of this process, where it has none."""
+    for name, kept in read_json(keys_file()).items():
+        if os.environ.get(name):
+            continue
+        value = kept if isinstance(kept, str) else _from_keyring(name)
+        if value:
+            os.environ[name] = value
+
+
+def _from_keyring(name: str) -> str | None:
+    with suppress(
+        Exception
+    ):  # a keyring that is locked or gone: the provider says which key it misses
+        found = import_module("keyring").get_password(KEYRING, name)
+        return None if found is None else str(found)
+    return None
+
+
+def _variable(name: str) -> str:
+    """Return the variable of a provider's key; a name in capitals is one itself."""
+    if name.isupper():
+        return name
+    provider = name.replace("-", "_").lower()
+    if provider not in provider_names():
+        raise UsageError(
+            f"there is no provider {name!r}{suggestion(provider, provider_names())}: `foldline models` lists them; "
+            "a variable is written in capitals"
+        )
+    variables = key_variables(find_provider(provider))
+    if not variables:
+        raise UsageError(f"{provider} needs no key")
+    return variables[0]
+
+
+def _set(name: str, *, in_keyring: bool) -> None:
+    value = _ask(name)
+    kept: Any = value
+    if in_keyring:
+        try:
+            import_module("keyring").set_password(KEYRING, name, value)
+        except ImportError:
+            raise MissingExtraError(
+                "--keyring needs the keyring package: pip install keyring"
+            ) from None
+        except Exception as error:
+            raise UsageError(
+                f"the keyring does not take it: {error}; leave --keyring out"
+            ) from error
+        kept = {"keyring": True}
+    write_json(keys_file(), {**read_json(keys_file()), name: kept})
+    note(f"{name} is kept in {'the keyring' if in_keyring else keys_file()}")
+
+
+def _ask(name: str) -> str:
+    if is_terminal(sys.stdin):
+        value = getpass.getpass(f"{name} (not shown): ")
+    else:
+        value = sys.stdin.readline() if sys.stdin else ""
+    value = value.strip()
+    if not value or any(ord(letter) < 33 or ord(letter) > 126 for letter in value):
+        raise UsageError(
+            f"{name}: a key is one word of plain letters, digits and signs; type it, or pipe it in"
+        )
+    return value
+
+
+def _delete(name: str) -> None:
+    kept = read_json(keys_file())
+    if name not in kept:
+        raise UsageError(f"no key {name} is kept; foldline keys lists those that are")
+    if not isinstance(kept.pop(name), str):
+        with suppress(Exception):  # it may be gone already
+            import_module("keyring").delete_password(KEYRING, name)
+    write_json(keys_file(), kept)
+    note(f"{name} is deleted")
+
+
+def _list(*, as_json: bool) -> None:
+    kept = read_json(keys_file())
+    rows = []
+    for provider in main_names():
+        with suppress(FoldlineError):  # its package is missing
+            names = key_variables(find_provider(provider))
+            held = [name for name in names if name in kept or os.environ.get(name)]
+            rows += [(provider, name, _place(name, kept)) for name in held]
+    others = [
+        ("", name, _place(name, kept)) for name in kept if name not in {row[1] for row in rows}
+    ]
+    rows += others
+    if as_json:
+        fields = ("provider", "name", "kept")
+        say(json.dumps([dict(zip(fields, row, strict=True)) for row in rows]))
+    elif rows:
+        table(("provider", "name", "kept in"), rows)
+    else:
+        note("no keys; foldline keys set PROVIDER keeps one")
+
+
+def _place(name: str, kept: dict[str, Any]) -> str:
+    if os.environ.get(name):
+        return "the environment"
+    return "the file" if isinstance(kept[name], str) else "the keyring"

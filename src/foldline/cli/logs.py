@@ -1,0 +1,253 @@
+"""`foldline logs`: every prompt of the command line and its answer, read from the trace file.
+
+A log entry is a trace whose root is a command; `foldline traces` shows the same runs as trees, and `-c` goes on with
+the newest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from foldline.cli import places
+from foldline.cli.markdown import extract_code
+from foldline.cli.settings import read_settings, write_settings
+from foldline.cli.terminal import note, say
+from foldline.exceptions import FoldlineError, UsageError
+from foldline.load import load
+from foldline.messages import BaseMessage
+from foldline.tracers import TraceStore
+from foldline.tracers.schemas import Run
+from foldline.utils.strings import suggestion
+
+__all__ = ["Entry", "entries", "is_logging", "logs", "newest_messages"]
+
+COMMANDS = ("foldline chat", "foldline ask")
+"""Names of the runs that are commands."""
+MOST_LOOKED_AT = 5000
+"""Traces that a search looks at, the newest first."""
+SWITCHES = ("on", "off", "status", "path")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One prompt and what came of it."""
+
+    id: str
+    time: str
+    model: str
+    prompt: str
+    answer: str
+    error: str | None
+    seconds: float | None
+    session: str | None
+
+    def holds(self, text: str) -> bool:
+        """Say whether all words of a text are in the prompt or the answer."""
+        both = f"{self.prompt}\n{self.answer}".casefold()
+        return all(word in both for word in text.casefold().split())
+
+
+def is_logging() -> bool:
+    """Say whether prompts are logged: `FOLDLINE_LOG`, else what `foldline logs on` or `off` chose, else yes."""
+    said = os.environ.get("FOLDLINE_LOG")
+    if said:
+        return said.lower() not in ("0", "off", "false", "no")
+    return bool(read_settings().get("log", True))
+
+
+def logs(
+    what: str | None,
+    *,
+    limit: int,
+    search: str | None,
+    model: str | None,
+    session: str | None,
+    only_answer: bool,
+    extract: bool,
+    as_json: bool,
+) -> int:
+    """Show the newest prompts, one of them, or switch logging on or off."""
+    if what in SWITCHES:
+        return _switch(str(what))
+    found = list(_wanted(what, limit, search, model, session))
+    if as_json:
+        say(json.dumps([asdict(one) for one in found], ensure_ascii=False))
+    elif not found:
+        note(
+            f"nothing{' like that' if search or model or session else ''} is logged in {places.traces_file()}"
+        )
+    elif only_answer or extract:
+        say(_answer(found[0], extract=extract))
+    else:
+        for entry in reversed(found):
+            _show(entry, is_whole=what is not None)
+    return 0
+
+
+def _switch(what: str) -> int:
+    if what in ("on", "off"):
+        write_settings(log=what == "on")
+    if what == "path":
+        say(str(places.traces_file()))
+    else:
+        state = "on" if is_logging() else "off"
+        say(f"logging is {state}: {places.traces_file()}")
+    return 0
+
+
+def _wanted(
+    what: str | None, limit: int, search: str | None, model: str | None, session: str | None
+) -> Iterator[Entry]:
+    count = 0
+    is_filtered = any((what, search, model, session))
+    for entry in entries(MOST_LOOKED_AT if is_filtered else limit):
+        is_wanted = (
+            (what is None or entry.id.startswith(what) or entry.id.endswith(what))
+            and (search is None or entry.holds(search))
+            and (model is None or model in entry.model)
+            and (session is None or entry.session == session)
+        )
+        if is_wanted:
+            yield entry
+            count += 1
+            if count >= limit:
+                return
+    if what is not None and not count:
+        raise UsageError(
+            f"there is no log entry {what!r}{suggestion(what, SWITCHES)}: foldline logs shows their ids"
+        )
+
+
+def entries(limit: int) -> Iterator[Entry]:
+    """Return the newest prompts, newest first."""
+    file = places.traces_file()
+    if not file.exists():
+        return
+    store = TraceStore(file)
+    count = 0
+    for run in store.recent(min(limit * 4, MOST_LOOKED_AT)):
+        if run.name not in COMMANDS:
+            continue
+        whole = store.trace(run.trace_id or run.id)
+        if whole is not None:
+            yield _entry(whole)
+            count += 1
+            if count >= limit:
+                return
+
+
+def _entry(run: Run) -> Entry:
+    models = [child for child in _all_runs(run) if child.run_type == "llm"]
+    described = models[-1].metadata if models else {}
+    name = ":".join(
+        str(described[key]) for key in ("ls_provider", "ls_model_name") if described.get(key)
+    )
+    asked = run.inputs.get("input")
+    prompts = (
+        [one for one in asked if _kind(one) == "HumanMessage"] if isinstance(asked, list) else []
+    )
+    return Entry(
+        id=str(run.trace_id or run.id),
+        time=run.start_time.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+        model=name,
+        prompt=_text(prompts[-1]) if prompts else _text(asked),
+        answer=_text(_output(run, models)),
+        error=run.error.strip().splitlines()[-1] if run.error else None,
+        seconds=run.latency,
+        session=run.metadata.get("session_id"),
+    )
+
+
+def _all_runs(run: Run) -> Iterator[Run]:
+    for child in run.child_runs:
+        yield child
+        yield from _all_runs(child)
+
+
+def _output(run: Run, models: list[Run]) -> Any:
+    outputs = run.outputs or {}
+    if "output" in outputs:
+        return outputs["output"]
+    if models:
+        generations = (models[-1].outputs or {}).get("generations") or [[]]
+        if generations[0]:
+            return generations[0][0].get("message") or generations[0][0].get("text")
+    return outputs.get("raw") or ""
+
+
+def _kind(dumped: Any) -> str:
+    return str((dumped.get("id") or [""])[-1]) if isinstance(dumped, dict) else ""
+
+
+def _text(dumped: Any) -> str:
+    """Return the text of a message as it was dumped."""
+    if isinstance(dumped, dict) and "kwargs" in dumped:
+        dumped = dumped["kwargs"].get("content", "")
+    if isinstance(dumped, list):
+        parts = [block if isinstance(block, str) else _block(block) for block in dumped]
+        return "".join(parts)
+    if isinstance(dumped, dict):
+        return json.dumps(dumped, ensure_ascii=False, default=str)
+    return "" if dumped is None else str(dumped)
+
+
+def _block(block: Any) -> str:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind == "text":
+        return str(block.get("text", ""))
+    return f"[{kind}]" if kind in ("image", "audio", "video", "file") else ""
+
+
+def _answer(entry: Entry, *, extract: bool) -> str:
+    code = extract_code(entry.answer) if extract else None
+    return entry.answer if code is None else code.rstrip("\n")
+
+
+def _show(entry: Entry, *, is_whole: bool) -> None:
+    facts = [
+        entry.time,
+        entry.id[-12:],
+        entry.model,
+        f"{entry.seconds:.1f} s" if entry.seconds is not None else "",
+    ]
+    facts += [f"session {entry.session}"] if entry.session else []
+    say("  ".join(fact for fact in facts if fact), style="bold")
+    for mark, text in (("> ", entry.prompt), ("", entry.answer)):
+        shown = text if is_whole else _short(text)
+        if shown:
+            say("\n".join(f"{mark}{line}" for line in shown.splitlines()))
+    if entry.error:
+        say(f"ERROR {entry.error}", style="red")
+    say()
+
+
+def _short(text: str, lines: int = 6, width: int = 500) -> str:
+    kept = text.strip().splitlines()
+    short = "\n".join(kept[:lines])[:width]
+    return short if short == "\n".join(kept) else f"{short} ..."
+
+
+def newest_messages() -> tuple[list[BaseMessage], float, str | None]:
+    """Return the conversation of the newest logged prompt, when it was, and its session."""
+    file = places.traces_file()
+    if not file.exists():
+        return [], 0.0, None
+    store = TraceStore(file)
+    for run in store.recent(50):
+        whole = store.trace(run.trace_id or run.id) if run.name == "foldline chat" else None
+        models = [one for one in _all_runs(whole) if one.run_type == "llm"] if whole else []
+        if whole is None or not models or not models[-1].outputs:
+            continue
+        try:
+            asked = load(models[-1].inputs["messages"][0], allowed_objects="messages")
+            answer = load(
+                models[-1].outputs["generations"][0][0]["message"], allowed_objects="messages"
+            )
+        except (FoldlineError, ValueError, KeyError, IndexError, TypeError):
+            continue  # written by another version, or damaged
+        return [*asked, answer], run.start_time.timestamp(), run.metadata.get("session_id")
+    return [], 0.0, None

@@ -1,0 +1,277 @@
+"""`foldline index`, `ask`, `similar` and `embed`: the files of a folder by meaning, in one SQLite file.
+
+The same file holds the vectors and the record of what is in; indexing again embeds only what has changed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from foldline.cli import places
+from foldline.cli.choose import (
+    choose_model,
+    own_object,
+    prepare,
+    prepare_encoder,
+    read_options,
+)
+from foldline.cli.exchange import Exchange
+from foldline.cli.keys import use_stored_keys
+from foldline.cli.settings import read_settings, write_settings
+from foldline.cli.shows import NoShow, TextShow
+from foldline.cli.terminal import note, say, table
+from foldline.document_loaders import DirectoryLoader, FileLoader, WebBaseLoader
+from foldline.documents import Document, citation_messages, citations
+from foldline.exceptions import UsageError
+from foldline.indexing import SQLiteRecordManager
+from foldline.indexing import index as index_documents
+from foldline.text_splitters import RecursiveCharacterTextSplitter
+from foldline.utils.progress import Progress
+from foldline.utils.strings import suggestion
+from foldline.vectorstores import SQLiteVectorStore
+
+__all__ = ["ask", "embed", "index", "similar"]
+
+CHUNK, OVERLAP = 1000, 100
+"""Characters of a piece, and how many it shares with the next: what MiniLM reads of a text."""
+BATCH = 16
+"""Pieces embedded between two moves of the bar."""
+ENCODERS = {
+    "local": "foldline.providers.local:LocalEmbeddings",
+    "openai": "foldline.providers.openai:OpenAIEmbeddings",
+    "google": "foldline.providers.google:GoogleGenerativeAIEmbeddings",
+    "google_genai": "foldline.providers.google:GoogleGenerativeAIEmbeddings",
+    "bedrock": "foldline.providers.bedrock:BedrockEmbeddings",
+}
+"""Provider -> its embeddings."""
+LOCAL = "local:minilm-l6"
+
+
+def _encoder(spec: str) -> Any:
+    use_stored_keys()
+    provider, colon, model = spec.partition(":")
+    if provider == "py":
+        made = own_object(model, "-m py:")
+        return made if hasattr(made, "embed_query") and not isinstance(made, type) else made()
+    if provider not in ENCODERS:
+        raise UsageError(
+            f"there are no embeddings of {provider!r}{suggestion(provider, ENCODERS)}: write local, openai:MODEL, "
+            "google:MODEL or bedrock:MODEL"
+        )
+    if provider == "local":
+        prepare_encoder(model or "minilm-l6")
+    module, _, name = ENCODERS[provider].partition(":")
+    kind = getattr(import_module(module), name)
+    return kind(model=model) if colon and model else kind()
+
+
+def _file() -> Path:
+    return places.data_dir() / "index.db"
+
+
+@contextmanager
+def _opened(name: str, encoder: str | None = None) -> Iterator[tuple[SQLiteVectorStore, str]]:
+    """Open an index with the model that it was made with."""
+    known = dict(read_settings().get("indexes") or {})
+    if name not in known and encoder is None:
+        made = ", ".join(known) or "none yet"
+        raise UsageError(
+            f"there is no index {name!r}{suggestion(name, known)} (there is: {made}): foldline index FOLDER makes one"
+        )
+    spec = known.get(name) or encoder or LOCAL
+    if encoder is not None and encoder != spec:
+        raise UsageError(
+            f"the index {name!r} was made with {spec}; vectors of two models cannot be compared: choose another --name"
+        )
+    store = SQLiteVectorStore(_encoder(spec), places.made(_file()), collection=name)
+    try:
+        yield store, spec
+    finally:
+        store.close()
+
+
+# -- index
+
+
+def index(
+    paths: Sequence[str],
+    *,
+    name: str,
+    model: str | None,
+    glob: Sequence[str],
+    exclude: Sequence[str],
+    as_json: bool,
+) -> int:
+    """Bring files, folders and web pages into an index, and take out what is gone."""
+    if not paths:
+        return _list(as_json=as_json)
+    logging.getLogger("foldline.document_loaders").disabled = True  # what fails is listed below
+    known = dict(read_settings().get("indexes") or {})
+    spec = model or known.get(name) or LOCAL
+    with _opened(name, spec) as (store, _):
+        write_settings(indexes={**known, name: spec})
+        pieces, failures = _pieces(paths, glob, exclude)
+        records = SQLiteRecordManager(f"index:{name}", _file())
+        with Progress(len(pieces), "embedding") as progress:
+            result = index_documents(
+                pieces,
+                records,
+                store,
+                cleanup="scoped_full",
+                source_id_key=_root_of(paths),
+                batch_size=BATCH,
+                progress=lambda done, total: progress.update(done),
+            )
+    if as_json:
+        say(json.dumps({**result, "index": name, "failed": failures}, ensure_ascii=False))
+    else:
+        for failure in failures:
+            note(f"left out: {failure}", style="red")
+        say(
+            f"{name}: {result['num_added']} pieces added, {result['num_skipped']} unchanged, "
+            f"{result['num_deleted']} deleted, {len(failures)} files left out"
+        )
+    return 0
+
+
+def _root_of(paths: Sequence[str]) -> Any:
+    """Return the function that says below which of the paths a document is: what is gone there is deleted."""
+    roots = [path if "://" in path else str(Path(path).expanduser().resolve()) for path in paths]
+
+    def root(document: Document) -> str:
+        source = str(document.metadata["source"])
+        return next((one for one in roots if source == one or source.startswith(one)), source)
+
+    return root
+
+
+def _pieces(
+    paths: Sequence[str], glob: Sequence[str], exclude: Sequence[str]
+) -> tuple[list[Document], list[str]]:
+    documents: list[Document] = []
+    failures: list[str] = []
+    for path in paths:
+        loader = _loader(path, glob, exclude)
+        documents += loader.load()
+        failures += [str(failure) for failure in getattr(loader, "errors", ())]
+    splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK, chunk_overlap=OVERLAP)
+    pieces = [piece for piece in splitter.split_documents(documents) if piece.page_content.strip()]
+    return [_plain(piece) for piece in pieces], failures
+
+
+def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> Any:
+    if "://" in path:
+        return WebBaseLoader(path, continue_on_failure=True)
+    place = Path(path).expanduser().resolve()
+    if place.is_dir():
+        return DirectoryLoader(
+            place, list(glob) or "**/[!.]*", exclude=list(exclude), show_progress=True
+        )
+    if not place.exists():
+        raise UsageError(f"{place}: there is no such file or folder")
+    return FileLoader(place)
+
+
+def _plain(piece: Document) -> Document:
+    """Keep of the metadata what JSON has: a loader of one's own may put in anything."""
+    metadata = json.loads(json.dumps(piece.metadata, default=str))
+    return Document(piece.page_content, metadata=metadata)
+
+
+def _list(*, as_json: bool) -> int:
+    known = read_settings().get("indexes") or {}
+    if as_json:
+        say(json.dumps(known, ensure_ascii=False))
+    elif known:
+        table(("index", "embeddings"), sorted(known.items()))
+    else:
+        note("no indexes; foldline index FOLDER makes one")
+    return 0
+
+
+# -- what is in it
+
+
+def similar(text: str, *, name: str, count: int, as_json: bool) -> int:
+    """Show the pieces nearest to a text."""
+    with _opened(name) as (store, _):
+        found = store.similarity_search_with_score(text, k=count)
+    if as_json:
+        rows = [{"score": score, "text": one.page_content, **one.metadata} for one, score in found]
+        say(json.dumps(rows, ensure_ascii=False))
+        return 0
+    for document, score in found:
+        say(f"{score:.3f}  {document.metadata.get('source', '')}", style="bold")
+        say(f"{' '.join(document.page_content.split())[:300]}\n")
+    if not found:
+        note(f"the index {name!r} is empty")
+    return 0
+
+
+def ask(
+    question: str,
+    *,
+    model: str | None,
+    name: str,
+    count: int,
+    options: Sequence[str],
+    only_sources: bool,
+    as_json: bool,
+    callbacks: Sequence[Any],
+) -> int:
+    """Answer a question from an index, with its sources."""
+    if not question.strip():
+        raise UsageError('there is nothing to ask: foldline ask "a question"')
+    with _opened(name) as (store, _):
+        found = store.similarity_search(question, k=count)
+    if not found:
+        raise UsageError(f"the index {name!r} is empty: foldline index FOLDER fills it")
+    if only_sources:
+        return similar(question, name=name, count=count, as_json=as_json)
+    chosen = choose_model(model, read_options(options))
+    prepare(chosen)
+    exchange = Exchange(chosen, [], NoShow() if as_json else TextShow(), run_name="foldline ask")
+    answer = citations(exchange.run(citation_messages(question, found), callbacks), found)
+    if as_json:
+        sources = [
+            {"number": one.number, "title": one.title, "url": one.url} for one in answer.sources
+        ]
+        blocks = [
+            {"text": block.text, "sources": [one.number for one in block.sources]}
+            for block in answer.blocks
+        ]
+        say(
+            json.dumps(
+                {"answer": answer.text, "blocks": blocks, "sources": sources}, ensure_ascii=False
+            )
+        )
+        return 0
+    named = answer.sources
+    say()
+    for number, document in enumerate(found, 1):
+        mark = "*" if any(one.number == number for one in named) else " "
+        say(f"{mark}[{number}] {_where(document)}", style=None if mark == "*" else "dim")
+    if not named:
+        note("(the answer names no source: those above are what it was given)")
+    return 0
+
+
+def _where(document: Document) -> str:
+    source = str(document.metadata.get("source", ""))
+    if "page_label" in document.metadata:
+        source += f", page {document.metadata['page_label']}"
+    return source
+
+
+def embed(text: str, *, model: str | None) -> int:
+    """Print the vector of a text as JSON."""
+    if not text:
+        raise UsageError('there is nothing to embed: foldline embed "a text", or pipe one in')
+    say(json.dumps(_encoder(model or LOCAL).embed_query(text)))
+    return 0

@@ -1,0 +1,74 @@
+"""What the user has chosen: the default model, aliases, whether prompts are logged. One file for its owner alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from foldline.cli import places
+from foldline.exceptions import StoreError
+from foldline.utils.private_files import open_private
+
+__all__ = [
+    "read_json",
+    "read_settings",
+    "resolve_alias",
+    "settings_file",
+    "write_json",
+    "write_settings",
+]
+
+
+def settings_file() -> Path:
+    """Return where the choices are kept."""
+    return places.data_dir() / "settings.json"
+
+
+def read_settings() -> dict[str, Any]:
+    """Return the choices: `model`, `aliases`, `log`, `fragments`."""
+    return read_json(settings_file())
+
+
+def write_settings(**changes: Any) -> None:
+    """Change some of the choices; None takes one out."""
+    kept = {**read_settings(), **changes}
+    write_json(settings_file(), {name: value for name, value in kept.items() if value is not None})
+
+
+def resolve_alias(model: str | None) -> str | None:
+    """Return the model that a name stands for: an alias, the default where there is no name, else the name."""
+    settings = read_settings()
+    name = model or settings.get("model")
+    aliases = settings.get("aliases") or {}
+    return str(aliases.get(name, name)) if name else None
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """Return the object in a file; nothing where there is no file."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise StoreError(f"{file}: cannot be read: {error.strerror}") from error
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise StoreError(f"{file}: is not JSON ({error}): mend it or delete it") from error
+    if not isinstance(found, dict):
+        raise StoreError(f"{file}: holds no JSON object: mend it or delete it")
+    return found
+
+
+def write_json(file: Path, value: dict[str, Any]) -> None:
+    """Write an object for the owner's eyes only; a crash leaves the old file."""
+    partial = places.made(file).with_name(f"{file.name}.{os.getpid()}.new")
+    try:
+        with open_private(partial, "w", encoding="utf-8") as opened:
+            json.dump(value, opened, ensure_ascii=False, indent=2)
+        partial.replace(file)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise StoreError(f"{file}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,93 @@
+"""A JSON schema in a line: `name, age int, bio: one sentence`; or a file; or JSON as it is. Pure but for the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from foldline.exceptions import UsageError
+from foldline.utils.strings import suggestion
+
+__all__ = ["read_schema"]
+
+TYPES = {
+    "str": "string",
+    "string": "string",
+    "int": "integer",
+    "integer": "integer",
+    "float": "number",
+    "number": "number",
+    "bool": "boolean",
+    "boolean": "boolean",
+}
+FIELD = re.compile(
+    r"(?P<name>[A-Za-z_]\w*)(?:\s+(?P<type>[A-Za-z]+)(?P<many>\[\])?)?(?:\s*:\s*(?P<about>.*))?",
+    re.DOTALL,
+)
+
+
+def read_schema(text: str, *, is_list: bool = False) -> dict[str, Any]:
+    """Return the schema that a file, JSON or a line of fields describes; `is_list` asks for a list of such objects."""
+    schema = _read(text)
+    if is_list:
+        schema = {
+            "type": "object",
+            "properties": {"items": {"type": "array", "items": schema}},
+            "required": ["items"],
+        }
+    return {"title": "answer", **schema}
+
+
+def _read(text: str) -> dict[str, Any]:
+    if text.lstrip().startswith(("{", "[")):
+        return _parse(text, "--schema")
+    path = Path(text).expanduser()
+    is_name = "\n" not in text and len(text) < 1000
+    if is_name and (path.suffix == ".json" or "/" in text or path.is_file()):
+        try:
+            return _parse(path.read_text(encoding="utf-8"), str(path))
+        except OSError as error:
+            raise UsageError(f"{path}: the schema cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path}: the schema is not JSON: it is not text") from error
+    return _from_line(text)
+
+
+def _parse(text: str, where: str) -> dict[str, Any]:
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: the schema is not JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise UsageError(f"{where}: a JSON schema is an object, not a {type(schema).__name__}")
+    return schema
+
+
+def _from_line(text: str) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for part in text.split("\n") if "\n" in text.strip() else text.split(","):
+        if not part.strip():
+            continue
+        field = FIELD.fullmatch(part.strip())
+        if field is None:
+            raise UsageError(
+                f"--schema: {part.strip()!r} is no field: write `name`, `age int`, `tags str[]` or `bio: a sentence`"
+            )
+        properties[field["name"]] = _property(field)
+    if not properties:
+        raise UsageError("--schema is empty: write fields, as in --schema 'name, age int'")
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _property(field: re.Match[str]) -> dict[str, Any]:
+    kind = field["type"] or "str"
+    if kind not in TYPES:
+        raise UsageError(
+            f"--schema: {field['name']} has no type {kind!r}{suggestion(kind, TYPES)}: it is str, int, float or bool"
+        )
+    made: dict[str, Any] = {"type": TYPES[kind]}
+    if field["many"]:
+        made = {"type": "array", "items": made}
+    return {**made, "description": field["about"].strip()} if field["about"] else made

@@ -1,0 +1,138 @@
+"""How a run of a graph begins: what its thread holds already, and what the caller gives now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from foldline.exceptions import UsageError
+from foldline.graph.plan import check_target
+from foldline.graph.records import GraphThread, Outcome, Target, encode_target, record
+from foldline.graph.runtime import Runtime
+from foldline.graph.threads import load_thread
+from foldline.graph.types import START
+from foldline.workflows.interrupts import Command
+from foldline.workflows.run_context import RunContext
+from foldline.workflows.thread_start import ThreadStart
+from foldline.workflows.values import pack
+
+if TYPE_CHECKING:
+    from foldline.graph.loop import GraphLoop
+
+__all__ = ["GraphStart"]
+
+Json = Any
+COMMAND = "the Command"
+
+
+class GraphStart(ThreadStart[RunContext[GraphThread]]):
+    """The beginning of a run of a graph."""
+
+    def __init__(self, loop: GraphLoop) -> None:
+        super().__init__(loop.context)
+        self.loop = loop
+        self.plan = loop.plan
+
+    async def load(self, at: str | None, value: Json) -> bool:
+        """Read the thread; return whether None goes on from an earlier record, as a fork."""
+        context = self.context
+        assert context.log is not None
+        graph, log, io = self.loop.graph, context.log, context.io
+        resumes = isinstance(value, Command) and value.resume is not None
+        context.thread = await load_thread(graph, log, io, at, with_pending=resumes)
+        if at is None or value is not None:
+            return False
+        latest = await load_thread(graph, log, io, at, with_pending=True)
+        if latest.head != log.last:
+            return True
+        context.thread = latest  # it is the last one: as without naming it
+        return False
+
+    def goes_on_inside(self) -> bool:
+        """Whether a graph inside a node goes on; one with a memory of its own begins anew when it is at its end."""
+        return self.context.thread.is_unfinished or self.loop.graph.checkpointer is not True
+
+    async def begin(self, kind: str) -> None:
+        """Write down that somebody goes on."""
+        await self._begin(record(kind))
+
+    async def _begin(self, *bodies: dict[str, Json]) -> None:
+        entries = await self.context.append(*bodies)
+        for body, entry in zip(bodies, entries, strict=False):
+            self.context.thread.take(entry.id, body)
+        self.loop.tell_state(only_values=True)
+
+    # -- an input
+
+    async def take_input(self, value: Json, goto: list[Target] | None = None) -> None:
+        """Begin a round at START, and where a command says besides."""
+        keys, thread = self.plan.keys, self.context.thread
+        update = keys.check(self._input_values(value), "the input")
+        values = keys.join(thread.values, [("the input", update)])
+        found = list(goto or ())
+        branches = self.plan.branches.get(START)
+        if branches:
+            runtime = Runtime(self.loop.context_value, self.loop.store)
+            found += await self.loop.ask_branches(branches, START, values, self.loop.run, runtime)
+        targets, waiting, deferred = self.plan.next_targets([Outcome(START, {}, found)], {}, [])
+        id = None
+        if self.context.log is not None:
+            body = record("input", values=keys.encode(update, "the input"))
+            body["step"] = thread.step + 1
+            body["next"] = [encode_target(one, keys) for one in targets]
+            id = (await self.context.append(body))[0].id
+            thread.at = body["at"]
+        thread.values = values
+        thread.move(id, targets, thread.step + 1, waiting, deferred)
+        thread.source = "input"
+        self.loop.tell_state()
+
+    def _input_values(self, value: Json) -> Mapping[str, Any]:
+        if isinstance(value, Mapping):
+            return value
+        shape = self.plan.input
+        if isinstance(shape.schema, type) and isinstance(value, shape.schema):
+            return {key: getattr(value, key) for key in shape.names if hasattr(value, key)}
+        raise UsageError(
+            f"{self.loop.graph.name} takes a dict with some of {', '.join(shape.names)}, not {type(value).__name__}: "
+            f"{value!r:.80}"
+        )
+
+    # -- a command
+
+    async def take_change(self, command: Command[Any]) -> None:
+        """Change the state and go where the command says, besides what comes anyhow; open questions stay open."""
+        thread = self.context.thread
+        if thread.head is None:
+            await self.take_input(dict(command.update or {}), self._targets(command))
+            return
+        await self._begin(self._change(command))
+        if command.goto:
+            thread.interrupts = []  # the tasks that asked run beside the new ones, and ask again
+
+    async def take_answers(self, answers: dict[str, Json], command: Command[Any] | None) -> None:
+        """Write down the answers, after the change of the state that came with them."""
+        packed = {key: pack(one, "an answer") for key, one in answers.items()}
+        changes = [] if command is None else [self._change(command)]
+        await self._begin(*changes, record("resume", answers=packed))
+
+    def _change(self, command: Command[Any]) -> dict[str, Json]:
+        """Return the record of a change from outside: the tasks that come stay what they are, others are added."""
+        keys, thread = self.plan.keys, self.context.thread
+        update = keys.check(dict(command.update or {}), COMMAND)
+        body = record("update", tasks=[{"name": COMMAND, "update": keys.encode(update, COMMAND)}])
+        targets = [*thread.next, *self._targets(command)]
+        return {
+            **body,
+            "step": thread.step + 1,
+            "next": [encode_target(one, keys) for one in targets],
+            "waiting": thread.waiting,
+            "deferred": thread.deferred,
+            "keeps": True,
+            "paused": thread.is_paused,
+        }
+
+    def _targets(self, command: Command[Any]) -> list[Target]:
+        goto = command.goto
+        given = [] if goto is None else list(goto) if isinstance(goto, list | tuple) else [goto]
+        return [check_target(one, COMMAND, self.plan.nodes) for one in given]

@@ -1,0 +1,85 @@
+"""What a text model's requests take of limits and budgets: their meter, and the counts of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from foldline._io import IO
+from foldline.language_models.base import BaseLanguageModel, Params
+from foldline.language_models.call.deadline import within
+from foldline.language_models.call.meter import RequestMeter
+from foldline.language_models.policies.spending import Expectation
+from foldline.language_models.policies.usage_scope import SCOPE
+from foldline.prices.cost import service_of
+from foldline.prices.table import find_prices
+from foldline.rate_limiters import BaseRateLimiter
+
+__all__ = ["ask_metered", "meter_prompts", "read_counts"]
+
+T = TypeVar("T")
+
+PLACES: Final = ("token_usage", "usage")
+"""Where authors keep the counts of an answer."""
+NAMES: Final = {
+    "prompt_tokens": "input_tokens",
+    "completion_tokens": "output_tokens",
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+}
+
+
+def meter_prompts(
+    model: BaseLanguageModel[str],
+    limiter: BaseRateLimiter | None,
+    prompts: Sequence[str],
+    options: Params,
+    io: IO,
+    *,
+    answers: int = 1,
+) -> RequestMeter | None:
+    """Return the meter of a request with so many prompts, each answered `answers` times; None where nothing counts."""
+    scope = SCOPE.get()
+    if limiter is None and scope is None:
+        return None
+    most = options.get("max_tokens") or getattr(model, "max_tokens", None)
+    if not isinstance(most, int) or most <= 0:  # -1 is no bound
+        most = None
+    name = options.get("model") or model._model_name
+    service = options.get("service_tier") or getattr(model, "service_tier", None)
+    expected = Expectation(
+        sum(map(model.get_num_tokens, prompts)),
+        None if most is None else most * len(prompts) * answers,
+        None,
+        find_prices(model._provider, name),
+        service_of(service),
+        f"{model._provider or model._llm_type}:{name}",
+    )
+    return RequestMeter(expected, io, limiter, scope)
+
+
+def read_counts(output: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the counts in the metadata of an answer under the names of `UsageMetadata`; None where it has none."""
+    for place in PLACES:
+        counts = (output or {}).get(place)
+        if isinstance(counts, Mapping):
+            known = {NAMES[name]: n for name, n in counts.items() if name in NAMES}
+            return {name: n for name, n in known.items() if type(n) is int} or None
+    return None
+
+
+async def ask_metered(
+    meter: RequestMeter | None,
+    ask: Callable[[], Coroutine[Any, Any, T]],
+    io: IO,
+    read_usage: Callable[[T], Mapping[str, Any] | None] = lambda _: None,
+) -> T:
+    """Ask inside the share of a meter, no longer than the usage scopes around this code have time."""
+    if meter is None:
+        return await ask()
+    async with meter:
+        with meter.held():
+            answer: T = await within(ask(), io)
+        meter.usage = read_usage(answer)
+    return answer

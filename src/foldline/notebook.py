@@ -1,0 +1,43 @@
+"""For notebooks: `show` a list of messages, a dict of tokens, the result of an agent; or let the notebook always do so.
+
+Messages, documents, runs, agents, streams and graphs show themselves (`_repr_html_`, `_repr_svg_`); a plain list or
+dict cannot. `%load_ext foldline.notebook` teaches a notebook to show lists and dicts of such things too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline._display.parts import Value
+from foldline._display.show import Shown, html_of
+
+__all__ = ["load_ipython_extension", "show", "unload_ipython_extension"]
+
+
+def show(value: Value) -> Shown:
+    """Return a view of a value for notebooks: messages, documents, tool calls, tokens, runs, an agent's result.
+
+    ```python
+    from foldline.messages import AIMessage, HumanMessage
+    from foldline.notebook import show
+
+    view = show([HumanMessage("Hi"), AIMessage("**Hello**")])
+    print("<strong>Hello</strong>" in view._repr_html_())
+    #> True
+    ```
+    """
+    return Shown(value)
+
+
+def load_ipython_extension(shell: Any) -> None:  # noqa: ANN401  IPython's
+    """Let lists, tuples and dicts of things that foldline knows be shown (`%load_ext foldline.notebook`)."""
+    formatter = shell.display_formatter.formatters["text/html"]
+    for kind in (list, tuple, dict):
+        formatter.for_type(kind, html_of)
+
+
+def unload_ipython_extension(shell: Any) -> None:  # noqa: ANN401  IPython's
+    """Undo `load_ipython_extension` (`%unload_ext foldline.notebook`)."""
+    formatter = shell.display_formatter.formatters["text/html"]
+    for kind in (list, tuple, dict):
+        formatter.pop(kind, None)

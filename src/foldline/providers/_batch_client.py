@@ -1,0 +1,119 @@
+"""What the clients of providers' batches share: JSON over the model's own connection, with retries; results by line.
+
+A request that makes a batch is sent once and not repeated here: whether it was taken is found out by asking the
+provider (`find`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from foldline._io import IO
+from foldline.exceptions import ModelError
+from foldline.language_models.call.retry import RetryPolicy
+from foldline.providers._endpoint import Endpoint
+from foldline.providers._keys import resolve_key
+from foldline.transports import Request, Response, Timeouts
+
+__all__ = ["BatchClient"]
+
+Json = Any
+UPLOAD: Final = Timeouts(connect=10.0, first_byte=600.0, idle=120.0)
+LINE: Final = 64 * 1024 * 1024
+"""The longest line of results."""
+
+
+class BatchClient:
+    """Sends requests about batches over the connection of a model."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint: Any = endpoint
+
+    def headers(self) -> dict[str, str]:
+        """Return what every request of this provider has besides its key."""
+        return {}
+
+    async def ask(
+        self,
+        path: str,
+        io: IO,
+        *,
+        method: str = "GET",
+        body: bytes = b"",
+        kind: str = "application/json",
+        may_repeat: bool = True,
+    ) -> Json:
+        """Send a request and return the JSON of its answer."""
+        policy, attempt = RetryPolicy.of(3 if may_repeat else 0), 0
+        while True:
+            attempt += 1
+            try:
+                request = await self._request(path, io, method, body, kind)
+                async with self._open(request, io) as response:
+                    await self._check(response, request)
+                    text = await response.read()
+                    return self.endpoint._parse(text) if text.strip() else {}
+            except ModelError as error:
+                error.provider = error.provider or self.endpoint._provider
+                error.model = error.model or self.endpoint._model_name
+                if not policy.allows(error, attempt):
+                    raise
+                delay = policy.delay(attempt, error)
+            await io.sleep(delay)
+
+    async def lines(self, path: str, io: IO) -> AsyncGenerator[Json, None]:
+        """Read JSON lines as they arrive; one that is none is left out, and its request counts as missing."""
+        request = await self._request(path, io, "GET", b"", "")
+        async with self._open(request, io) as response:
+            await self._check(response, request)
+            rest = b""
+            async with aclosing(response.chunks()) as chunks:
+                async for chunk in chunks:
+                    *whole, rest = (rest + chunk).split(b"\n")
+                    for line in whole:
+                        if (row := self._row(line)) is not None:
+                            yield row
+                    if len(rest) > LINE:
+                        raise self.endpoint._malformed(
+                            "a line of the batch's results is longer than 64 MB"
+                        )
+            if (row := self._row(rest)) is not None:
+                yield row
+
+    def _row(self, line: bytes) -> Mapping[str, Json] | None:
+        if not line.strip():
+            return None
+        try:
+            row = self.endpoint._parse(line)
+        except ModelError:
+            return None
+        return row if isinstance(row, dict) else None
+
+    async def _request(self, path: str, io: IO, method: str, body: bytes, kind: str) -> Request:
+        endpoint = self.endpoint
+        key = await resolve_key(endpoint._key(), io)
+        headers = endpoint._auth_headers(key) if key else {}
+        if body and kind:
+            headers["content-type"] = kind
+        more = {name.lower(): value for name, value in endpoint.default_headers.items()}
+        sent = Request(
+            url=path if "://" in path else endpoint._url(path),
+            method=method,
+            headers={**headers, **self.headers(), **more},
+            body=body,
+            timeouts=UPLOAD,
+            limits=endpoint.limits,
+        )
+        authorized: Request = await endpoint._authorize(sent, io)
+        return authorized
+
+    def _open(self, request: Request, io: IO) -> Any:  # noqa: ANN401  a context manager of the transport
+        return self.endpoint._transport().open(request, blocking=io.blocking)
+
+    async def _check(self, response: Response, request: Request) -> None:
+        if response.status >= 400:
+            raise self.endpoint._hidden(
+                self.endpoint._status_error(response, await response.read_error()), request
+            )

@@ -1,0 +1,16 @@
+"""What the headers of an answer say of a provider's limits, for the limiter of its request."""
+
+from __future__ import annotations
+
+from foldline.language_models.call.meter import RequestMeter
+from foldline.providers._wire import retry_after
+from foldline.transports import Response
+
+__all__ = ["observe_limits"]
+
+
+def observe_limits(meter: RequestMeter | None, response: Response) -> None:
+    """Let the limiter of a request learn from the headers of its answer."""
+    if meter is not None:
+        wait = retry_after(response.headers)
+        meter.observe(response.headers, status=response.status, retry_after=wait)

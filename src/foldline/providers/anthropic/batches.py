@@ -1,0 +1,124 @@
+"""Anthropic's message batches: requests in one body, results as JSON lines in any order.
+
+A batch has no metadata of ours. What was sent before a crash is found by its time and size, and known by the ids of its
+requests, which begin with the part's tag and can be read when the batch has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+from foldline._io import IO
+from foldline.batches.provider import BatchAnswer, BatchStatus
+from foldline.batches.records import Part
+from foldline.providers._batch_client import BatchClient
+from foldline.providers._wire import dump_body
+from foldline.providers.anthropic import wire
+
+__all__ = ["AnthropicBatches"]
+
+Json = Any
+PATH: Final = "v1/messages/batches"
+CLOCKS: Final = 300.0
+"""Seconds by which our clock and theirs may differ."""
+LOOK_SECONDS: Final = 30.0
+STATUSES: Final = {
+    "invalid_request_error": 400, "authentication_error": 401, "permission_error": 403, "not_found_error": 404,
+    "request_too_large": 413, "rate_limit_error": 429, "overloaded_error": 529,
+}  # fmt: skip
+"""The type of an error -> the status that a call would have had."""
+
+
+class AnthropicBatches(BatchClient):
+    """Message batches of Anthropic."""
+
+    most_requests = 100_000
+    most_bytes = 250 * 1024 * 1024
+    look_seconds = LOOK_SECONDS
+
+    def headers(self) -> dict[str, str]:
+        """Return the version of the API, and the betas that the model names."""
+        betas = self.endpoint.betas
+        return {
+            "anthropic-version": wire.VERSION,
+            **({"anthropic-beta": ",".join(betas)} if betas else {}),
+        }
+
+    def encode_line(self, custom_id: str, path: str, body: Json) -> bytes:
+        """Return a request of the batch."""
+        params = {name: value for name, value in body.items() if name != "stream"}
+        return dump_body({"custom_id": custom_id, "params": params})
+
+    async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
+        """Make a batch."""
+        body = b'{"requests":[' + b",".join(lines) + b"]}"
+        made = await self.ask(PATH, io, method="POST", body=body, may_repeat=False)
+        return str(made["id"])
+
+    async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
+        """Look for batches of the part's time and size that no part of the store has, and read whose they are."""
+        page = await self.ask(f"{PATH}?limit=100", io)
+        for row in page.get("data") or []:
+            is_new = _time(row.get("created_at")) >= part.made_at - CLOCKS
+            size = sum(int(count) for count in (row.get("request_counts") or {}).values())
+            if row["id"] in known or not is_new or size != part.size:
+                continue
+            if await self._is_ours(row["id"], part, io):
+                return str(row["id"])
+        return None
+
+    async def _is_ours(self, provider_id: str, part: Part, io: IO) -> bool:
+        while (status := await self.status(provider_id, io)).state == "running":
+            await io.sleep(
+                self.look_seconds
+            )  # its requests are shown when it has ended, not before
+        async with aclosing(self.answers(status, io)) as answers:
+            async for answer in answers:
+                return answer.custom_id.rpartition("-")[0] == part.tag
+        return False
+
+    async def status(self, provider_id: str, io: IO) -> BatchStatus:
+        """Ask how far a batch is."""
+        batch = await self.ask(f"{PATH}/{quote(provider_id)}", io)
+        counts = batch.get("request_counts") or {}
+        finished = sum(int(count) for name, count in counts.items() if name != "processing")
+        told = str(batch.get("processing_status"))
+        return BatchStatus("ended" if told == "ended" else "running", told, finished, batch)
+
+    async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
+        """Read the results, at the model's own address: nobody else is sent the key."""
+        path = f"{PATH}/{quote(status.details['id'])}/results"
+        async with aclosing(self.lines(path, io)) as rows:
+            async for row in rows:
+                yield _answer(row)
+
+    async def cancel(self, provider_id: str, io: IO) -> None:
+        """Ask for a batch to be stopped."""
+        batch = await self.ask(f"{PATH}/{quote(provider_id)}", io)
+        if batch.get("processing_status") == "in_progress":
+            await self.ask(f"{PATH}/{quote(provider_id)}/cancel", io, method="POST")
+
+
+def _time(text: Any) -> float:  # noqa: ANN401  JSON
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _answer(row: Json) -> BatchAnswer:
+    custom_id, result = str(row.get("custom_id")), row.get("result") or {}
+    kind = result.get("type")
+    if kind == "succeeded":
+        return BatchAnswer(custom_id, 200, result.get("message"))
+    if kind == "errored":
+        error = result.get("error") or {}
+        told = error.get("error")
+        inner = told if isinstance(told, dict) else error
+        body = error if error.get("type") == "error" else {"type": "error", "error": error}
+        return BatchAnswer(custom_id, STATUSES.get(str(inner.get("type")), 500), body)
+    return BatchAnswer(custom_id, 0, None, str(kind))

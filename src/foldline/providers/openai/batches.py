@@ -1,0 +1,133 @@
+"""OpenAI's batches: a file of JSON lines goes up, a batch is made of it, files of results and errors come down.
+
+The batch carries the part's tag in its metadata, which is how it is found again after a crash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
+from typing import Any, Final
+from urllib.parse import quote
+from uuid import uuid4
+
+from foldline._io import IO
+from foldline.batches.provider import BatchAnswer, BatchStatus
+from foldline.batches.records import Part
+from foldline.providers._batch_client import BatchClient
+from foldline.providers._wire import dump_body
+
+__all__ = ["OpenAIBatches"]
+
+Json = Any
+ENDED: Final = ("completed", "expired", "cancelled")
+TAG: Final = "foldline_part"
+LOOK_BACK: Final = 20
+"""Pages of a hundred batches that are looked through for one."""
+
+
+class OpenAIBatches(BatchClient):
+    """Batches of OpenAI, for chat completions, Responses and embeddings."""
+
+    most_requests = 50_000
+    most_bytes = 200 * 1024 * 1024
+
+    def headers(self) -> dict[str, str]:
+        """Return organization and project."""
+        named = {"openai-organization": "organization", "openai-project": "project"}
+        return {
+            name: value
+            for name, field in named.items()
+            if (value := getattr(self.endpoint, field, None))
+        }
+
+    def encode_line(self, custom_id: str, path: str, body: Json) -> bytes:
+        """Return a request as a line of the file."""
+        return dump_body(
+            {"custom_id": custom_id, "method": "POST", "url": f"/v1/{path}", "body": body}
+        )
+
+    async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
+        """Upload the file, then make a batch of it."""
+        uploaded = await self._upload(b"\n".join(lines) + b"\n", f"{part.tag}.jsonl", io)
+        batch = {
+            "input_file_id": uploaded["id"],
+            "endpoint": f"/v1/{path}",
+            "completion_window": "24h",
+            "metadata": {TAG: part.tag},
+        }
+        made = await self.ask("batches", io, method="POST", body=dump_body(batch), may_repeat=False)
+        return str(made["id"])
+
+    async def _upload(self, content: bytes, name: str, io: IO) -> Json:
+        mark = f"foldline{uuid4().hex}"
+        head = (
+            f'--{mark}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+            f'--{mark}\r\ncontent-disposition: form-data; name="file"; filename="{name}"\r\n'
+            "content-type: application/jsonl\r\n\r\n"
+        )
+        body = head.encode() + content + f"\r\n--{mark}--\r\n".encode()
+        return await self.ask(
+            "files", io, method="POST", body=body, kind=f"multipart/form-data; boundary={mark}"
+        )
+
+    async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
+        """Look for the batch whose metadata has the part's tag."""
+        after = ""
+        for _ in range(LOOK_BACK):
+            page = await self.ask(f"batches?limit=100{after}", io)
+            rows = page.get("data") or []
+            for row in rows:
+                if (row.get("metadata") or {}).get(TAG) == part.tag:
+                    return str(row["id"])
+            if (
+                not rows
+                or not page.get("has_more")
+                or rows[-1].get("created_at", 0) < part.made_at - 3600
+            ):
+                return None
+            after = f"&after={quote(rows[-1]['id'])}"
+        return None
+
+    async def status(self, provider_id: str, io: IO) -> BatchStatus:
+        """Ask how far a batch is."""
+        batch = await self.ask(f"batches/{quote(provider_id)}", io)
+        told = str(batch.get("status"))
+        counts = batch.get("request_counts") or {}
+        finished = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
+        if told in ENDED:
+            return BatchStatus("ended", told, finished, batch)
+        if told == "failed":
+            errors = (batch.get("errors") or {}).get("data") or []
+            reasons = "; ".join(str(error.get("message")) for error in errors[:3])
+            return BatchStatus("failed", f"failed: {reasons}", finished, batch)
+        return BatchStatus("running", told, finished)
+
+    async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
+        """Read the file of results, then that of errors."""
+        for name in ("output_file_id", "error_file_id"):
+            file = status.details.get(name)
+            if not file:
+                continue
+            async with aclosing(self.lines(f"files/{quote(file)}/content", io)) as rows:
+                async for row in rows:
+                    yield _answer(row)
+
+    async def cancel(self, provider_id: str, io: IO) -> None:
+        """Ask for a batch to be stopped."""
+        batch = await self.ask(f"batches/{quote(provider_id)}", io)
+        if batch.get("status") in ("validating", "in_progress", "finalizing"):
+            await self.ask(f"batches/{quote(provider_id)}/cancel", io, method="POST")
+
+
+def _answer(row: Json) -> BatchAnswer:
+    custom_id = str(row.get("custom_id"))
+    response, error = row.get("response"), row.get("error")
+    if isinstance(response, dict) and response.get("status_code"):
+        body = response.get("body")
+        if isinstance(body, dict) and "service_tier" in body:
+            body = {**body, "service_tier": "batch"}  # it says "default", which has another price
+        return BatchAnswer(custom_id, int(response["status_code"]), body)
+    reason = (error or {}).get("code") or json.dumps(error)
+    return BatchAnswer(custom_id, 0, None, str(reason))

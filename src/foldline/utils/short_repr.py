@@ -1,0 +1,77 @@
+"""`short_repr`: what an object is, in a line: its class, and the plain arguments that differ from their defaults."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from pathlib import PurePath
+from typing import Any
+
+__all__ = ["short_repr"]
+
+HIDDEN = (
+    "key",
+    "secret",
+    "token",
+    "password",
+    "conninfo",
+    "url",
+    "uri",
+    "dsn",
+    "auth",
+    "credential",
+)
+"""Parts of names whose values may be secret, or hold one."""
+LONGEST = 60
+
+
+def short_repr(self: object) -> str:
+    """Return `Class(name=value)`; stands in the body of a class as its `__repr__`.
+
+    ```python
+    from foldline.rate_limiters import InMemoryRateLimiter
+
+    print(InMemoryRateLimiter(requests_per_second=5))
+    #> InMemoryRateLimiter(requests_per_second=5)
+    ```
+    """
+    for cls in type(self).__mro__[:-1]:
+        other = cls.__dict__.get("__repr__", short_repr)
+        if other is not short_repr:  # a second base class, Pydantic's for one, shows more
+            text: str = other(self)
+            return text
+    shown = []
+    for name, default in _parameters(type(self)):  # type: ignore[arg-type] # a class has a hash
+        value = _value(self, name)
+        if isinstance(value, str | int | float | PurePath) and value != default:
+            shown.append(f"{name}={_short(value)}")
+    return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _short(value: str | float | PurePath) -> str:
+    if isinstance(value, PurePath):
+        return repr(str(value))
+    is_long = isinstance(value, str) and len(value) > LONGEST
+    return repr(f"{value[:LONGEST]}…") if is_long and isinstance(value, str) else repr(value)
+
+
+@cache
+def _parameters(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
+    """Return what the constructors of a class and of those above it take by name, with defaults."""
+    known: dict[str, Any] = {}
+    for kind in cls.__mro__[:-1]:
+        if inspect.isfunction(init := kind.__dict__.get("__init__")):
+            parameters = list(inspect.signature(init).parameters.values())[1:]
+            for one in parameters:
+                if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+                    known.setdefault(one.name, one.default)
+            if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+                break
+    hidden = {name for name in known if any(part in name.lower() for part in HIDDEN)}
+    return tuple((name, default) for name, default in known.items() if name not in hidden)
+
+
+def _value(target: object, name: str) -> object:
+    # Not by `getattr`: a property may open a file or a connection.
+    own = getattr(target, "__dict__", {})
+    return own.get(name, own.get(f"_{name}"))

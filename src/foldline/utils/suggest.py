@@ -1,0 +1,80 @@
+"""Names that were mistyped: the known name that is nearest, and a warning that is given once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterable
+
+from foldline._traceback import HOME
+
+__all__ = ["callers_level", "nearest", "warn_of_typo"]
+
+LONGEST = 64
+"""A longer name is no mistyped one; the comparison takes the square of the length."""
+
+_warned: set[tuple[str, str]] = set()
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is at most two letters away (of a name of up to four letters: one), or None.
+
+    ```python
+    from foldline.utils.suggest import nearest
+
+    print(nearest("temprature", ["temperature", "top_p"]))
+    #> temperature
+    ```
+    """
+    limit = 1 if len(name) < 5 else 2
+    if len(name) < 2 or len(name) > LONGEST:
+        return None
+    best: tuple[int, str] | None = None
+    for candidate in known:
+        if abs(len(candidate) - len(name)) <= limit and len(candidate) > 2:
+            found = (_distance(name.lower(), candidate.lower()), candidate)
+            if found[0] <= limit and (best is None or found < best):
+                best = found
+    return None if best is None else best[1]
+
+
+def warn_of_typo(where: str, name: str, known: Iterable[str], otherwise: str) -> None:
+    """Warn once of a name that is near a known one; `otherwise` says what is done with it as it is written."""
+    if (where, name) in _warned:
+        return
+    _warned.add((where, name))
+    near = nearest(name, known)
+    if near is not None:
+        warnings.warn(
+            f"{where}: did you mean {near!r}? {name!r} is not known, and {otherwise}",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
+
+
+def callers_level() -> int:
+    """Return the `stacklevel` for a warning in the calling function that shows the line that called foldline."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_machinery(file: str) -> bool:
+    return file.startswith(HOME) or f"{os.sep}pydantic{os.sep}" in file
+
+
+def _distance(first: str, second: str) -> int:
+    """Count the letters to change, add, leave out or swap with their neighbour."""
+    before: list[int] = []
+    row = list(range(len(second) + 1))
+    for place, letter in enumerate(first, start=1):
+        earlier, before, row = before, row, [place]
+        for other, candidate in enumerate(second, start=1):
+            cost = min(before[other] + 1, row[-1] + 1, before[other - 1] + (letter != candidate))
+            is_swap = place > 1 and other > 1 and letter == second[other - 2]
+            if is_swap and candidate == first[place - 2]:
+                cost = min(cost, earlier[other - 2] + 1)
+            row.append(cost)
+    return row[-1]

@@ -1,0 +1,97 @@
+"""`DbosDurability` (extra `dbos`): the steps of agents and flows in DBOS, over SQLite or PostgreSQL.
+
+DBOS runs in this process. When a program starts again, the runs that were under way go on by themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any
+
+from foldline._io import ASYNC, BLOCKING, IO, mutex
+from foldline._io.drive import drive
+from foldline.exceptions import MissingExtraError, UsageError
+from foldline.workflows.durability import Durability, KeptStep
+from foldline.workflows.values import Json
+
+__all__ = ["DbosDurability"]
+
+
+class DbosDurability(Durability):
+    """Keeps runs in DBOS. One per process, for DBOS itself is; it may serve many agents and flows."""
+
+    def __init__(
+        self,
+        database: str = "sqlite:///foldline_dbos.sqlite",
+        *,
+        name: str = "foldline",
+        **config: Any,
+    ) -> None:
+        """Name the database of DBOS (`sqlite:///file` or `postgresql://…`); `config` goes to `DBOSConfig`."""
+        super().__init__()
+        try:
+            dbos: Any = import_module("dbos")
+        except ImportError as error:
+            raise MissingExtraError(
+                'DbosDurability needs the package "dbos": pip install "foldline[dbos]"'
+            ) from error
+        self._dbos = dbos
+        self._lock = mutex()
+        self._is_launched = False
+        # The version is ours to name: by default DBOS takes the hash of our code, and an upgrade would strand runs.
+        settings = {
+            "name": name,
+            "system_database_url": database,
+            "application_version": name,
+            **config,
+        }
+        dbos.DBOS(config={"run_migrations": True, "enable_otlp": False, **settings})
+
+        def run(name: str, payload: str) -> str:
+            return json.dumps(drive(self.perform(name, json.loads(payload), BLOCKING)))
+
+        async def run_async(name: str, payload: str) -> str:
+            return json.dumps(await self.perform(name, json.loads(payload), ASYNC))
+
+        self._run = dbos.DBOS.workflow(name="foldline.run")(run)
+        self._run_async = dbos.DBOS.workflow(name="foldline.arun")(run_async)
+
+    def launch(self) -> None:
+        """Start DBOS, once all agents and flows are made: unfinished runs go on. The first run does it too."""
+        with self._lock:
+            if not self._is_launched:
+                self._dbos.DBOS.launch()
+                self._is_launched = True
+
+    async def _start(self, name: str, run_id: str, payload: Json, io: IO) -> dict[str, Json]:
+        await io.call(self.launch)
+        text = json.dumps(payload)
+        with self._dbos.SetWorkflowID(run_id):
+            if io.blocking:
+                result = self._dbos.DBOS.start_workflow(self._run, name, text).get_result()
+            else:
+                handle = await self._dbos.DBOS.start_workflow_async(self._run_async, name, text)
+                result = await handle.get_result()
+        envelope: dict[str, Json] = json.loads(result)
+        return envelope
+
+    async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Json]:
+        """Run a step of DBOS."""
+        if io.blocking:
+            result = self._dbos.DBOS.run_step({"name": name}, lambda: json.dumps(drive(kept())))
+        else:
+
+            async def run() -> str:
+                return json.dumps(await kept())
+
+            result = await self._dbos.DBOS.run_step_async({"name": name}, run)
+        envelope: dict[str, Json] = json.loads(result)
+        return envelope
+
+    def close(self) -> None:
+        """Stop DBOS in this process."""
+        if not self._is_launched:
+            raise UsageError("this DbosDurability was not launched: there is nothing to close")
+        self._dbos.DBOS.destroy()
+        self._is_launched = False

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.batches.stub import BatchStub
+from tests.servers.databases import postgres_server  # noqa: F401
+
+
+@pytest.fixture
+def stub() -> Iterator[BatchStub]:
+    server = BatchStub()
+    yield server
+    server.close()

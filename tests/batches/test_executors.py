@@ -1,0 +1,133 @@
+"""The same job elsewhere: threads, processes, a Ray cluster of two workers; and what may not travel."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from foldline.exceptions import UsageError
+from foldline.language_models.policies.usage_scope import Limits
+from foldline.output_parsers import StrOutputParser
+from foldline.providers.openai import ChatOpenAI
+from foldline.runnables import RunnableLambda
+from tests.batches.shipped import fail_on_b, key_of_worker, shout
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(params=["threads", "processes"])
+def executor(request):
+    if request.param == "threads":
+        with ThreadPoolExecutor(2) as pool:
+            yield pool
+        return
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+def test_a_job_on_an_executor_gives_what_it_gives_here(call, executor, tmp_path):
+    inputs = [f"x{n}" for n in range(700)]
+    job = RunnableLambda(shout).batch_job(inputs, store=tmp_path / "j.db", executor=executor)
+    assert {one.key: one.output for one in call.run(job, "results")} == {
+        str(n): f"X{n}" for n in range(700)
+    }
+    assert job.report().done == 700
+
+
+def test_batch_takes_an_executor_without_a_store(call, executor):
+    inputs = [f"x{n}" for n in range(600)]
+    assert call.batch(RunnableLambda(shout), inputs, executor=executor) == [
+        text.upper() for text in inputs
+    ]
+    results = call.batch(
+        RunnableLambda(fail_on_b), ["a", "b"], executor=executor, return_exceptions=True
+    )
+    assert results[0] == "a"
+    assert "ValueError: no b" in str(results[1])
+    with pytest.raises(Exception, match="input 1 failed on the executor"):
+        call.batch(RunnableLambda(fail_on_b), ["a", "b"], executor=executor)
+
+
+def test_secrets_reach_the_workers_and_no_model_carries_one():
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        given = RunnableLambda(key_of_worker).batch(
+            ["MY_KEY"], executor=pool, secrets={"MY_KEY": "k1"}
+        )
+        assert given == ["k1"]
+    assert b"sk-secret" not in pickle.dumps(ChatOpenAI(api_key="sk-secret"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [({"default_headers": {"x": "y"}}, "default_headers"), ({"transport": object()}, "transport"),
+     ({"api_key": lambda: "k"}, "a function as api_key")],
+)  # fmt: skip
+def test_what_would_be_lost_on_the_way_is_refused_by_name(settings, named):
+    chain = ChatOpenAI(model="gpt-4o-mini", **settings) | StrOutputParser()
+    with (
+        ThreadPoolExecutor(1) as pool,
+        pytest.raises(UsageError, match=rf"ChatOpenAI\(gpt-4o-mini\) has {named}"),
+    ):
+        chain.batch_job(["a"], executor=pool).run()
+
+
+def test_a_lambda_cannot_travel_and_is_told(tmp_path):
+    with ProcessPoolExecutor(1) as pool, pytest.raises(UsageError, match="defined in a module"):
+        RunnableLambda(lambda text: text).batch_job(["a"], executor=pool).run()
+
+
+def test_a_budget_holds_on_an_executor(stub, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    model = ChatOpenAI(
+        model="gpt-4o-mini",
+        base_url=f"{stub.url}/v1",
+        profile={"prices": {"input": 1000.0, "output": 0.0}},
+    )
+    with ThreadPoolExecutor(2) as pool:
+        job = model.batch_job([f"q{n}" for n in range(20)], executor=pool, budget=Limits(cost=5.5))
+        with pytest.raises(Exception, match="stopped before its budget"):
+            job.run()
+    assert job.report().cost <= 5.5
+    assert 4 <= stub.live <= 5
+
+
+RAY = """
+import sys
+from foldline.batches import RayExecutor
+from foldline.runnables import RunnableLambda
+from tests.batches.shipped import die_once, shout
+
+with RayExecutor(num_cpus=0.5, workers=2, **{"_temp_dir": sys.argv[2], "object_store_memory": 80 * 1024 * 1024}) as ray:
+    inputs = [f"x{n}" for n in range(1500)]
+    job = RunnableLambda(shout).batch_job(inputs, store=sys.argv[1], executor=ray)
+    found = {one.key: one.output for one in job.results()}
+    assert found == {str(n): f"X{n}" for n in range(1500)}, len(found)
+    assert RunnableLambda(shout).batch(inputs[:300], executor=ray) == [text.upper() for text in inputs[:300]]
+
+    marked = [f"{text}|{sys.argv[3]}" for text in inputs]
+    job = RunnableLambda(die_once).batch_job(marked, store=sys.argv[1], name="dies", executor=ray)
+    found = {one.key: one.output for one in job.results()}
+    assert found == {str(n): f"X{n}" for n in range(1500)}, len(found)
+    print("equal", ray.workers)
+"""
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_and_loses_nothing_with_a_worker(tmp_path_factory, tmp_path):
+    pytest.importorskip("ray")
+    short = tmp_path_factory.mktemp("r")  # the path of a socket may have a hundred characters
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RAY, str(tmp_path / "j.db"), f"/tmp/fr{os.getpid()}", str(short)],
+        capture_output=True, text=True, check=False, timeout=110, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip().endswith("equal 2")
+    assert (short / "died").exists()

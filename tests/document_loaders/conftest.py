@@ -1,0 +1,5 @@
+"""The server that answers as it is told."""
+
+from tests.servers.fixtures import fault_server, fault_server_process
+
+__all__ = ["fault_server", "fault_server_process"]

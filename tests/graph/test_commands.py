@@ -1,0 +1,130 @@
+"""Commands from outside: what they change is kept, and a question that they do not answer stays open."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any, TypedDict
+
+import pytest
+
+from foldline.exceptions import UsageError
+from foldline.graph import (
+    END,
+    START,
+    Command,
+    InMemorySaver,
+    InvalidRouteError,
+    InvalidUpdateError,
+    SqliteSaver,
+    StateGraph,
+    interrupt,
+)
+
+ONE = {"configurable": {"thread_id": "1"}}
+
+
+class State(TypedDict, total=False):
+    items: Annotated[list[Any], operator.add]
+    n: int
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def saver(request, tmp_path):
+    return InMemorySaver() if request.param == "memory" else SqliteSaver(tmp_path / "graph.db")
+
+
+@pytest.fixture
+def graph(saver):
+    def ask(state: State) -> State:
+        return {"items": [interrupt("?"), state.get("n")]}
+
+    builder = StateGraph(State)
+    builder.add_node(ask)
+    builder.add_node("more", lambda state: {"items": ["more"]})
+    builder.add_edge(START, "ask")
+    builder.add_conditional_edges("ask", lambda state: END, ["more", END])
+    return builder.compile(checkpointer=saver)
+
+
+def values(call, graph):
+    return call.run(graph, "get_state", ONE).values
+
+
+def test_an_update_beside_an_answer_is_kept(call, graph):
+    call.invoke(graph, {"n": 1}, ONE)
+
+    state = call.invoke(graph, Command(resume="yes", update={"n": 5}), ONE)
+
+    assert state == {"items": ["yes", 5], "n": 5} == values(call, graph)
+
+
+def test_an_update_alone_leaves_the_question_open(call, graph):
+    asked = call.invoke(graph, {"n": 1}, ONE)["__interrupt__"]
+
+    state = call.invoke(graph, Command(update={"n": 5}), ONE)
+
+    assert state == {"items": [], "n": 5, "__interrupt__": asked}
+    assert call.invoke(graph, Command(resume="yes"), ONE)["items"] == ["yes", 5]
+
+
+def test_a_node_named_beside_an_answer_runs_too(call, graph):
+    call.invoke(graph, {"n": 1}, ONE)
+
+    state = call.invoke(graph, Command(resume="yes", goto="more"), ONE)
+
+    assert state["items"] == ["yes", 1, "more"] == values(call, graph)["items"]
+
+
+def test_a_node_named_while_a_question_is_open_runs_and_the_question_is_asked_again(call, graph):
+    call.invoke(graph, {"n": 1}, ONE)
+
+    state = call.invoke(graph, Command(goto="more"), ONE)
+
+    assert [one.value for one in state["__interrupt__"]] == ["?"]
+    assert call.invoke(graph, Command(resume="yes"), ONE)["items"] == ["yes", 1, "more"]
+
+
+def test_a_finished_thread_goes_where_a_command_says_and_not_to_its_beginning(call, graph):
+    call.invoke(graph, {"n": 1}, ONE)
+    call.invoke(graph, Command(resume="yes"), ONE)
+
+    assert call.invoke(graph, Command(update={"n": 2}), ONE) == {"items": ["yes", 1], "n": 2}
+    assert call.invoke(graph, Command(goto="more"), ONE)["items"] == ["yes", 1, "more"]
+    assert values(call, graph) == {"items": ["yes", 1, "more"], "n": 2}
+
+
+def test_what_a_command_cannot_do_is_named(call, graph):
+    call.invoke(graph, {"n": 1}, ONE)
+
+    with pytest.raises(InvalidUpdateError, match="the Command gives 'm'"):
+        call.invoke(graph, Command(resume="yes", update={"m": 5}), ONE)
+    with pytest.raises(InvalidRouteError, match="the Command leads to 'nowhere'"):
+        call.invoke(graph, Command(goto="nowhere"), ONE)
+    call.invoke(graph, Command(resume="yes"), ONE)
+    with pytest.raises(UsageError, match="there is nothing to resume"):
+        call.invoke(graph, Command(resume="yes"), ONE)
+
+
+def test_tasks_tell_what_failed_and_what_asks_and_the_thread_keeps_it(call, saver):
+    is_broken = [True]
+
+    def fail(state: State) -> State:
+        if is_broken[0]:
+            raise ValueError("no")
+        return {"items": ["mended"]}
+
+    builder = StateGraph(State)
+    builder.add_node(fail)
+    builder.add_edge(START, "fail")
+    graph = builder.compile(checkpointer=saver)
+    pieces, seen = graph.stream({"n": 1}, ONE, stream_mode="tasks"), []
+
+    with pytest.raises(ValueError, match="no"):
+        seen.extend(pieces)
+
+    assert [repr(one.get("error")) for one in seen] == ["None", "ValueError('no')"]
+    (task,) = call.run(graph, "get_state", ONE).tasks
+    assert repr(task.error) == "ValueError('no')"
+    is_broken[0] = False
+    assert call.invoke(graph, None, ONE)["items"] == ["mended"]
+    assert call.run(graph, "get_state", ONE).tasks == ()

@@ -1,0 +1,184 @@
+"""What an editor, `help()` and `?` show of the public names, before anything is made of them."""
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+import pydoc
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import foldline
+from foldline.documents import Document
+from foldline.language_models import FakeListChatModel
+from foldline.load import dumps, loads
+from foldline.messages import AIMessage, HumanMessage
+from foldline.prompts import ChatPromptTemplate, HumanMessagePromptTemplate
+from foldline.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIEmbeddings
+from foldline.runnables import RunnableConfig
+
+
+def public_packages() -> list[ModuleType]:
+    names = (
+        module.name
+        for module in pkgutil.walk_packages(foldline.__path__, "foldline.")
+        if (module.ispkg or module.name.count(".") == 1) and "._" not in module.name
+    )
+    modules = [foldline, *map(importlib.import_module, names)]
+    return [module for module in modules if hasattr(module, "__all__")]
+
+
+PACKAGES = public_packages()
+PUBLIC = {
+    value: f"{module.__name__}.{name}"
+    for module in PACKAGES
+    for name in module.__all__
+    if name[0] != "_"
+    if inspect.isroutine(value := getattr(module, name)) or isinstance(value, type)
+}
+CLASSES = [value for value in PUBLIC if isinstance(value, type) and value.__module__ != "builtins"]
+OURS = [value for value in PUBLIC if str(value.__module__).startswith("foldline")]
+
+
+def test_every_public_name_says_a_public_module_that_has_it():
+    wrong = {
+        PUBLIC[value]: value.__module__
+        for value in OURS
+        if "._" in value.__module__
+        or getattr(importlib.import_module(value.__module__), value.__name__, None) is not value
+    }
+
+    assert wrong == {}
+
+
+def test_every_public_class_says_in_a_line_what_it_is():
+    without = [
+        PUBLIC[value] for value in CLASSES if not (value.__dict__.get("__doc__") or "").strip()
+    ]
+
+    assert without == []
+
+
+SHOWN = [package for package in PACKAGES if hasattr(package, "__path__")]
+
+
+@pytest.mark.parametrize("package", SHOWN, ids=lambda package: package.__name__)
+def test_dir_of_a_package_has_public_names_only(package: ModuleType):
+    shown = dir(package)
+
+    assert {"TYPE_CHECKING", "annotations", "lazily", "Any"}.isdisjoint(shown)
+    assert set(package.__all__) <= set(shown)
+    assert all(
+        name in package.__all__ for name in shown if name.startswith("_") and name != "__version__"
+    )
+    assert [name for name in shown if not hasattr(package, name)] == []
+
+
+def test_a_class_shows_its_own_fields_after_its_parent_was_built():
+    OpenAIEmbeddings.model_rebuild(force=True)
+    assert "azure_endpoint" in inspect.signature(AzureOpenAIEmbeddings).parameters
+
+
+def test_the_signature_of_every_class_with_fields_shows_them():
+    for value in CLASSES:
+        if not issubclass(value, BaseModel) or inspect.isabstract(value):
+            continue
+        parameters = inspect.signature(value).parameters
+        takes_more = any(
+            p.kind is p.VAR_KEYWORD for p in inspect.signature(value.__init__).parameters.values()
+        )
+        missing = {
+            name
+            for name, field in value.model_fields.items()
+            if not field.is_required()
+            and name not in parameters
+            and field.alias not in parameters
+            and not name.endswith("_")
+        }
+        assert not (takes_more and missing), (PUBLIC[value], missing)
+
+
+PROGRAM = """\
+import inspect, pydoc
+from foldline.providers.openai import ChatOpenAI
+
+before = str(inspect.signature(ChatOpenAI))
+assert not ChatOpenAI.__pydantic_complete__
+text = pydoc.plain(pydoc.render_doc(ChatOpenAI))
+ChatOpenAI(model="m", api_key="k")
+assert ChatOpenAI.__pydantic_complete__
+assert str(inspect.signature(ChatOpenAI)) == before
+print(before)
+print(text)
+"""
+
+
+def test_fields_are_shown_before_an_instance_exists_and_the_same_after():
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+
+    signature, text = done.stdout.split("\n", 1)
+    assert "temperature: float | None = None" in signature
+    assert "model: str = 'gpt-5-mini'" in signature
+    assert " at 0x" not in signature
+    assert "Validator" not in signature
+    assert "temperature: float | None = None" in text
+    assert "in module foldline.providers.openai" in text
+
+
+def test_own_parameters_of_a_constructor_come_first():
+    shown = list(inspect.signature(AIMessage).parameters)
+
+    assert shown[:2] == ["content", "content_blocks"]
+    assert {"tool_calls", "usage_metadata", "id"} <= set(shown)
+    assert next(iter(inspect.signature(Document).parameters)) == "page_content"
+
+
+def test_an_instance_keeps_the_signature_of_its_call():
+    class Called(FakeListChatModel):
+        def __call__(self, question: str) -> str:
+            return question
+
+    assert list(inspect.signature(Called(responses=["x"])).parameters) == ["question"]
+    assert "__signature__" not in dir(AIMessage("x")) or not hasattr(
+        AIMessage("x"), "__signature__"
+    )
+
+
+def test_help_says_what_a_class_is():
+    assert "One turn of a conversation" in pydoc.plain(pydoc.render_doc(HumanMessage.__mro__[1]))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        RunnableConfig,
+        HumanMessagePromptTemplate,
+        ChatPromptTemplate([("human", "{q}")]),
+        AIMessage("hi", id="1"),
+        Document("text", metadata={"a": 1}),
+    ],
+    ids=lambda value: getattr(value, "__name__", type(value).__name__),
+)
+def test_what_says_its_public_module_can_be_pickled(value: Any):
+    assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_what_moved_to_a_public_module_is_written_and_read_as_before():
+    prompt = ChatPromptTemplate([("human", "{q}")])
+    written = dumps(prompt)
+
+    assert '"foldline", "prompts", "HumanMessagePromptTemplate"' in written
+    assert loads(written) == prompt
+
+
+def test_secrets_stay_out_of_signatures_and_help(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+
+    assert "sk-very-secret" not in str(inspect.signature(ChatOpenAI))

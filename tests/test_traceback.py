@@ -1,0 +1,210 @@
+"""A traceback ends where the program called foldline; causes, the program's own frames and debuggers stay whole."""
+
+import asyncio
+import io
+import os
+import pdb
+import subprocess
+import sys
+import traceback
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import foldline
+from foldline._traceback import closing, cut_traceback
+from foldline.exceptions import ModelError, UsageError
+from foldline.language_models import FakeListChatModel
+from foldline.output_parsers import StrOutputParser
+from foldline.prompts import ChatPromptTemplate
+from foldline.runnables import Runnable, RunnableLambda, RunnableParallel
+from foldline.tracers.run_collector import RunCollectorCallbackHandler
+
+HOME = str(Path(foldline.__file__).parent)
+PROGRAM = """\
+from foldline.providers.openai import ChatOpenAI
+
+model = ChatOpenAI(model="gpt-4o-mini")
+print({call})
+"""
+
+
+class FailingModel(FakeListChatModel):
+    def _generate(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            raise OSError("the wire broke")
+        except OSError as error:
+            raise ModelError("no answer", provider="acme") from error
+
+    _stream = _generate
+
+
+def mine(value: Any) -> Any:
+    raise KeyError("mine")
+
+
+def printed(tmp_path: Path, call: str, **environment: str) -> list[str]:
+    program = tmp_path / "app.py"
+    program.write_text(PROGRAM.format(call=call))
+    known = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        env={**known, **environment},
+        check=False,
+    )
+    assert done.returncode == 1
+    return done.stderr.splitlines()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'model.invoke("hi")',
+        'model.batch(["a", "b"])',
+        'list(model.stream("hi"))',
+        'model.stream_v2("hi").output',
+        'list(model.stream_v2("hi").text)',
+    ],
+)
+def test_a_missing_key_prints_at_most_twelve_lines(tmp_path: Path, call: str):
+    lines = printed(tmp_path, call)
+
+    assert len(lines) <= 12, "\n".join(lines)
+    assert "set the environment variable OPENAI_API_KEY" in lines[-1]
+    assert any("app.py" in line for line in lines)
+
+
+def test_foldline_debug_shows_every_frame(tmp_path: Path):
+    lines = printed(tmp_path, 'model.invoke("hi")', FOLDLINE_DEBUG="1")
+
+    assert len(lines) > 20
+    assert any("_http_request" in line for line in lines)
+
+
+def frames(error: BaseException) -> list[str]:
+    """The functions of a traceback, those of foldline with its name."""
+    return [
+        f"foldline.{entry.name}" if entry.filename.startswith(HOME) else entry.name
+        for entry in traceback.extract_tb(error.__traceback__)
+    ]
+
+
+def raised(method: str, target: Runnable[Any, Any]) -> Exception:
+    async def awaited() -> Any:
+        if method == "astream":
+            return [piece async for piece in target.astream("hi")]
+        if method == "abatch":
+            return await target.abatch(["hi", "ho"])
+        return await target.ainvoke("hi")
+
+    calls = {
+        "stream": lambda: list(target.stream("hi")),
+        "batch": lambda: target.batch(["hi", "ho"]),
+        "invoke": lambda: target.invoke("hi"),
+    }
+    call = calls.get(method) or (lambda: asyncio.run(awaited()))
+    with pytest.raises((ModelError, KeyError)) as caught:
+        call()
+    return caught.value
+
+
+METHODS = ["invoke", "batch", "stream", "ainvoke", "abatch", "astream"]
+prompt = ChatPromptTemplate([("human", "{question}")])
+TARGETS = {
+    "model": FailingModel(responses=["x"]),
+    "chain": prompt | FailingModel(responses=["x"]) | StrOutputParser(),
+    "parallel": RunnableParallel(a=FailingModel(responses=["x"]), b=RunnableLambda(str)),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", TARGETS)
+def test_at_most_the_entry_point_is_left_of_foldline(method: str, name: str):
+    error = raised(method, TARGETS[name])
+
+    own = [frame for frame in frames(error) if frame.startswith("foldline.")]
+    assert own in ([], [f"foldline.{method}"])
+    assert isinstance(error, ModelError)
+    assert isinstance(error.__cause__, OSError)
+    assert frames(error.__cause__) == ["_generate"]  # the frame of the model's author stays
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_frames_of_the_program_stay(method: str):
+    def inner(value: Any) -> Any:
+        return (RunnableLambda(mine) | StrOutputParser()).invoke(value)
+
+    error = raised(method, RunnableLambda(inner) | RunnableLambda(str))
+
+    names = frames(error)
+    assert isinstance(error, KeyError)
+    assert names[-1] == "mine"
+    assert "inner" in names
+    assert sum(name.startswith("foldline.") for name in names) <= 1
+
+
+def test_what_may_be_a_defect_of_foldline_keeps_every_frame():
+    with pytest.raises(TypeError) as caught:
+        RunnableParallel.model_construct(steps__=None).invoke("hi")
+
+    assert any(frame.startswith("foldline._") for frame in frames(caught.value))
+
+
+def test_the_context_of_an_error_and_a_loop_of_causes_survive():
+    first, second = UsageError("first"), UsageError("second")
+    first.__cause__, second.__cause__ = second, first
+
+    cut_traceback(first)
+
+    assert first.__cause__ is second
+    assert second.__cause__ is first
+
+
+def test_the_errors_of_a_group_are_cut_too():
+    inner = raised("invoke", TARGETS["model"])
+    group = ExceptionGroup("both", [inner])
+
+    cut_traceback(group)
+
+    assert [frame for frame in frames(inner) if frame.startswith("foldline.")] == []
+
+
+def test_a_debugger_opens_the_frame_that_called():
+    error = raised("invoke", TARGETS["model"])
+    output = io.StringIO()
+    debugger = pdb.Pdb(
+        stdin=io.StringIO("where\nup\nup\np type(target).__name__\nq\n"), stdout=output
+    )
+    debugger.use_rawinput = False
+    debugger.reset()
+
+    debugger.interaction(None, error.__traceback__)
+
+    assert "FailingModel" in output.getvalue()
+
+
+def test_a_trace_keeps_the_frames_of_the_machinery():
+    collector = RunCollectorCallbackHandler()
+
+    with pytest.raises(ModelError):
+        TARGETS["model"].invoke("hi", {"callbacks": [collector]})
+
+    assert "attempts.py" in str(collector.traced_runs[0].error)
+
+
+def test_closing_a_stream_cuts_what_passes():
+    async def stream() -> AsyncGenerator[int, None]:
+        yield 1
+
+    async def read() -> None:
+        async with closing(stream()):
+            raise UsageError("no")
+
+    with pytest.raises(UsageError, match="no") as caught:
+        asyncio.run(read())
+
+    assert frames(caught.value)[-1] == "read"

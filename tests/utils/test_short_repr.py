@@ -1,0 +1,121 @@
+"""The `repr` of a public object is short, says what it is, and hides what may be secret."""
+
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import foldline
+from foldline.agents import create_agent
+from foldline.caches import InMemoryCache
+from foldline.checkpoint import InMemorySaver
+from foldline.embeddings import DeterministicFakeEmbedding
+from foldline.graph import START, MessagesState, StateGraph
+from foldline.language_models import FakeListChatModel
+from foldline.rate_limiters import InMemoryRateLimiter
+from foldline.runnables import RunnableLambda
+from foldline.stores import InMemoryStore
+from foldline.text_splitters import RecursiveCharacterTextSplitter
+from foldline.tools import tool
+from foldline.tracers import TraceStore
+from foldline.tracers.run_collector import RunCollectorCallbackHandler
+from foldline.utils.short_repr import short_repr
+from foldline.vectorstores import InMemoryVectorStore
+
+MIXINS = {"LLMManagerMixin", "ChainManagerMixin", "ToolManagerMixin", "RetrieverManagerMixin"}
+
+
+def test_no_public_class_is_shown_by_its_address():
+    bare = set()
+    for found in pkgutil.walk_packages(foldline.__path__, "foldline."):
+        if "._" in found.name or not (found.ispkg or found.name.count(".") == 1):
+            continue
+        module = importlib.import_module(found.name)
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            is_protocol = getattr(value, "_is_protocol", False) or inspect.isabstract(value)
+            is_ours = inspect.isclass(value) and value.__module__.startswith("foldline")
+            if is_ours and value.__repr__ is object.__repr__ and not is_protocol:
+                bare.add(name)
+
+    assert bare == MIXINS
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def compiled() -> Any:
+    builder = StateGraph(MessagesState)
+    builder.add_node("think", lambda state: state)
+    builder.add_edge(START, "think")
+    return builder.compile()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (InMemoryRateLimiter(requests_per_second=5), "InMemoryRateLimiter(requests_per_second=5)"),
+        (InMemoryCache(maxsize=3), "InMemoryCache(maxsize=3)"),
+        (InMemoryCache(), "InMemoryCache()"),
+        (InMemorySaver(), "InMemorySaver()"),
+        (InMemoryStore(), "InMemoryStore()"),
+        (InMemoryVectorStore(DeterministicFakeEmbedding(size=3)), "InMemoryVectorStore()"),
+        (DeterministicFakeEmbedding(size=3), "DeterministicFakeEmbedding(size=3)"),
+        (RunCollectorCallbackHandler(), "RunCollectorCallbackHandler()"),
+        (
+            create_agent(FakeListChatModel(responses=["x"]), [add], name="helper"),
+            "Agent('helper', model='FakeListChatModel', tools=['add'])",
+        ),
+        (compiled(), "CompiledStateGraph('LangGraph', nodes=['think'])"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_object_says_what_it_is(value: object, shown: str):
+    assert repr(value) == shown
+
+
+def test_a_path_and_the_size_of_pieces_are_shown(tmp_path: Path):
+    assert repr(TraceStore(tmp_path / "t.db")) == f"TraceStore(path={str(tmp_path / 't.db')!r})"
+    assert "chunk_size=7" in repr(RecursiveCharacterTextSplitter(chunk_size=7, chunk_overlap=0))
+
+
+def test_what_may_be_secret_is_not_shown():
+    class Connected:
+        __repr__ = short_repr
+
+        def __init__(self, conninfo: str, api_key: str, name: str) -> None:
+            self.conninfo, self.api_key, self.name = conninfo, api_key, name
+
+    assert repr(Connected("postgres://me:pw@host", "sk-1", "n")) == "Connected(name='n')"
+
+
+def test_a_property_is_not_asked():
+    class Lazy:
+        __repr__ = short_repr
+
+        def __init__(self, size: int = 0) -> None: ...
+
+        @property
+        def size(self) -> int:
+            raise AssertionError("a repr opens nothing")
+
+    assert repr(Lazy()) == "Lazy()"
+
+
+def test_streams_and_runs_say_how_far_they_are():
+    stream = FakeListChatModel(responses=["Hello"]).stream_v2("hi")
+    next(iter(stream.text))
+    assert repr(stream) == "<ChatModelStream so far: 'H' …>"
+    assert stream.output.text == "Hello"
+    assert repr(stream) == "<ChatModelStream so far: 'Hello'>"
+
+    runs = RunCollectorCallbackHandler()
+    RunnableLambda(str).with_config(run_name="text").invoke("x" * 9999, {"callbacks": [runs]})
+    assert repr(runs.traced_runs[0]).startswith("Run('text', chain, 0.")
+    assert len(repr(runs.traced_runs[0])) < 200

