@@ -22,7 +22,8 @@ MAY_WAIT = (
     "providers/local/_bridge.py",
     "serve/",
 )
-"""What of src/foldline may import what waits: the transports, one of which leads to a server in this process, and the HTTP server."""
+"""What of src/foldline may import what waits: the transports, one of which leads to a server in this process,
+and the HTTP server."""
 
 LONGEST_FILE = 600
 LONG_FOR_A_REASON: dict[str, str] = {}

@@ -50,7 +50,7 @@ class ServeProcess:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> ServeProcess:
-        self.errors = open(self.folder / f"stderr-{self.port}", "ab")
+        self.errors = open(self.folder / f"stderr-{self.port}", "ab")  # noqa: SIM115  closed by `stop`
         self.process = subprocess.Popen(
             self.command,
             cwd=ROOT,
@@ -61,7 +61,8 @@ class ServeProcess:
         )
         end = time.monotonic() + 60
         while not self._is_ready():
-            assert self.process.poll() is None and time.monotonic() < end, self.stderr()
+            assert self.process.poll() is None, self.stderr()
+            assert time.monotonic() < end, self.stderr()
             time.sleep(0.05)
         return self
 

@@ -87,12 +87,12 @@ def test_a_picture_reaches_the_model(client: anthropic.Anthropic) -> None:
 
 def test_a_broken_stream_raises(client: anthropic.Anthropic) -> None:
     texts = []
-    with (
+    with (  # noqa: PT012
         pytest.raises(anthropic.APIError) as caught,
         client.messages.stream(**asking("break")) as stream,
     ):
         for text in stream.text_stream:
-            texts.append(text)
+            texts.append(text)  # noqa: PERF402
     assert texts == ["So far so "]
     assert SECRET not in str(caught.value)
 

@@ -147,9 +147,9 @@ def test_options_reach_the_model_and_unknown_fields_do_not(client: openai.OpenAI
 
 def test_a_broken_stream_raises_after_what_was_said(client: openai.OpenAI) -> None:
     pieces = []
-    with pytest.raises(openai.APIError) as caught:
+    with pytest.raises(openai.APIError) as caught:  # noqa: PT012
         for chunk in ask(client, "break", stream=True):
-            pieces.append(chunk.choices[0].delta.content)
+            pieces.append(chunk.choices[0].delta.content)  # noqa: PERF401
     assert pieces == ["So far so "]
     assert "ModelError" in str(caught.value)
     assert SECRET not in str(caught.value)

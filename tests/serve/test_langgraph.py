@@ -32,7 +32,7 @@ def test_a_thread_is_made_run_on_and_looked_at(client: Any) -> None:
     parts = list(
         client.runs.stream(id, "agent", input=question("parallel tools"), stream_mode="values")
     )
-    assert [part.event for part in parts][0] == "metadata"
+    assert parts[0].event == "metadata"
     assert parts[-1].data["messages"][-1]["content"].startswith("The tools said")
     again = client.runs.wait(id, "agent", input=question("remember this"))
     assert again["messages"][-1]["content"] == "parallel tools | remember this"

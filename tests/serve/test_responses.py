@@ -117,9 +117,9 @@ def test_structured_output_is_parsed(client: openai.OpenAI) -> None:
 
 def test_a_broken_stream_raises(client: openai.OpenAI) -> None:
     kinds = []
-    with pytest.raises(openai.APIError) as caught:
+    with pytest.raises(openai.APIError) as caught:  # noqa: PT012
         for event in client.responses.create(model="chat", input="break", stream=True):
-            kinds.append(event.type)
+            kinds.append(event.type)  # noqa: PERF401
     assert "response.output_text.delta" in kinds
     assert "response.failed" in kinds
     assert "response.completed" not in kinds

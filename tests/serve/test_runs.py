@@ -116,7 +116,7 @@ def test_a_remote_agent_with_its_tools(server: ServeProcess, call: Call) -> None
     state = call.invoke(agent, {"messages": [HumanMessage("parallel tools")]})
     assert [message.type for message in state["messages"]] == ["human", "ai", "tool", "tool", "ai"]
     updates = call.stream(agent, {"messages": "parallel tools"})
-    assert [next(iter(update)) for update in updates][0] == "model"
+    assert next(iter(updates[0])) == "model"
 
 
 def test_errors_of_a_remote_are_errors_here(server: ServeProcess, call: Call) -> None:
