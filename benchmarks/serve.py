@@ -139,7 +139,7 @@ def measure(
     process = subprocess.Popen(
         command,
         env={**os.environ, **environment},
-        cwd=ROOT,
+        cwd=tempfile.gettempdir(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -212,7 +212,7 @@ def main() -> None:
                     f"      api_base: http://127.0.0.1:{upstream}/v1\n      api_key: x\n"
                 )
                 proxy = [args.litellm, "--config", str(other), "--port", str(theirs), "--host", "127.0.0.1"]
-                environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
+                environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
                 results["litellm"] = measure(
                     "litellm", proxy, theirs, "/health/liveliness", environment, args
                 )
